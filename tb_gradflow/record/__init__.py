@@ -1,0 +1,1 @@
+"""What a log says, and what a report says. Standard library only."""

@@ -1,0 +1,112 @@
+"""The form of a report: what `analyse` concludes from a run and `serve` hands out.
+
+`frontend/src/record.ts` has these types too. `Report.to_dict` of the public API is a projection of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+REPORT_FORMAT = 1
+
+Status = Literal[
+    "connected", "disconnected", "unused", "zero", "vanishing", "exploding", "nan", "inf", "frozen", "error"
+]
+Severity = Literal["error", "warning", "info"]
+
+
+@dataclass(frozen=True, slots=True)
+class GradientReport:
+    """Statistics of a variable's gradient at one step, unscaled, over the finite elements."""
+
+    norm: float
+    max_abs: float
+    mean_abs: float
+    zero_fraction: float
+    nan_count: int
+    inf_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class VariableReport:
+    """A variable, and what the training step gave it.
+
+    Attributes:
+        gradient: Null if no gradient arrived, or none was measured.
+    """
+
+    name: str
+    status: Status
+    shape: tuple[int, ...]
+    dtype: str
+    gradient: GradientReport | None
+
+
+@dataclass(frozen=True, slots=True)
+class OpReport:
+    """The op that a finding blames."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceReport:
+    """The user's line that a finding speaks of."""
+
+    file: str
+    line: int
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that a person should know about the gradient.
+
+    Attributes:
+        cause: A word of the taxonomy (docs/causes.md).
+        severity: error: will not train; warning: look at it; info: explained, and probably meant.
+        variables: Names of the variables it is about.
+        op: The op to blame; null where no op is.
+        source: The user's line; null if unknown.
+        message: What happens, in the user's words.
+        fix: What to write instead.
+        target: Index of the target in the trace.
+        culprit: Index in the trace of the op to blame; -1 where there is none.
+        path: Ops from the first variable to the loss, as indices in the trace, the culprit among them; as far
+            as the way goes if it never reaches the loss.
+    """
+
+    cause: str
+    severity: Severity
+    variables: tuple[str, ...]
+    op: OpReport | None
+    source: SourceReport | None
+    message: str
+    fix: str
+    target: int
+    culprit: int
+    path: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Everything that one step says.
+
+    Attributes:
+        step: The optimizer step it is about; -1 if no step was completed.
+        trace: Index of the trace of that step.
+        summary: One sentence that says how the run is.
+        variables: In the order of the trace.
+        findings: Most severe first.
+        unverified: What could not be known, a sentence each.
+    """
+
+    format: int
+    step: int
+    trace: int
+    summary: str
+    variables: tuple[VariableReport, ...]
+    findings: tuple[Finding, ...]
+    unverified: tuple[str, ...]

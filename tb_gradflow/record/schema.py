@@ -1,0 +1,297 @@
+"""What a log says: measurements of one training run, never opinions about it.
+
+A run holds *traces* (the structure of the training step, once per compiled version of it) and *chunks* (the
+numbers of consecutive recorded steps). Everything here is immutable and survives `codec` unchanged. The
+browser's `frontend/src/record.ts` is generated from this module.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+FORMAT = 1
+"""Version of everything in this module. Every change adds one, an upgrader and a sample log."""
+
+GRADIENT_STATISTICS = ("norm", "max_abs", "mean_abs", "zero_fraction", "nan_count", "inf_count")
+"""Columns of `Chunk.gradients`. The first three are taken over the finite elements; no element, no zero: 0."""
+
+VARIABLE_STATISTICS = ("weight_norm", "update_norm")
+"""Columns of `Chunk.variables`: L2 norms of the value after the step, and of what the step changed in it.
+NaN where the variable is not a floating one."""
+
+Passes = Literal["yes", "none", "not_differentiable", "unregistered", "dtype", "error", "state", "unknown"]
+"""Whether an op hands a gradient on to one of its inputs, as TensorFlow itself answers:
+
+yes                 its gradient function returns one
+none                it has a gradient function, and that returns None for this input
+not_differentiable  the op type is registered as not differentiable
+unregistered        no entry in the gradient registry: asking raises LookupError
+dtype               the tensor is not floating (integer, bool, string): the tape ignores it
+error               the gradient function raised when it was asked
+state               not a tensor at all: a value written to a variable, and read back from it
+unknown             not asked
+"""
+
+Outcome = Literal["value", "none", "not_asked", "error"]
+"""What the tape answered: a tensor, None, nothing because nobody asked, or an exception."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A line of the user's code.
+
+    Attributes:
+        file: Path as Python knows it.
+        line: Line number, from one.
+        function: Name of the function the line is in.
+        code: The line itself, stripped; empty if the file could not be read.
+    """
+
+    file: str
+    line: int
+    function: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """An output of an op.
+
+    Attributes:
+        shape: Sizes, -1 where unknown until run time; null if not even the rank is known.
+        dtype: TensorFlow's name of it, such as `float32`.
+    """
+
+    shape: tuple[int, ...] | None
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """An input of an op.
+
+    Attributes:
+        op: Index in `Trace.ops` of the op that produces the tensor; -1 if that op touches no variable and
+            was left out (a constant, shape arithmetic, preprocessing).
+        output: Which of its outputs.
+        input: Which input of the consumer, from zero.
+        passes: Whether the consumer hands its gradient on to this input.
+        carried: True if the value comes from the previous iteration of a loop. Without these edges the
+            graph has no cycle.
+    """
+
+    op: int
+    output: int
+    input: int
+    passes: Passes
+    carried: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One op of the forward graph, between a variable and a loss, or where the way to a loss ended.
+
+    Functions are inlined: an op of a function's body is named `<call>/<op>`. Each output of an `If` and each
+    loop variable of a `While` stands as an op of its own with that type, its inputs being the predicate and
+    the branches' results, or the initial value, the condition and the body's result.
+
+    Attributes:
+        name: TensorFlow's name of it, unique in the trace; `/` separates name scopes.
+        type: TensorFlow's op type, such as `MatMul`.
+        inputs: In the op's order. Data inputs that were left out are not listed.
+        outputs: In the op's order.
+        source: Index in `Trace.sources` of the user's line that made it; null if none did.
+        api: The function that line called, such as `tf.sequence_mask`; null if unknown.
+        reads: Index of the variable whose value it reads; null for most ops.
+        writes: Index of the variable that it assigns; null for most ops.
+        custom_gradient: Name of the gradient function that `tf.custom_gradient` or
+            `gradient_override_map` put in the place of the registered one; null for most ops.
+    """
+
+    name: str
+    type: str
+    inputs: tuple[Edge, ...]
+    outputs: tuple[Tensor, ...]
+    source: int | None
+    api: str | None
+    reads: int | None
+    writes: int | None
+    custom_gradient: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable that the step reads, or that the model owns.
+
+    Attributes:
+        name: Keras's `variable.path`, or `tf.Variable.name` without `:0`.
+        shape: Sizes.
+        dtype: TensorFlow's name of it.
+        trainable: Whether its owner means it to be trained.
+        tracked: Whether the model lists it among its variables.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    trainable: bool
+    tracked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A loss: what one call of `tape.gradient` differentiated.
+
+    Attributes:
+        name: What a person would call it.
+        op: Index in `Trace.ops` of the op that produced it; -1 if it depends on no variable.
+        output: Which of its outputs.
+        source: Index in `Trace.sources` of the line that asked for the gradient.
+        unconnected: What the caller wanted in the place of a missing gradient.
+    """
+
+    name: str
+    op: int
+    output: int
+    source: int | None
+    unconnected: Literal["none", "zero"]
+
+
+@dataclass(frozen=True, slots=True)
+class VariableGradient:
+    """What the tape answered for one variable and one target.
+
+    Attributes:
+        target: Index in `Trace.targets`.
+        variable: Index in `Trace.variables`.
+        outcome: The answer.
+        row: Row of `Chunk.gradients` with its statistics; null unless the outcome is `value`.
+        watched: Whether the tape watched the variable.
+    """
+
+    target: int
+    variable: int
+    outcome: Outcome
+    row: int | None
+    watched: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TensorGradient:
+    """What the tape answered for one tensor on the way and one target. A tensor that is not listed was not
+    recorded (it lies inside a function's body, or was not asked for).
+
+    Attributes:
+        target: Index in `Trace.targets`.
+        op: Index in `Trace.ops` of the op that produced the tensor.
+        output: Which of its outputs.
+        outcome: The answer.
+        row: Row of `Chunk.gradients`; null unless the outcome is `value`.
+    """
+
+    target: int
+    op: int
+    output: int
+    outcome: Outcome
+    row: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A name scope that is a layer.
+
+    Attributes:
+        scope: The scope's full name.
+        type: Class of the layer, such as `Dense`.
+    """
+
+    scope: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The structure of a training step, as one compilation of it saw it.
+
+    Attributes:
+        index: Number of the trace in its session, from zero.
+        ops: In an order in which every edge that is not carried points back.
+        variables: Every variable of the model, then others that the step read.
+        targets: In the order of the calls.
+        variable_gradients: For each target, every variable that was asked for or watched.
+        tensor_gradients: For each target, every tensor on the way that was asked for.
+        layers: The name scopes that are layers.
+        sources: Lines of code that ops and targets refer to.
+        notes: Facts about how this trace was recorded that limit what can be concluded from it.
+    """
+
+    index: int
+    ops: tuple[Op, ...]
+    variables: tuple[Variable, ...]
+    targets: tuple[Target, ...]
+    variable_gradients: tuple[VariableGradient, ...]
+    tensor_gradients: tuple[TensorGradient, ...]
+    layers: tuple[Layer, ...]
+    sources: tuple[Source, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One recording: from the construction of a recorder to its end.
+
+    Attributes:
+        format: Version of the schema it was written in.
+        id: Milliseconds since the epoch when it began, as thirteen digits: sessions sort by it.
+        tool: Version of tb_gradflow.
+        tensorflow: Version of TensorFlow.
+        keras: Version of Keras; empty without it.
+        model: Name of the model; empty if there is none.
+        expected: Patterns (fnmatch) of variables that are meant to get no gradient.
+    """
+
+    format: int
+    id: str
+    tool: str
+    tensorflow: str
+    keras: str
+    model: str
+    expected: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """The numbers of consecutive recorded steps, all of one trace.
+
+    Attributes:
+        trace: Index of the trace.
+        steps: Optimizer steps, from zero, strictly increasing.
+        wall_times: Seconds since the epoch, one a step.
+        losses: For each step the value of every target, unscaled; NaN and infinities as they were.
+        gradients: Little-endian float32 `[steps, rows, len(GRADIENT_STATISTICS)]`, unscaled; NaN in a row
+            that this step did not measure.
+        variables: Little-endian float32 `[steps, variables, len(VARIABLE_STATISTICS)]`.
+    """
+
+    trace: int
+    steps: tuple[int, ...]
+    wall_times: tuple[float, ...]
+    losses: tuple[tuple[float, ...], ...]
+    gradients: bytes
+    variables: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """All that one log holds of one session.
+
+    Attributes:
+        session: How it was recorded.
+        traces: By index.
+        chunks: By first step.
+    """
+
+    session: Session
+    traces: tuple[Trace, ...]
+    chunks: tuple[Chunk, ...]
