@@ -202,11 +202,13 @@ class Layer:
     """A name scope that is a layer.
 
     Attributes:
-        scope: The scope's full name.
+        scope: The scope's full name, such as `functional_1/dense_1`.
+        name: The layer's own name, such as `dense`.
         type: Class of the layer, such as `Dense`.
     """
 
     scope: str
+    name: str
     type: str
 
 
