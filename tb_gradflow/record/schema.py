@@ -263,6 +263,28 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
+class StepRecord:
+    """The numbers of one recorded step, as the recorder hands them to the log; steps become a `Chunk` there.
+
+    Attributes:
+        trace: Index of the trace.
+        step: Optimizer step, from zero.
+        wall_time: Seconds since the epoch.
+        losses: The value of every target, unscaled; NaN and infinities as they were.
+        gradients: Little-endian float32 `[rows, len(GRADIENT_STATISTICS)]`, unscaled; NaN in a row that this
+            step did not measure.
+        variables: Little-endian float32 `[variables, len(VARIABLE_STATISTICS)]`.
+    """
+
+    trace: int
+    step: int
+    wall_time: float
+    losses: tuple[float, ...]
+    gradients: bytes
+    variables: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Chunk:
     """The numbers of consecutive recorded steps, all of one trace.
 

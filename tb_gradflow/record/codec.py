@@ -1,0 +1,169 @@
+"""Records to and from plain JSON values. Pure: bytes and files are `store`'s business.
+
+A record becomes an object with a key for each of its fields, a tuple a list, and everything else stays as it
+is. Encoders and decoders are built once per class, because a trace may hold tens of thousands of ops.
+Keys that a record does not know are ignored.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Any, Literal, TypeVar, Union
+
+Json = Any
+"""What `json.loads` gives: None, bool, int, float, str, and lists and objects of these."""
+
+Record = TypeVar("Record")
+Convert = Callable[[Any], Any]
+
+
+class MalformedRecord(ValueError):
+    """A JSON value that is not the record it should be; the text begins with the place, such as `Trace.ops[3]`."""
+
+    def __init__(self, place: str, problem: str) -> None:
+        super().__init__(f"{place}: {problem}")
+        self.place = place
+        self.problem = problem
+
+    def inside(self, outer: str) -> MalformedRecord:
+        """The same complaint, seen from the thing that `outer` names."""
+        return MalformedRecord(outer + self.place, self.problem)
+
+
+def encode(record: object) -> Json:
+    """The record as plain JSON values; NaN and infinities stay what they are."""
+    kind: Any = type(record)
+    return _encoder(kind)(record)
+
+
+def decode(cls: type[Record], value: Json) -> Record:
+    """The record that `encode` was given. Raises `MalformedRecord` where the value is not one."""
+    kind: Any = cls
+    try:
+        record: Record = _decoder(kind)(value)
+    except MalformedRecord as malformed:
+        raise malformed.inside(cls.__name__) from None
+    return record
+
+
+@cache
+def _encoder(annotation: Any) -> Convert:
+    if is_dataclass(annotation):
+        hints = typing.get_type_hints(annotation)
+        return _record_encoder([(field.name, _encoder(hints[field.name])) for field in fields(annotation)])
+    if typing.get_origin(annotation) is tuple:
+        item = _encoder(typing.get_args(annotation)[0])
+        return list if item is _same else lambda value: [item(each) for each in value]
+    inner = _optional(annotation)
+    if inner is not None and (encode_inner := _encoder(inner)) is not _same:
+        return lambda value: None if value is None else encode_inner(value)
+    return _same
+
+
+def _record_encoder(members: list[tuple[str, Convert]]) -> Convert:
+    plain = [name for name, convert in members if convert is _same]
+    nested = [(name, convert) for name, convert in members if convert is not _same]
+
+    def convert_record(record: Any) -> Json:
+        out = {name: getattr(record, name) for name in plain}
+        for name, convert in nested:
+            out[name] = convert(getattr(record, name))
+        return out
+
+    return convert_record
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+@cache
+def _decoder(annotation: Any) -> Convert:
+    if isinstance(annotation, type) and is_dataclass(annotation):
+        hints = typing.get_type_hints(annotation)
+        return _record_decoder(annotation, [(field.name, _decoder(hints[field.name])) for field in fields(annotation)])
+    if typing.get_origin(annotation) is tuple:
+        return _tuple_decoder(_decoder(typing.get_args(annotation)[0]))
+    if typing.get_origin(annotation) is Literal:
+        return _word_decoder(typing.get_args(annotation))
+    inner = _optional(annotation)
+    if inner is not None:
+        decode_inner = _decoder(inner)
+        return lambda value: None if value is None else decode_inner(value)
+    return _scalar_decoder(annotation)
+
+
+def _record_decoder(cls: Callable[..., Any], members: list[tuple[str, Convert]]) -> Convert:
+    def convert(value: Json) -> Any:
+        if type(value) is not dict:
+            raise MalformedRecord("", f"expected an object, got {_kind(value)}")
+        name = ""
+        try:
+            arguments = []
+            for name, member in members:
+                arguments.append(member(value[name]))
+        except MalformedRecord as malformed:
+            raise malformed.inside(f".{name}") from None
+        except KeyError:
+            missing = ", ".join(each for each, _ in members if each not in value)
+            raise MalformedRecord("", f"missing {missing}") from None
+        return cls(*arguments)
+
+    return convert
+
+
+def _tuple_decoder(item: Convert) -> Convert:
+    def convert(value: Json) -> tuple[Any, ...]:
+        if type(value) is not list:
+            raise MalformedRecord("", f"expected a list, got {_kind(value)}")
+        items: list[Any] = []
+        try:
+            for each in value:
+                items.append(item(each))
+        except MalformedRecord as malformed:
+            raise malformed.inside(f"[{len(items)}]") from None
+        return tuple(items)
+
+    return convert
+
+
+def _word_decoder(words: tuple[str, ...]) -> Convert:
+    allowed = frozenset(words)
+
+    def convert(value: Json) -> str:
+        if type(value) is not str or value not in allowed:
+            raise MalformedRecord("", f"expected one of {', '.join(words)}, got {value!r}")
+        return value
+
+    return convert
+
+
+def _scalar_decoder(scalar: type) -> Convert:
+    if scalar not in (str, int, float, bool):
+        raise TypeError(f"a record cannot hold {scalar!r}: the codec knows no JSON form of it")
+
+    def convert(value: Json) -> Any:
+        if type(value) is scalar:
+            return value
+        if scalar is float and type(value) is int:
+            return float(value)
+        raise MalformedRecord("", f"expected {scalar.__name__}, got {_kind(value)}")
+
+    return convert
+
+
+def _optional(annotation: Any) -> Any:
+    """What an `X | None` may hold beside None; None for every other annotation."""
+    if typing.get_origin(annotation) not in (Union, types.UnionType):
+        return None
+    [inner] = [each for each in typing.get_args(annotation) if each is not type(None)]
+    return inner
+
+
+def _kind(value: Json) -> str:
+    names = {dict: "an object", list: "a list", type(None): "null"}
+    return names.get(type(value), f"{type(value).__name__} {value!r:.40}")

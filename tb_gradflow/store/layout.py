@@ -1,0 +1,129 @@
+"""How records lie in TensorBoard event files: tags, tensors, and the name of the file.
+
+docs/format.md tells it in words. Both sides of the log use this module, so that what the writer names the readers find.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import socket
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import (
+    DATA_CLASS_BLOB_SEQUENCE,
+    DATA_CLASS_TENSOR,
+    Summary,
+    SummaryMetadata,
+)
+from tensorboard.compat.proto.tensor_pb2 import TensorProto
+from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
+from tensorboard.compat.proto.types_pb2 import DT_DOUBLE, DT_FLOAT, DT_STRING
+
+from tb_gradflow.record.codec import Json
+from tb_gradflow.record.schema import FORMAT
+
+PLUGIN = "gradflow"
+"""TensorBoard's name of this plugin, and of the sub-directory in which its logs lie."""
+
+Kind = Literal["session", "trace", "steps", "gradients", "variables"]
+_KINDS: tuple[Kind, ...] = ("session", "trace", "steps", "gradients", "variables")
+
+FIXED_STEP_COLUMNS = 3
+"""Columns of a `steps` tensor before the losses: step, wall time, trace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """What one tag of a log names.
+
+    Attributes:
+        kind: What lies there.
+        session: Id of the session.
+        number: Index of the trace, or the first step of the chunk; -1 for a session.
+    """
+
+    kind: Kind
+    session: str
+    number: int
+
+    def __str__(self) -> str:
+        number = {"session": "", "trace": f"/{self.number}"}.get(self.kind, f"/{self.number:012d}")
+        return f"{PLUGIN}/{self.kind}/{self.session}{number}"
+
+
+def parse_tag(text: str) -> Tag | None:
+    """The tag that `text` spells; None if it is not one of ours (a later version may have more)."""
+    prefix, *rest = text.split("/")
+    if prefix != PLUGIN or len(rest) not in (2, 3):
+        return None
+    kind = next((each for each in _KINDS if each == rest[0]), None)
+    if kind is None or (kind == "session") != (len(rest) == 2):
+        return None
+    if kind == "session":
+        return Tag(kind, rest[1], -1)
+    return Tag(kind, rest[1], int(rest[2])) if rest[2].isascii() and rest[2].isdigit() else None
+
+
+def event_file_path(log_dir: str) -> str:
+    """A new path `<log_dir>/gradflow/events.out.tfevents.….gradflow`.
+
+    A directory of our own, because TensorBoard's Python loader stops reading a file as soon as another writer
+    begins a later one beside it (Keras's TensorBoard callback does).
+    """
+    name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{uuid.uuid4().hex[:8]}"
+    return os.path.join(log_dir, PLUGIN, f"{name}.{PLUGIN}")
+
+
+def pack_json(value: Json) -> bytes:
+    """Gzipped JSON; equal values give equal bytes."""
+    return gzip.compress(json.dumps(value, separators=(",", ":"), allow_nan=False).encode(), mtime=0)
+
+
+def unpack_json(blob: bytes) -> Json:
+    """What `pack_json` was given. Raises ValueError or OSError where the bytes are something else."""
+    return json.loads(gzip.decompress(blob))
+
+
+def blob_value(tag: Tag, blob: bytes) -> Summary.Value:
+    """A blob sequence of one blob. Rank 1: TensorBoard's Rust loader drops any other."""
+    tensor = TensorProto(dtype=DT_STRING, tensor_shape=_shape((1,)), string_val=[blob])
+    return Summary.Value(tag=str(tag), tensor=tensor, metadata=_metadata(DATA_CLASS_BLOB_SEQUENCE))
+
+
+def float32_value(tag: Tag, shape: Sequence[int], content: bytes) -> Summary.Value:
+    """A tensor of little-endian float32."""
+    tensor = TensorProto(dtype=DT_FLOAT, tensor_shape=_shape(shape), tensor_content=content)
+    return Summary.Value(tag=str(tag), tensor=tensor, metadata=_metadata(DATA_CLASS_TENSOR))
+
+
+def float64_value(tag: Tag, shape: Sequence[int], content: bytes) -> Summary.Value:
+    """A tensor of little-endian float64."""
+    tensor = TensorProto(dtype=DT_DOUBLE, tensor_shape=_shape(shape), tensor_content=content)
+    return Summary.Value(tag=str(tag), tensor=tensor, metadata=_metadata(DATA_CLASS_TENSOR))
+
+
+def event(values: Sequence[Summary.Value], step: int, wall_time: float) -> Event:
+    """One record of an event file."""
+    return Event(wall_time=wall_time, step=step, summary=Summary(value=values))
+
+
+def version_event(wall_time: float) -> Event:
+    """The record with which every event file begins."""
+    return Event(wall_time=wall_time, file_version="brain.Event:2")
+
+
+def _shape(sizes: Sequence[int]) -> TensorShapeProto:
+    return TensorShapeProto(dim=[TensorShapeProto.Dim(size=size) for size in sizes])
+
+
+def _metadata(data_class: int) -> SummaryMetadata:
+    content = json.dumps({"format": FORMAT}).encode()
+    plugin_data = SummaryMetadata.PluginData(plugin_name=PLUGIN, content=content)
+    return SummaryMetadata(plugin_data=plugin_data, data_class=data_class)

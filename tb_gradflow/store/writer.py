@@ -1,0 +1,198 @@
+"""Writes one session to one event file: buffers steps into chunks, and keeps the file from growing without bound.
+
+Knows records and events only. Where the bytes go is the business of the sink it is given: the recorder passes
+a `tf.io.TFRecordWriter`, whose checksums are made in C++ and which writes to any file system; `RecordFile`
+does without TensorFlow. Whatever the sink raises goes to the caller.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Protocol
+
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.summary.writer.record_writer import RecordWriter
+
+from tb_gradflow.record.codec import encode
+from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Session, StepRecord, Trace
+from tb_gradflow.store.layout import (
+    FIXED_STEP_COLUMNS,
+    Tag,
+    blob_value,
+    event,
+    float32_value,
+    float64_value,
+    pack_json,
+    version_event,
+)
+
+CHUNK_STEPS = 32
+CHUNK_SECONDS = 5.0
+VOLUME_CAP_BYTES = 256 * 2**20
+
+_FLOAT32_BYTES = 4
+
+
+class RecordSink(Protocol):
+    """A file of TFRecords. `tf.io.TFRecordWriter` is one."""
+
+    def write(self, record: bytes) -> object: ...
+
+    def flush(self) -> object: ...
+
+    def close(self) -> object: ...
+
+
+class RecordFile:
+    """A sink for a local path that needs no TensorFlow; the directories above are made."""
+
+    def __init__(self, path: str) -> None:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        # Never an existing file: appending to one would put a second version record into its middle.
+        self._records = RecordWriter(open(path, "xb"))
+
+    def write(self, record: bytes) -> None:
+        self._records.write(record)
+
+    def flush(self) -> None:
+        self._records.flush()
+
+    def close(self) -> None:
+        self._records.close()
+
+
+class LogWriter:
+    """One session in one event file.
+
+    A chunk is written when it holds `CHUNK_STEPS` steps, when the trace changes, on `flush`, and when the last
+    write is `CHUNK_SECONDS` ago, or a thousandth of the time since the beginning where that is more: so a short
+    run is seen at once, and a long one does not fall into thousands of chunks. The very first step is written
+    immediately.
+
+    At `cap_bytes` of output every second step is kept from there on, after each further half of it every second
+    of those: a log of any length stays readable, and its early steps stay dense.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        sink: RecordSink,
+        *,
+        cap_bytes: int = VOLUME_CAP_BYTES,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._session = session
+        self._sink = sink
+        self._cap_bytes = cap_bytes
+        self._clock = clock
+        self._began = self._wrote = clock()
+        self._bytes = 0
+        self._traces: dict[int, Trace] = {}
+        self._offered = 0
+        self._last_step = -1
+        self._buffer: list[StepRecord] = []
+        began = int(session.id) / 1000
+        self._write(version_event(began))
+        self._write(event([blob_value(Tag("session", session.id, -1), pack_json(encode(session)))], 0, began))
+        self._sink.flush()
+
+    def write_trace(self, trace: Trace) -> None:
+        """Before the first step of that trace; a trace that was written is not written again."""
+        if trace.index in self._traces:
+            return
+        self._traces[trace.index] = trace
+        tag = Tag("trace", self._session.id, trace.index)
+        self._write(event([blob_value(tag, pack_json(encode(trace)))], 0, time.time()))
+        self._sink.flush()
+
+    def write_step(self, record: StepRecord) -> None:
+        """Steps must increase strictly, and the trace must have been written."""
+        self._check(record)
+        self._last_step = record.step
+        position = self._offered
+        self._offered += 1
+        if position % self._stride() != 0:
+            return
+        if self._buffer and self._buffer[0].trace != record.trace:
+            self._write_chunk()
+        self._buffer.append(record)
+        if position == 0 or len(self._buffer) >= CHUNK_STEPS or self._is_time():
+            self._write_chunk()
+
+    def flush(self) -> None:
+        """Everything that was given so far is in the file when this returns."""
+        self._write_chunk()
+        self._sink.flush()
+
+    def close(self) -> None:
+        self.flush()
+        self._sink.close()
+
+    def __enter__(self) -> LogWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _check(self, record: StepRecord) -> None:
+        if record.step <= self._last_step:
+            raise ValueError(f"steps must increase strictly, got {record.step} after {self._last_step}")
+        trace = self._traces.get(record.trace)
+        if trace is None:
+            raise ValueError(f"step {record.step} is of trace {record.trace}, which was not written: write it first")
+        if len(record.losses) != len(trace.targets):
+            raise ValueError(f"step {record.step} has {len(record.losses)} losses for {len(trace.targets)} targets")
+        if len(record.variables) != len(trace.variables) * len(VARIABLE_STATISTICS) * _FLOAT32_BYTES:
+            raise ValueError(f"step {record.step}: variables do not fit the {len(trace.variables)} of its trace")
+        if self._buffer and self._buffer[0].trace == record.trace:
+            expected = len(self._buffer[0].gradients)
+            if len(record.gradients) != expected:
+                raise ValueError(f"step {record.step}: {len(record.gradients)} bytes of gradients, expected {expected}")
+
+    def _stride(self) -> int:
+        over = self._bytes - self._cap_bytes
+        return 1 if over < 0 else int(2 ** (1 + over // max(1, self._cap_bytes // 2)))
+
+    def _is_time(self) -> bool:
+        now = self._clock()
+        return now - self._wrote >= max(CHUNK_SECONDS, (now - self._began) / 1000)
+
+    def _write_chunk(self) -> None:
+        steps, self._buffer = self._buffer, []
+        if not steps:
+            return
+        self._write(chunk_event(self._session.id, steps))
+        self._wrote = self._clock()
+        self._sink.flush()
+
+    def _write(self, record: Event) -> None:
+        data = record.SerializeToString()
+        self._sink.write(data)
+        self._bytes += len(data)
+
+
+def chunk_event(session: str, steps: Sequence[StepRecord]) -> Event:
+    """Steps of one trace as one event of three tensors, under tags that no other chunk has."""
+    first, last = steps[0], steps[-1]
+    columns = FIXED_STEP_COLUMNS + len(first.losses)
+    table = [number for s in steps for number in (s.step, s.wall_time, s.trace, *s.losses)]
+    rows = len(first.gradients) // (len(GRADIENT_STATISTICS) * _FLOAT32_BYTES)
+    variables = len(first.variables) // (len(VARIABLE_STATISTICS) * _FLOAT32_BYTES)
+    values = [
+        float64_value(Tag("steps", session, first.step), (len(steps), columns), struct.pack(f"<{len(table)}d", *table)),
+        float32_value(
+            Tag("gradients", session, first.step),
+            (len(steps), rows, len(GRADIENT_STATISTICS)),
+            b"".join(s.gradients for s in steps),
+        ),
+        float32_value(
+            Tag("variables", session, first.step),
+            (len(steps), variables, len(VARIABLE_STATISTICS)),
+            b"".join(s.variables for s in steps),
+        ),
+    ]
+    return event(values, last.step, last.wall_time)

@@ -1,0 +1,3 @@
+"""The version of this package, and nothing else: the build reads it, and every log says which version wrote it."""
+
+VERSION = "0.1.0"
