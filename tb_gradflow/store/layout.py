@@ -10,7 +10,6 @@ import json
 import os
 import socket
 import time
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -75,10 +74,18 @@ def event_file_path(log_dir: str) -> str:
     """A new path `<log_dir>/gradflow/events.out.tfevents.….gradflow`.
 
     A directory of our own, because TensorBoard's Python loader stops reading a file as soon as another writer
-    begins a later one beside it (Keras's TensorBoard callback does).
+    begins a later one beside it (Keras's TensorBoard callback does). For the same reason names sort by the
+    time they were made, to the nanosecond: a second recording may begin within the second.
     """
-    name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{uuid.uuid4().hex[:8]}"
-    return os.path.join(log_dir, PLUGIN, f"{name}.{PLUGIN}")
+    seconds, nanoseconds = divmod(time.time_ns(), 10**9)
+    name = f"events.out.tfevents.{seconds:010d}.{nanoseconds:09d}.{socket.gethostname()}.{os.getpid()}.{PLUGIN}"
+    return os.path.join(log_dir, PLUGIN, name)
+
+
+def run_name(directory: str) -> str:
+    """What a person calls the run whose event files lie in `directory` (with `/`): without our sub-directory."""
+    above, _, last = directory.rpartition("/")
+    return (above or ".") if last == PLUGIN else directory
 
 
 def pack_json(value: Json) -> bytes:

@@ -182,8 +182,8 @@ def chunk_event(session: str, steps: Sequence[StepRecord]) -> Event:
     table = [number for s in steps for number in (s.step, s.wall_time, s.trace, *s.losses)]
     rows = len(first.gradients) // (len(GRADIENT_STATISTICS) * _FLOAT32_BYTES)
     variables = len(first.variables) // (len(VARIABLE_STATISTICS) * _FLOAT32_BYTES)
+    # The steps come last: a reader that sees them, while TensorBoard is still loading, finds the numbers too.
     values = [
-        float64_value(Tag("steps", session, first.step), (len(steps), columns), struct.pack(f"<{len(table)}d", *table)),
         float32_value(
             Tag("gradients", session, first.step),
             (len(steps), rows, len(GRADIENT_STATISTICS)),
@@ -194,5 +194,6 @@ def chunk_event(session: str, steps: Sequence[StepRecord]) -> Event:
             (len(steps), variables, len(VARIABLE_STATISTICS)),
             b"".join(s.variables for s in steps),
         ),
+        float64_value(Tag("steps", session, first.step), (len(steps), columns), struct.pack(f"<{len(table)}d", *table)),
     ]
     return event(values, last.step, last.wall_time)

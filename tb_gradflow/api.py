@@ -1,0 +1,98 @@
+"""Reading a log from Python: `open_log`. Needs no TensorFlow."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_gradflow.errors import LogError
+from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Trace
+from tb_gradflow.serve.history import Caches, History
+from tb_gradflow.serve.report import Report
+from tb_gradflow.store.directory import DirectoryReader, find_runs
+from tb_gradflow.store.run import ChunkHead, StoredRun
+
+Numbers = npt.NDArray[Any]
+
+
+def open_log(path: str | os.PathLike[str]) -> Log:
+    """The log of one run: the directory that was given to the recorder.
+
+    A log that is still being written opens too, and what it says grows with the training. Raises LogError if
+    there is no log, if it cannot be read, or if there are several runs below `path`.
+    """
+    root = os.fspath(path)
+    runs = find_runs(root)
+    if len(runs) > 1:
+        listed = "\n".join(f"  {directory}" for directory in runs.values())
+        raise LogError(f"{root} holds {len(runs)} runs: open one of them\n{listed}")
+    [(name, directory)] = runs.items()
+    return open_run(root if name == "." else name, directory)
+
+
+def open_run(name: str, directory: str) -> Log:
+    """The log whose event files lie in `directory`; `name` is what its reports call it."""
+    return Log(History(StoredRun(DirectoryReader(directory)), name, Caches()))
+
+
+class Log:
+    """What one run recorded. Raises LogError wherever the log cannot be read."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        history.refresh()
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The optimizer steps that were recorded so far, increasing."""
+        return self._history.refresh().steps
+
+    def report(self, step: int | None = None) -> Report:
+        """What is wrong at `step`; without it, at the last recorded one."""
+        return Report(self._history.diagnose(step), self._history.name)
+
+    def history(self, variable: str) -> dict[str, Numbers]:
+        """One variable over the recorded steps.
+
+        Arrays of one length: `step`, `wall_time`, the statistics of its gradient (`norm`, `max_abs`,
+        `mean_abs`, `zero_fraction`, `nan_count`, `inf_count`; NaN where no gradient arrived), `weight_norm`
+        and `update_norm`. Where several losses reach the variable, its gradient is that of the first.
+        """
+        index = self._history.refresh()
+        names = {trace: self._history.trace(index.session.id, trace) for trace in index.traces}
+        if not any(variable == each.name for trace in names.values() for each in trace.variables):
+            raise LogError(_unknown_variable(variable, names))
+        parts = [self._part(index.session.id, head, names[head.trace], variable) for head in index.chunks]
+        gradients = _joined([gradient for gradient, _ in parts], len(GRADIENT_STATISTICS))
+        weights = _joined([weight for _, weight in parts], len(VARIABLE_STATISTICS))
+        return {
+            "step": np.array(index.steps, dtype=np.int64),
+            "wall_time": np.array([time for head in index.chunks for time in head.wall_times], dtype=np.float64),
+            **{statistic: gradients[:, column] for column, statistic in enumerate(GRADIENT_STATISTICS)},
+            **{statistic: weights[:, column] for column, statistic in enumerate(VARIABLE_STATISTICS)},
+        }
+
+    def _part(self, session: str, head: ChunkHead, trace: Trace, variable: str) -> tuple[Numbers, Numbers]:
+        gradients = np.full((len(head.steps), len(GRADIENT_STATISTICS)), np.nan, np.float32)
+        weights = np.full((len(head.steps), len(VARIABLE_STATISTICS)), np.nan, np.float32)
+        number = next((i for i, each in enumerate(trace.variables) if each.name == variable), None)
+        rows = [each.row for each in trace.variable_gradients if each.variable == number and each.row is not None]
+        if rows:
+            gradients[:] = self._history.gradients(session, head.id)[:, rows[0]]
+        if number is not None:
+            weights[:] = self._history.variables(session, head.id)[:, number]
+        return gradients, weights
+
+
+def _joined(parts: list[Numbers], columns: int) -> Numbers:
+    return np.concatenate(parts) if parts else np.empty((0, columns), np.float32)
+
+
+def _unknown_variable(variable: str, traces: Mapping[int, Trace]) -> str:
+    names = list(dict.fromkeys(each.name for trace in traces.values() for each in trace.variables))
+    shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+    return f"the log has no variable {variable!r}: it has {shown or 'none'}"

@@ -1,0 +1,59 @@
+"""Reads records of any format up to today's, one version at a time; the rest of the code sees only today's.
+
+A change of the schema adds one to `FORMAT` and one `Upgrader` here, whose docstrings say what changed and what
+becomes of old values. Format 1 is the first, so there is none yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tb_gradflow.errors import LogError, NewerLogError
+from tb_gradflow.record.codec import Json, MalformedRecord, decode
+from tb_gradflow.record.schema import FORMAT, Session, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrader:
+    """From one format to the next.
+
+    Attributes:
+        session: Takes the JSON of a session to the next format.
+        trace: The same for a trace.
+    """
+
+    session: Callable[[Json], Json]
+    trace: Callable[[Json], Json]
+
+
+UPGRADERS: tuple[Upgrader, ...] = ()
+"""The first takes format 1 to 2, the next 2 to 3, and so on."""
+
+
+def read_session(value: Json, upgraders: tuple[Upgrader, ...] = UPGRADERS) -> Session:
+    """The session that `value` is, in whatever known format. Its `format` stays the one it was written in."""
+    written = value.get("format") if isinstance(value, dict) else None
+    if type(written) is not int or written < 1:
+        raise LogError("this is not a log of tb-gradflow: its session names no format")
+    if written > FORMAT:
+        raise NewerLogError(
+            f"log has format {written}, this tb-gradflow reads up to {FORMAT}: "
+            "upgrade with `pip install -U tensorboard-plugin-gradflow`"
+        )
+    for upgrader in upgraders[written - 1 :]:
+        value = upgrader.session(value)
+    try:
+        return decode(Session, value)
+    except MalformedRecord as malformed:
+        raise LogError(f"damaged log: {malformed}") from malformed
+
+
+def read_trace(value: Json, written: int, upgraders: tuple[Upgrader, ...] = UPGRADERS) -> Trace:
+    """The trace that `value` is; `written` is the format of its session."""
+    for upgrader in upgraders[written - 1 :]:
+        value = upgrader.trace(value)
+    try:
+        return decode(Trace, value)
+    except MalformedRecord as malformed:
+        raise LogError(f"damaged log: {malformed}") from malformed

@@ -1,0 +1,1 @@
+"""How records and reports leave: the TensorBoard plugin, and text. Never imports TensorFlow."""

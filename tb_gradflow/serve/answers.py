@@ -1,0 +1,99 @@
+"""What the routes answer: the list of runs, and the overview of one. Knows no HTTP."""
+
+from __future__ import annotations
+
+import math
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from tensorboard.context import RequestContext
+from tensorboard.data.provider import DataProvider
+
+from tb_gradflow.errors import GradFlowError, LogError
+from tb_gradflow.record.codec import encode
+from tb_gradflow.record.schema import FORMAT
+from tb_gradflow.serve.history import Caches, History
+from tb_gradflow.store.layout import Tag, run_name
+from tb_gradflow.store.provider import ProviderReader, list_runs
+from tb_gradflow.store.run import StoredRun
+
+Json = dict[str, Any]
+
+# TensorBoard's Rust loader takes some 40 ms for each small blob that is read one after the other.
+READERS = 8
+
+
+class WrongRequest(GradFlowError):
+    """A parameter is missing, or is not what it should be."""
+
+
+class NotThere(GradFlowError):
+    """There is no such run or file."""
+
+
+class Runs:
+    """The runs of a DataProvider, each with its history."""
+
+    def __init__(self, provider: DataProvider) -> None:
+        self._provider = provider
+        self._caches = Caches()
+        self._histories: dict[tuple[str, str], History] = {}
+        self._lock = threading.Lock()
+
+    def entries(self, context: RequestContext, experiment_id: str) -> list[Json]:
+        """One entry for each run that has a session of ours, by name; those that cannot be read say why."""
+        runs = list_runs(self._provider, context, experiment_id)
+        with ThreadPoolExecutor(READERS) as readers:
+            problems = readers.map(
+                lambda listed: self._problem(self._history(context, experiment_id, listed[0]), listed[1]), runs.items()
+            )
+            return [
+                {"run": run, "name": run_name(run), "error": problem}
+                for run, problem in zip(runs, problems, strict=True)
+            ]
+
+    def history(self, context: RequestContext, experiment_id: str, run: str) -> History:
+        """Raises NotThere if there is no such run."""
+        with self._lock:
+            known = self._histories.get((experiment_id, run))
+        if known is not None:
+            return known
+        if run not in list_runs(self._provider, context, experiment_id, run):
+            raise NotThere(f"no run {run!r} with gradients: it was deleted, or TensorBoard has not loaded it yet")
+        return self._history(context, experiment_id, run)
+
+    def _history(self, context: RequestContext, experiment_id: str, run: str) -> History:
+        reader = ProviderReader(self._provider, context, experiment_id, run)
+        history = History(StoredRun(reader), f"{experiment_id}/{run}", self._caches)
+        with self._lock:
+            return self._histories.setdefault((experiment_id, run), history)
+
+    @staticmethod
+    def _problem(history: History, tags: set[Tag]) -> str | None:
+        try:
+            history.newest_session(tags)
+        except LogError as error:
+            return str(error)
+        return None
+
+
+def overview(run: str, history: History) -> Json:
+    """What the page must know of a run before it asks for any number."""
+    index = history.refresh()
+    return {
+        "format": FORMAT,
+        "run": run,
+        "name": run_name(run),
+        "session": encode(index.session),
+        "traces": list(index.traces),
+        "chunks": [{"id": head.id, "trace": head.trace, "steps": list(head.steps)} for head in index.chunks],
+        "steps": list(index.steps),
+        "step_trace": [head.trace for head in index.chunks for _ in head.steps],
+        "wall_times": [time for head in index.chunks for time in head.wall_times],
+        "losses": [
+            [loss if math.isfinite(loss) else None for loss in losses]
+            for head in index.chunks
+            for losses in head.losses
+        ],
+    }

@@ -1,0 +1,165 @@
+"""A recorded run as numbers and diagnoses, with everything that is slow to make remembered.
+
+The plugin and `open_log` both look at runs through this; where the run lies is the business of `store`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_gradflow.analyse.diagnose import diagnose
+from tb_gradflow.analyse.topology import Topology
+from tb_gradflow.errors import LogError
+from tb_gradflow.record.codec import encode
+from tb_gradflow.record.report import Diagnosis
+from tb_gradflow.record.schema import FORMAT, GRADIENT_STATISTICS, VARIABLE_STATISTICS, Session, Trace
+from tb_gradflow.serve.cache import Cache
+from tb_gradflow.store.layout import Tag, pack_json
+from tb_gradflow.store.run import Array, ChunkHead, RunIndex, StoredRun, newest_session
+
+Floats = npt.NDArray[np.float32]
+
+
+class NotRecorded(LogError):
+    """The log is good and has no such step, chunk, trace or session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caches:
+    """Bounds on what all runs together may keep in memory.
+
+    Attributes:
+        numbers: Chunks, by bytes.
+        traces: Decoded traces with their topologies. One of 30,000 ops takes about 100 MB.
+        diagnoses: What was concluded about a step: who moves a slider comes back to it.
+    """
+
+    numbers: Cache[Floats] = field(default_factory=lambda: Cache(128 * 2**20, cost=lambda array: array.nbytes))
+    traces: Cache[tuple[Trace, Topology]] = field(default_factory=lambda: Cache(6))
+    diagnoses: Cache[Diagnosis] = field(default_factory=lambda: Cache(400))
+
+
+class History:
+    """One run.
+
+    Traces, chunks and diagnoses never change once they are recorded; only `refresh` looks for new ones.
+    """
+
+    def __init__(self, run: StoredRun, name: str, caches: Caches) -> None:
+        """`name` is what a person calls the run; it is distinct among the runs that share `caches`."""
+        self.name = name
+        self._run = run
+        self._caches = caches
+        self._index: RunIndex | None = None
+
+    def refresh(self) -> RunIndex:
+        """What the log holds now."""
+        self._index = self._run.index()
+        return self._index
+
+    def index(self) -> RunIndex:
+        """What the log held when it was last looked at."""
+        return self._index or self.refresh()
+
+    def newest_session(self, tags: Collection[Tag]) -> Session:
+        """The session that an index of these tags would be of."""
+        return self._run.session(newest_session(tags))
+
+    def trace(self, session: str, index: int) -> Trace:
+        """Raises NotRecorded if there is none."""
+        return self._analysed(session, index)[0]
+
+    def trace_json(self, session: str, index: int) -> bytes:
+        """The same as gzipped JSON of today's format."""
+        trace = self.trace(session, index)
+        if self._run.session(session).format == FORMAT:
+            return self._run.trace_blob(session, index)
+        return pack_json(encode(trace))
+
+    def gradients(self, session: str, chunk: int) -> Floats:
+        """`[steps, rows, statistics]`. Raises NotRecorded if there is no such chunk."""
+        return self._numbers(Tag("gradients", session, chunk), self._run.gradients, len(GRADIENT_STATISTICS))
+
+    def variables(self, session: str, chunk: int) -> Floats:
+        """`[steps, variables, statistics]`. Raises NotRecorded if there is no such chunk."""
+        return self._numbers(Tag("variables", session, chunk), self._run.variables, len(VARIABLE_STATISTICS))
+
+    def series(self, row: int) -> Floats:
+        """One row of the gradients over all steps, `[steps, statistics]`; NaN where the trace has no such row."""
+        index = self.index()
+        chunks = [self.gradients(index.session.id, head.id) for head in index.chunks]
+        return _over_steps(chunks, row, len(GRADIENT_STATISTICS))
+
+    def weights(self, variable: int) -> Floats:
+        """One variable's weight and update norms over all steps; NaN where the trace has no such variable."""
+        index = self.index()
+        chunks = [self.variables(index.session.id, head.id) for head in index.chunks]
+        return _over_steps(chunks, variable, len(VARIABLE_STATISTICS))
+
+    def diagnose(self, step: int | None = None) -> Diagnosis:
+        """What `step` says; without it, the last recorded one, or the structure alone if no step was completed."""
+        index = self.index() if step is not None else self.refresh()
+        if step is None:
+            step = index.chunks[-1].steps[-1] if index.chunks else -1
+        if index.find(step) is None:
+            index = self.refresh()
+        found = index.find(step)
+        if found is not None:
+            key = (self.name, index.session.id, step)
+            return self._caches.diagnoses.get(key, lambda: self._diagnose(index.session, *found))
+        if index.chunks or step != -1:
+            raise NotRecorded(_not_recorded(step, index))
+        if not index.traces:
+            raise LogError(f"{self.name}: nothing was recorded yet, the training has not come to its first step")
+        trace, topology = self._analysed(index.session.id, index.traces[-1])
+        return diagnose(trace, index.session, None, None, (), -1, topology=topology)
+
+    def _diagnose(self, session: Session, head: ChunkHead, at: int) -> Diagnosis:
+        trace, topology = self._analysed(session.id, head.trace)
+        gradients, variables = self.gradients(session.id, head.id)[at], self.variables(session.id, head.id)[at]
+        return diagnose(trace, session, gradients, variables, head.losses[at], head.steps[at], topology=topology)
+
+    def _analysed(self, session: str, index: int) -> tuple[Trace, Topology]:
+        def analyse() -> tuple[Trace, Topology]:
+            try:
+                trace = self._run.trace(session, index)
+            except KeyError:
+                raise NotRecorded(f"the log has no trace {index} of session {session}") from None
+            return trace, Topology(trace)
+
+        return self._caches.traces.get((self.name, session, index), analyse)
+
+    def _numbers(self, tag: Tag, read: Callable[[str, int], Array], statistics: int) -> Floats:
+        def numbers() -> Floats:
+            try:
+                array = read(tag.session, tag.number)
+            except KeyError:
+                raise NotRecorded(f"the log has no chunk {tag.number} of session {tag.session}") from None
+            if len(array.shape) != 3 or array.shape[2] != statistics:
+                raise LogError(f"damaged log: {tag} has shape {array.shape}, expected [steps, rows, {statistics}]")
+            return np.frombuffer(array.data, dtype="<f4").reshape(array.shape)
+
+        return self._caches.numbers.get((self.name, tag), numbers)
+
+
+def _over_steps(chunks: list[Floats], row: int, statistics: int) -> Floats:
+    parts = [
+        chunk[:, row, :] if row < chunk.shape[1] else np.full((chunk.shape[0], statistics), np.nan, np.float32)
+        for chunk in chunks
+    ]
+    return np.concatenate(parts) if parts else np.empty((0, statistics), np.float32)
+
+
+def _not_recorded(step: int, index: RunIndex) -> str:
+    steps = index.steps
+    if not steps:
+        return f"step {step} was not recorded, and no other step yet"
+    nearest = min(steps, key=lambda recorded: abs(recorded - step))
+    return (
+        f"step {step} was not recorded: the log has {len(steps)} steps from {steps[0]} to {steps[-1]}, "
+        f"the nearest is {nearest}"
+    )

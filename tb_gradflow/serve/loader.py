@@ -1,0 +1,34 @@
+"""The entry point that TensorBoard imports.
+
+Imports as little as it can: an ImportError here would keep TensorBoard from starting at all.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from tensorboard.plugins import base_plugin
+
+if TYPE_CHECKING:
+    from tb_gradflow.serve.plugin import GradFlowPlugin
+
+# Every tag of ours holds one event, which no loader ever samples away. This is a second belt: the loaders
+# keep ten events of an unknown plugin's tag by default.
+SAMPLES = 5000
+
+
+class GradFlowLoader(base_plugin.TBLoader):  # type: ignore[misc]
+    """Makes the plugin."""
+
+    def fix_flags(self, flags: argparse.Namespace) -> None:
+        samples = getattr(flags, "samples_per_plugin", None)
+        if isinstance(samples, dict):
+            samples.setdefault("gradflow", SAMPLES)
+
+    def load(self, context: base_plugin.TBContext) -> GradFlowPlugin | None:
+        if context.data_provider is None:
+            return None
+        from tb_gradflow.serve.plugin import GradFlowPlugin
+
+        return GradFlowPlugin(context)

@@ -1,0 +1,183 @@
+"""The TensorBoard plugin: the routes of docs/http.md.
+
+Only a door: it takes requests apart, asks `History`, and puts answers together. Everything comes through the
+DataProvider, so it works with both of TensorBoard's loaders and with whatever else provides data.
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from tensorboard import plugin_util
+from tensorboard.backend import http_util
+from tensorboard.plugins import base_plugin
+from werkzeug import wrappers
+
+from tb_gradflow.errors import LogError
+from tb_gradflow.record.codec import encode
+from tb_gradflow.record.schema import FORMAT
+from tb_gradflow.serve.answers import NotThere, Runs, WrongRequest, overview
+from tb_gradflow.serve.history import Floats, NotRecorded
+from tb_gradflow.serve.report import finite
+from tb_gradflow.store.layout import PLUGIN
+
+STATIC = Path(__file__).parent / "static"
+
+# Written out, because on Windows the registry decides what `mimetypes` says, and TensorBoard sends `nosniff`.
+MIME_TYPES = {
+    ".css": "text/css",
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".json": "application/json",
+    ".map": "application/json",
+    ".mjs": "text/javascript",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".wasm": "application/wasm",
+    ".woff2": "font/woff2",
+}
+
+A_DAY = 24 * 60 * 60
+
+Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+Handler = Callable[[wrappers.Request], wrappers.Response]
+
+
+class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
+    """The tab "Gradient flow"."""
+
+    plugin_name = PLUGIN
+
+    def __init__(self, context: base_plugin.TBContext, static: Path = STATIC) -> None:
+        self._runs = Runs(context.data_provider)
+        # A list of what there is to serve, so that no path a request may think of leads anywhere else.
+        self._static = {
+            path.relative_to(static).as_posix(): path
+            for path in static.rglob("*")
+            if path.is_file() and path.suffix in MIME_TYPES
+        }
+
+    def is_active(self) -> bool:
+        # TensorBoard asks the DataProvider whether there is data of ours, and shows the tab if so.
+        return False
+
+    def frontend_metadata(self) -> base_plugin.FrontendMetadata:
+        return base_plugin.FrontendMetadata(es_module_path="/static/index.js", tab_name="Gradient flow")
+
+    def get_plugin_apps(self) -> dict[str, Application]:
+        routes: dict[str, Handler] = {
+            "/runs": self._serve_runs,
+            "/overview": self._serve_overview,
+            "/trace": self._serve_trace,
+            "/report": self._serve_report,
+            "/gradients": self._serve_gradients,
+            "/variables": self._serve_variables,
+            "/series": self._serve_series,
+            "/weights": self._serve_weights,
+            "/static/*": self._serve_static,
+        }
+        return {route: wrappers.Request.application(_guarded(handler)) for route, handler in routes.items()}
+
+    def _serve_runs(self, request: wrappers.Request) -> wrappers.Response:
+        return _json(request, {"format": FORMAT, "runs": self._runs.entries(*_who(request))})
+
+    def _serve_overview(self, request: wrappers.Request) -> wrappers.Response:
+        run = _text(request, "run")
+        return _json(request, overview(run, self._runs.history(*_who(request), run)))
+
+    def _serve_trace(self, request: wrappers.Request) -> wrappers.Response:
+        history = self._runs.history(*_who(request), _text(request, "run"))
+        blob = history.trace_json(_text(request, "session"), _number(request, "trace"))
+        return _respond(request, blob, "application/json", expires=A_DAY, content_encoding="gzip")
+
+    def _serve_report(self, request: wrappers.Request) -> wrappers.Response:
+        history = self._runs.history(*_who(request), _text(request, "run"))
+        step = _number(request, "step") if "step" in request.args else None
+        return _json(request, finite(encode(history.diagnose(step))))
+
+    def _serve_gradients(self, request: wrappers.Request) -> wrappers.Response:
+        history = self._runs.history(*_who(request), _text(request, "run"))
+        numbers = history.gradients(_text(request, "session"), _number(request, "chunk"))
+        return _numbers(request, numbers, expires=A_DAY)
+
+    def _serve_variables(self, request: wrappers.Request) -> wrappers.Response:
+        history = self._runs.history(*_who(request), _text(request, "run"))
+        numbers = history.variables(_text(request, "session"), _number(request, "chunk"))
+        return _numbers(request, numbers, expires=A_DAY)
+
+    def _serve_series(self, request: wrappers.Request) -> wrappers.Response:
+        history = self._runs.history(*_who(request), _text(request, "run"))
+        return _numbers(request, history.series(_number(request, "row")))
+
+    def _serve_weights(self, request: wrappers.Request) -> wrappers.Response:
+        history = self._runs.history(*_who(request), _text(request, "run"))
+        return _numbers(request, history.weights(_number(request, "variable")))
+
+    def _serve_static(self, request: wrappers.Request) -> wrappers.Response:
+        name = request.path.rpartition(f"/plugin/{PLUGIN}/static/")[2]
+        path = self._static.get(name)
+        if path is None:
+            built = "" if self._static else ": the page was not built, install the package with `pip install -e .`"
+            raise NotThere(f"no file {name!r} in this plugin{built}")
+        return _respond(request, path.read_bytes(), MIME_TYPES[path.suffix])
+
+
+def _guarded(handler: Handler) -> Handler:
+    """Errors that a user can act on become answers; anything else is a bug, and TensorBoard logs it."""
+
+    @functools.wraps(handler)
+    def answer(request: wrappers.Request) -> wrappers.Response:
+        try:
+            return handler(request)
+        except WrongRequest as error:
+            return _error(request, 400, error)
+        except (NotThere, NotRecorded) as error:
+            return _error(request, 404, error)
+        except LogError as error:
+            return _error(request, 422, error)
+
+    return answer
+
+
+def _who(request: wrappers.Request) -> tuple[Any, str]:
+    return plugin_util.context(request.environ), plugin_util.experiment_id(request.environ)
+
+
+def _text(request: wrappers.Request, name: str) -> str:
+    value: str | None = request.args.get(name)
+    if not value:
+        raise WrongRequest(f"the parameter `{name}` is missing")
+    return value
+
+
+def _number(request: wrappers.Request, name: str) -> int:
+    text = _text(request, name)
+    if not (text.isascii() and text.isdigit() and len(text) <= 15) and text != "-1":
+        raise WrongRequest(f"the parameter `{name}` must be a number from zero, got {text!r}")
+    return int(text)
+
+
+def _respond(request: wrappers.Request, *arguments: Any, **options: Any) -> wrappers.Response:
+    response: wrappers.Response = http_util.Respond(request, *arguments, **options)
+    return response
+
+
+def _json(request: wrappers.Request, body: dict[str, Any], code: int = 200) -> wrappers.Response:
+    # Not a dict to `Respond`: that would write NaN as a string, and walk through all of it once more.
+    text = json.dumps(body, separators=(",", ":"), allow_nan=False)
+    return _respond(request, text, "application/json", code=code)
+
+
+def _error(request: wrappers.Request, code: int, error: Exception) -> wrappers.Response:
+    return _json(request, {"error": str(error)}, code)
+
+
+def _numbers(request: wrappers.Request, numbers: Floats, expires: int = 0) -> wrappers.Response:
+    # Level 1: floats of this kind shrink by a fifth at any level, and higher ones take ten times as long.
+    packed = gzip.compress(numbers.astype("<f4", copy=False).tobytes(), compresslevel=1, mtime=0)
+    return _respond(request, packed, "application/octet-stream", expires=expires, content_encoding="gzip")

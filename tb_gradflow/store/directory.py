@@ -1,0 +1,159 @@
+"""Reads logs from local directories, without TensorFlow and without TensorBoard running.
+
+Only the steps and the places of the other records are kept in memory. A file that is still being written, or
+that was cut off, is read as far as it is whole, and from there on when it is asked again.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from google.protobuf.message import DecodeError
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+
+# TensorBoard's own checksum, not TensorFlow's: this import is of its stub and loads no TensorFlow.
+from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
+
+from tb_gradflow.errors import LogError
+from tb_gradflow.store.layout import PLUGIN, Tag, parse_tag, run_name
+from tb_gradflow.store.run import Array
+
+_HEADER = struct.Struct("<QI")
+_FOOTER_BYTES = 4
+_FLOAT_BYTES = {1: 4, 2: 8}  # of DT_FLOAT and DT_DOUBLE
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a record lies: a file, and the offset and length of its data there."""
+
+    path: str
+    offset: int
+    length: int
+
+
+def find_runs(root: str) -> dict[str, str]:
+    """Runs at or below `root`: name -> directory of its event files. The name is relative to `root`.
+
+    Raises LogError if there is none, saying what is there instead.
+    """
+    if not os.path.exists(root):
+        raise LogError(f"{root} does not exist: expected the directory that was given to GradFlowCallback")
+    if not os.path.isdir(root):
+        raise LogError(f"{root} is a file: expected the directory that was given to GradFlowCallback")
+    runs: dict[str, str] = {}
+    foreign = 0
+    for directory, _, names in os.walk(root, followlinks=True):
+        ours = [name for name in names if is_event_file(name)]
+        foreign += sum("tfevents" in name for name in names) - len(ours)
+        if ours:
+            runs[run_name(os.path.relpath(directory, root).replace(os.sep, "/"))] = directory
+    if not runs:
+        found = f"only event files of other plugins ({foreign})" if foreign else "no event files"
+        raise LogError(
+            f"{root} holds {found}: expected a log of tb-gradflow. Record one with "
+            f'`model.fit(…, callbacks=[tb_gradflow.GradFlowCallback("{root}")])`'
+        )
+    return dict(sorted(runs.items()))
+
+
+def is_event_file(name: str) -> bool:
+    """Whether a file of that name is one of ours."""
+    return "tfevents" in name and name.endswith(f".{PLUGIN}")
+
+
+class DirectoryReader:
+    """The `TagReader` of one directory of event files."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._places: dict[Tag, Place] = {}
+        # Small, and wanted for every chunk at once.
+        self._steps: dict[Tag, Array] = {}
+        self._read_up_to: dict[str, int] = {}
+        self.damage: str | None = None
+        """Why a file could not be read to its end; null while all could, or were merely cut off."""
+
+    def tags(self) -> Collection[Tag]:
+        for name in sorted(os.listdir(self._directory)):
+            if is_event_file(name):
+                self._scan(os.path.join(self._directory, name))
+        if not self._places and self.damage:
+            raise LogError(self.damage)
+        return self._places.keys()
+
+    def blob(self, tag: Tag) -> bytes:
+        tensor = self._value(tag).tensor
+        if len(tensor.string_val) != 1:
+            raise LogError(f"damaged log: {tag} holds {len(tensor.string_val)} blobs, expected one")
+        return bytes(tensor.string_val[0])
+
+    def arrays(self, tags: Collection[Tag]) -> Mapping[Tag, Array]:
+        return {tag: self._steps.get(tag) or _array(tag, self._value(tag)) for tag in tags if tag in self._places}
+
+    def _scan(self, path: str) -> None:
+        with open(path, "rb") as file:
+            try:
+                for place in records(file, path, self._read_up_to.get(path, 0)):
+                    for value in _parse(file, place).summary.value:
+                        tag = parse_tag(value.tag)
+                        if tag is not None:
+                            self._places.setdefault(tag, place)
+                        if tag is not None and tag.kind == "steps":
+                            self._steps.setdefault(tag, _array(tag, value))
+                    self._read_up_to[path] = place.offset + place.length + _FOOTER_BYTES
+            except LogError as damage:
+                # What came before it is good: TensorBoard's own readers keep it as well.
+                self.damage = str(damage)
+
+    def _value(self, tag: Tag) -> Summary.Value:
+        place = self._places[tag]
+        with open(place.path, "rb") as file:
+            values = _parse(file, place).summary.value
+        return next(value for value in values if value.tag == str(tag))
+
+
+def records(file: BinaryIO, path: str, start: int) -> Iterator[Place]:
+    """Places of the whole records from `start` on; a record that is cut off ends the file.
+
+    Lengths are checked against their checksums. Data is not: in Python that takes a second for 8 MB, and the
+    gzipped parts have checksums of their own.
+    """
+    size = os.fstat(file.fileno()).st_size
+    while start + _HEADER.size <= size:
+        file.seek(start)
+        header = file.read(_HEADER.size)
+        length, checksum = _HEADER.unpack(header)
+        if masked_crc32c(header[:8]) != checksum:
+            raise LogError(f"{path} is damaged at byte {start}: the length of the record there fails its checksum")
+        place = Place(path, start + _HEADER.size, length)
+        start = place.offset + length + _FOOTER_BYTES
+        if start > size:
+            return
+        yield place
+
+
+def _parse(file: BinaryIO, place: Place) -> Event:
+    file.seek(place.offset)
+    try:
+        return Event.FromString(file.read(place.length))
+    except DecodeError as damage:
+        raise LogError(f"{place.path} is damaged at byte {place.offset}: no event there ({damage})") from damage
+
+
+def _array(tag: Tag, value: Summary.Value) -> Array:
+    tensor = value.tensor
+    shape = tuple(int(dim.size) for dim in tensor.tensor_shape.dim)
+    expected = _FLOAT_BYTES.get(tensor.dtype, 0)
+    for size in shape:
+        expected *= size
+    if tensor.dtype not in _FLOAT_BYTES or len(tensor.tensor_content) != expected:
+        raise LogError(
+            f"damaged log: {tag} holds {len(tensor.tensor_content)} bytes, its shape {shape} says {expected}"
+        )
+    return Array(shape, bytes(tensor.tensor_content))

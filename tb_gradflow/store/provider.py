@@ -1,0 +1,81 @@
+"""Reads logs through TensorBoard's DataProvider: the only way that works with both of its loaders.
+
+Every call names the run, and the tags where it can: a reply of the Rust loader may not exceed 256 MiB, and the
+Python loader walks through all that it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from tensorboard.context import RequestContext
+from tensorboard.data.provider import DataProvider, RunTagFilter
+
+from tb_gradflow.store.layout import PLUGIN, Tag, parse_tag
+from tb_gradflow.store.run import Array
+
+
+def list_runs(
+    provider: DataProvider, context: RequestContext, experiment_id: str, run: str | None = None
+) -> dict[str, set[Tag]]:
+    """The runs that have a session of ours, by TensorBoard's name of them, and the tags of sessions and traces.
+
+    With `run`, at most that one.
+    """
+    listed = provider.list_blob_sequences(
+        context,
+        experiment_id=experiment_id,
+        plugin_name=PLUGIN,
+        run_tag_filter=None if run is None else RunTagFilter(runs=[run]),
+    )
+    tags = {name: {tag for tag in map(parse_tag, texts) if tag is not None} for name, texts in sorted(listed.items())}
+    return {name: found for name, found in tags.items() if any(tag.kind == "session" for tag in found)}
+
+
+class ProviderReader:
+    """The `TagReader` of one run of a DataProvider."""
+
+    def __init__(self, provider: DataProvider, context: RequestContext, experiment_id: str, run: str) -> None:
+        self._provider = provider
+        self._context = context
+        self._experiment_id = experiment_id
+        self._run = run
+
+    def tags(self) -> Collection[Tag]:
+        only = RunTagFilter(runs=[self._run])
+        found: set[Tag] = set()
+        for listing in (self._provider.list_blob_sequences, self._provider.list_tensors):
+            listed = listing(
+                self._context, experiment_id=self._experiment_id, plugin_name=PLUGIN, run_tag_filter=only
+            ).get(self._run, {})
+            found.update(tag for tag in map(parse_tag, listed) if tag is not None)
+        return found
+
+    def blob(self, tag: Tag) -> bytes:
+        sequences = self._provider.read_blob_sequences(
+            self._context,
+            experiment_id=self._experiment_id,
+            plugin_name=PLUGIN,
+            downsample=1,
+            run_tag_filter=RunTagFilter(runs=[self._run], tags=[str(tag)]),
+        )
+        data = sequences.get(self._run, {}).get(str(tag), ())
+        if not data or not data[-1].values:
+            raise KeyError(str(tag))
+        return bytes(self._provider.read_blob(self._context, blob_key=data[-1].values[0].blob_key))
+
+    def arrays(self, tags: Collection[Tag]) -> Mapping[Tag, Array]:
+        by_name = {str(tag): tag for tag in tags}
+        read = self._provider.read_tensors(
+            self._context,
+            experiment_id=self._experiment_id,
+            plugin_name=PLUGIN,
+            downsample=1,
+            run_tag_filter=RunTagFilter(runs=[self._run], tags=by_name),
+        )
+        # The Python loader announces a tag a moment before its data: an empty series is one that is not there yet.
+        series = {by_name[name]: data[-1].numpy for name, data in read.get(self._run, {}).items() if data}
+        return {
+            tag: Array(tuple(values.shape), values.astype(values.dtype.newbyteorder("<")).tobytes())
+            for tag, values in series.items()
+        }

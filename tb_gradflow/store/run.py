@@ -1,0 +1,169 @@
+"""One recorded run, wherever it lies: finds its newest session and reads it piece by piece.
+
+The places (an event file directory, TensorBoard's DataProvider) differ only in how they list tags and fetch
+what lies there: that is `TagReader`. Numbers stay bytes until somebody asks for them.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from bisect import bisect_right
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from tb_gradflow.errors import LogError
+from tb_gradflow.record.schema import Session, Trace
+from tb_gradflow.record.upgrade import read_session, read_trace
+from tb_gradflow.store.layout import FIXED_STEP_COLUMNS, Tag, unpack_json
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """Numbers as they lie in the log: little-endian, row by row."""
+
+    shape: tuple[int, ...]
+    data: bytes
+
+
+class TagReader(Protocol):
+    """A place where records lie. What lies under a tag never changes; new tags appear while a training runs."""
+
+    def tags(self) -> Collection[Tag]:
+        """Everything that is there now."""
+
+    def blob(self, tag: Tag) -> bytes:
+        """A session or a trace. Raises KeyError if nothing lies there."""
+
+    def arrays(self, tags: Collection[Tag]) -> Mapping[Tag, Array]:
+        """Steps, gradients or variables; those that are not there are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkHead:
+    """A chunk without its numbers.
+
+    Attributes:
+        id: Its first step.
+        trace: Index of its trace.
+        steps: Its steps, increasing.
+        wall_times: Seconds since the epoch, one a step.
+        losses: For each step the value of each target.
+    """
+
+    id: int
+    trace: int
+    steps: tuple[int, ...]
+    wall_times: tuple[float, ...]
+    losses: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunIndex:
+    """What one session holds, at the moment it was asked.
+
+    Attributes:
+        session: The newest session that recorded something, or the newest of all if none did.
+        traces: Indices of its traces, increasing.
+        chunks: By first step.
+    """
+
+    session: Session
+    traces: tuple[int, ...]
+    chunks: tuple[ChunkHead, ...]
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """All recorded steps, increasing."""
+        return tuple(step for chunk in self.chunks for step in chunk.steps)
+
+    def find(self, step: int) -> tuple[ChunkHead, int] | None:
+        """The chunk that holds `step` and the step's position in it; None if it was not recorded."""
+        at = bisect_right(self.chunks, step, key=lambda chunk: chunk.id) - 1
+        if at < 0 or step not in self.chunks[at].steps:
+            return None
+        return self.chunks[at], self.chunks[at].steps.index(step)
+
+
+class StoredRun:
+    """Reads one run.
+
+    Remembers heads of chunks and sessions, which are small. Caching the rest is the caller's choice.
+    """
+
+    def __init__(self, reader: TagReader) -> None:
+        self._reader = reader
+        self._heads: dict[Tag, ChunkHead] = {}
+        self._sessions: dict[str, Session] = {}
+
+    def index(self) -> RunIndex:
+        """What is there now. Raises LogError if that cannot be read, or if there is nothing."""
+        tags = self._reader.tags()
+        session = self.session(newest_session(tags))
+        of_session = [tag for tag in tags if tag.session == session.id]
+        traces = sorted(tag.number for tag in of_session if tag.kind == "trace")
+        heads = self._read_heads([tag for tag in of_session if tag.kind == "steps"])
+        return RunIndex(session, tuple(traces), tuple(heads))
+
+    def session(self, id: str) -> Session:
+        """Raises LogError if it cannot be read."""
+        if id not in self._sessions:
+            self._sessions[id] = read_session(self._json(Tag("session", id, -1)))
+        return self._sessions[id]
+
+    def trace(self, session: str, index: int) -> Trace:
+        """Raises KeyError if there is none, LogError if it cannot be read."""
+        return read_trace(self._json(Tag("trace", session, index)), self.session(session).format)
+
+    def trace_blob(self, session: str, index: int) -> bytes:
+        """The same as it lies in the log: gzipped JSON, in the format of its session."""
+        return self._reader.blob(Tag("trace", session, index))
+
+    def gradients(self, session: str, chunk: int) -> Array:
+        """Float32 `[steps, rows, 6]`. Raises KeyError if there is no such chunk."""
+        tag = Tag("gradients", session, chunk)
+        return self._reader.arrays([tag])[tag]
+
+    def variables(self, session: str, chunk: int) -> Array:
+        """Float32 `[steps, variables, 2]`. Raises KeyError if there is no such chunk."""
+        tag = Tag("variables", session, chunk)
+        return self._reader.arrays([tag])[tag]
+
+    def _json(self, tag: Tag) -> object:
+        blob = self._reader.blob(tag)
+        try:
+            return unpack_json(blob)
+        except (OSError, EOFError, zlib.error, UnicodeDecodeError, json.JSONDecodeError) as damage:
+            raise LogError(f"damaged log: {tag} cannot be unpacked ({damage})") from damage
+
+    def _read_heads(self, tags: Collection[Tag]) -> list[ChunkHead]:
+        unknown = [tag for tag in tags if tag not in self._heads]
+        if unknown:
+            for tag, table in self._reader.arrays(unknown).items():
+                self._heads[tag] = read_head(tag, table)
+        return sorted((self._heads[tag] for tag in tags if tag in self._heads), key=lambda head: head.id)
+
+
+def newest_session(tags: Collection[Tag]) -> str:
+    """Id of the newest session that has a trace; of the newest of all if none has one yet."""
+    sessions = {tag.session for tag in tags if tag.kind == "session"}
+    recorded = sessions & {tag.session for tag in tags if tag.kind == "trace"}
+    if not sessions:
+        raise LogError("the log holds no session: its file was cut off before the recording began")
+    return max(recorded or sessions)
+
+
+def read_head(tag: Tag, table: Array) -> ChunkHead:
+    """The head that the float64 table of a `steps` tag is."""
+    if len(table.shape) != 2 or table.shape[0] < 1 or table.shape[1] < FIXED_STEP_COLUMNS:
+        raise LogError(f"damaged log: {tag} has shape {table.shape}, expected [steps, {FIXED_STEP_COLUMNS} or more]")
+    rows = list(struct.iter_unpack(f"<{table.shape[1]}d", table.data))
+    return ChunkHead(
+        id=tag.number,
+        trace=int(rows[0][2]),
+        steps=tuple(int(row[0]) for row in rows),
+        wall_times=tuple(row[1] for row in rows),
+        losses=tuple(row[FIXED_STEP_COLUMNS:] for row in rows),
+    )
