@@ -1,0 +1,213 @@
+"""The Keras callback. Between recorded steps the model runs its own compiled function, untouched."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tb_gradflow.errors import SetupError
+from tb_gradflow.record.schema import Trace
+from tb_gradflow.trace.cadence import UpdateFreq, cadence
+from tb_gradflow.trace.collector import Tensors
+from tb_gradflow.trace.recorder import Identity, Recorder, check_directory
+from tb_gradflow.trace.step import InstrumentedStep, Settings, owned_variables
+
+TrainFunction = Callable[[Any], Any]
+
+
+class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
+    """Records where the gradient goes during `fit`, for the tab "Gradient flow" of TensorBoard.
+
+    On the steps chosen by `update_freq` a second compiled version of the training step runs, which updates the
+    model exactly as its own does and also returns the statistics of its gradients. On all others the model's own
+    compiled step runs. Whatever fails in here after training has begun is told once in a warning, and training
+    goes on.
+
+    Args:
+        log_dir: Any path that `tf.io.gfile` can write. Events go to `<log_dir>/gradflow`.
+        update_freq: `"auto"`: the first ten steps and every hundredth; an int: every that many steps; `"epoch"`:
+            the first step of each epoch. With `steps_per_execution` the last step of the execution is recorded.
+        tensors: `"all"`: the gradient of every tensor between the variables and the loss; `"layers"`: of each
+            layer's output; `"variables"`: of variables alone. The structure is recorded with each of them.
+        expected: Name patterns (fnmatch) of variables that are meant to get no gradient.
+        source: Whether the user's file names, line numbers and lines are kept in the log.
+
+    Raises:
+        SetupError: an argument is wrong, or `log_dir` cannot be written.
+    """
+
+    def __init__(
+        self,
+        log_dir: str | os.PathLike[str],
+        update_freq: UpdateFreq = "auto",
+        *,
+        tensors: Tensors = "all",
+        expected: Sequence[str] = (),
+        source: bool = True,
+    ) -> None:
+        super().__init__()
+        if keras.backend.backend() != "tensorflow":
+            raise SetupError(
+                f"GradFlowCallback records TensorFlow, and Keras runs on {keras.backend.backend()}: "
+                'set KERAS_BACKEND="tensorflow" before Keras is imported'
+            )
+        if tensors not in ("all", "layers", "variables"):
+            raise SetupError(f"tensors must be 'all', 'layers' or 'variables', got {tensors!r}")
+        if isinstance(expected, str) or not all(isinstance(pattern, str) for pattern in expected):
+            raise SetupError(f"expected must be a sequence of name patterns, got {expected!r}")
+        self._is_due = cadence(update_freq)
+        self._log_dir = os.fspath(log_dir)
+        self._expected = tuple(expected)
+        self._settings = Settings(tensors, bool(source))
+        self._recorder: Recorder | None = None
+        self._broken = False
+        self._plain: TrainFunction | None = None
+        self._sampled: TrainFunction | None = None
+        self._tracing = _Tracing()
+        self._step = 0
+        self._first_step: int | None = None
+        self._epoch_begins = False
+        self._measured: dict[str, Any] | None = None
+        check_directory(self._log_dir)
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        self._plain = self._sampled = None
+        if not self._broken:
+            self._guarded(self._prepare)
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self._epoch_begins = True
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        if self._plain is None or self._broken:
+            return
+        self._batch = batch
+        self._measured = None
+        if self._due():
+            self.model.train_function = self._run_sampled
+        self._epoch_begins = False
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        if self._plain is None:
+            return
+        self.model.train_function = self._plain
+        self._step += batch - self._batch + 1
+        if self._measured is not None and not self._broken:
+            self._guarded(lambda: self._write(self._step - 1))
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        if self._recorder is not None and not self._broken:
+            self._guarded(self._recorder.flush)
+
+    def on_train_end(self, logs: Any = None) -> None:
+        if self._recorder is not None and not self._broken:
+            self._guarded(self._recorder.flush)
+        self._plain = self._sampled = None
+
+    def _prepare(self) -> None:
+        reason = _unsupported(self.model)
+        if reason:
+            _warn(f"tb_gradflow records nothing of this training: {reason}")
+            return
+        if self._recorder is None:
+            identity = Identity(str(self.model.name), keras.__version__, self._expected)
+            self._recorder = Recorder(self._log_dir, identity)
+        optimizer = getattr(self.model, "optimizer", None)
+        self._step = max(self._step, int(optimizer.iterations) if optimizer is not None else 0)
+        if self._first_step is None:
+            self._first_step = self._step
+        self._tracing = _Tracing(self._recorder)
+        step = InstrumentedStep(
+            self.model.train_step, lambda: owned_variables(self.model), self._settings, self._tracing.finished
+        )
+        self._sampled = self.model._make_function(lambda data: step(data))
+        self._plain = self.model.train_function
+
+    def _due(self) -> bool:
+        """Whether one of the steps that the coming execution runs is to be recorded."""
+        count = self.model.steps_per_execution
+        since = self._step - (self._first_step or 0)
+        return any(self._is_due(since + ahead, self._epoch_begins and ahead == 0) for ahead in range(count))
+
+    def _run_sampled(self, iterator: Any) -> Any:
+        assert self._plain is not None and self._sampled is not None
+        self.model.train_function = self._plain
+        self._tracing.state = "idle"
+        try:
+            logs, self._measured = self._sampled(iterator)
+        except tf.errors.OutOfRangeError:
+            raise
+        except Exception as error:
+            self._explain_failure(error)
+            # Where tracing failed no batch was drawn yet. Where the user's own step is at fault, it fails again
+            # below, in their own function and with their own traceback.
+            return self._plain(iterator)
+        return logs
+
+    def _explain_failure(self, error: Exception) -> None:
+        """Told only where the tool may be at fault; a step that raises by itself has been recorded as such."""
+        if isinstance(error, StopIteration):
+            raise error
+        self._broken = True
+        if self._tracing.state == "failed by itself":
+            return
+        lost = "" if self._tracing.state != "traced" else " The batch of this step was not used."
+        _warn(
+            f"tb_gradflow could not record step {self._step} and stops recording; training goes on.{lost} "
+            f"Please report this: {type(error).__name__}: {error}"
+        )
+
+    def _write(self, step: int) -> None:
+        assert self._recorder is not None and self._measured is not None
+        measured, self._measured = self._measured, None
+        values = {name: value.numpy() for name, value in measured.items()}
+        self._recorder.add_step(step, self._tracing.indices[int(values["trace"])], values)
+
+    def _guarded(self, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except Exception as error:  # a fault of the recorder must never reach the training
+            self._broken = True
+            _warn(
+                f"tb_gradflow stops recording; training goes on. Please report this: {type(error).__name__}: {error}"
+            )
+
+
+class _Tracing:
+    """What became of the latest trace, and which recorded trace each compiled version of the step is."""
+
+    def __init__(self, recorder: Recorder | None = None) -> None:
+        self.state = "idle"
+        self.indices: dict[int, int] = {}
+        self._recorder = recorder
+
+    def finished(self, trace: Trace, error: BaseException | None) -> None:
+        assert self._recorder is not None
+        if error is None:
+            self.indices[trace.index] = self._recorder.add_trace(trace)
+            self.state = "traced"
+        else:
+            self._recorder.add_failed_trace(trace)
+            self.state = "failed by itself"
+
+
+def _unsupported(model: Any) -> str | None:
+    """Why this version cannot record a model; null if it can."""
+    if model.run_eagerly:
+        return "the model is compiled with run_eagerly=True, and only compiled steps are recorded so far."
+    replicas = model.distribute_strategy.num_replicas_in_sync
+    if replicas > 1:
+        return f"it runs on {replicas} replicas, and only one is supported so far."
+    return None
+
+
+def _warn(message: str) -> None:
+    with warnings.catch_warnings():
+        # Where warnings are errors, this one must not become one: it would end the training.
+        warnings.simplefilter("default")
+        warnings.warn(message, RuntimeWarning, stacklevel=3)

@@ -1,0 +1,229 @@
+"""What one trace of a training step reveals: which gradients were asked for, and what the tape answered.
+
+A collector lives as long as one compilation of the instrumented step. `patches` calls it whenever the user's step
+asks for a gradient, scales a loss or applies gradients; it adds the tensors on the way to the sources, keeps the
+statistics of the answers as symbolic tensors, and gives the caller exactly what it asked for.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import tensorflow as tf
+from tensorflow.python.eager import record
+
+from tb_gradflow.record.schema import Layer, Outcome
+from tb_gradflow.trace.differentiable import is_differentiable_dtype
+from tb_gradflow.trace.flatten import FlatOp, Flattener, Ref, consumers
+from tb_gradflow.trace.reach import influenced_by, needed_for
+from tb_gradflow.trace.source import Frame, frames_of
+from tb_gradflow.trace.statistics import gradient_statistics
+from tb_gradflow.trace.variables import Variables, raw_variable
+
+Tensors = Literal["all", "layers", "variables"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the tape answered for one source. `row` is its place among the statistics, or null."""
+
+    outcome: Outcome
+    row: int | None
+
+
+@dataclass(slots=True)
+class Call:
+    """One call of `tape.gradient`.
+
+    Attributes:
+        flattener: The graph that the target lives in.
+        targets: The flat ops' outputs that were differentiated.
+        loss: Their unscaled sum.
+        frames: The stack at the call.
+        unconnected: What the caller wanted for a missing gradient.
+        watched: Indices of the variables that the tape watched.
+        variables: Answer by index of the variable that was asked for.
+        tensors: Answer by the tensor on the way that was asked for.
+    """
+
+    flattener: Flattener
+    targets: tuple[Ref, ...]
+    loss: Any
+    frames: Sequence[Frame]
+    unconnected: Literal["none", "zero"]
+    watched: frozenset[int]
+    variables: dict[int, Answer] = field(default_factory=dict)
+    tensors: dict[Ref, Answer] = field(default_factory=dict)
+
+
+class Collector:
+    """Collects the gradient calls of one traced step.
+
+    Args:
+        variables: The model's variables; those that the step turns out to read besides are added.
+        tensors: For which tensors on the way to ask: all, layers' outputs, or none but variables.
+    """
+
+    def __init__(self, variables: Variables, tensors: Tensors = "all") -> None:
+        self.variables = variables
+        self.calls: list[Call] = []
+        self.rows: list[Any] = []
+        self.layers: dict[str, Layer] = {}
+        self._tensors = tensors
+        self._flatteners: dict[int, tuple[Any, Flattener]] = {}
+        self._scales: dict[int, tuple[Any, Any]] = {}
+
+    def gradient(self, original: Callable[..., Any], tape: Any, target: Any, sources: Any, *rest: Any) -> Any:
+        """Stands in for `tape.gradient(target, sources, output_gradients, unconnected_gradients)`."""
+        call, extra = self._prepare(tape, target, sources, rest)
+        try:
+            asked, on_the_way = original(tape, target, [sources, list(extra.values())], *rest)
+        except Exception:
+            self._answer_all(call, sources, "error")
+            raise
+        with record.stop_recording():
+            self._keep(call, sources, asked, extra, on_the_way, self._scale_of(target))
+        call.flattener.extend(backward=True)
+        return asked
+
+    def scaled(self, loss: Any, result: Any) -> None:
+        """An optimizer has multiplied a loss with a scale before it is differentiated."""
+        if result is not loss and result.op.type == "Mul":
+            self._scales[id(result)] = (result, result.op.inputs[1])
+
+    def applying(self, apply: Callable[[], Any]) -> Any:
+        """Runs an optimizer's update, whose ops are no part of the forward graph."""
+        graph = tf.compat.v1.get_default_graph()
+        flattener = self._flattener(graph)
+        flattener.extend()
+        try:
+            return apply()
+        finally:
+            flattener.extend(backward=True)
+
+    def entered(self, layer: Any, scope: str) -> None:
+        """A layer has opened its name scope."""
+        self.layers.setdefault(scope, Layer(scope, str(layer.name), type(layer).__name__))
+
+    def _flattener(self, graph: Any) -> Flattener:
+        # The graph is kept with it: an id names an object only while that lives.
+        if id(graph) not in self._flatteners:
+            self._flatteners[id(graph)] = (graph, Flattener(graph, self.variables.of_handle))
+        return self._flatteners[id(graph)][1]
+
+    def _prepare(self, tape: Any, target: Any, sources: Any, rest: Sequence[Any]) -> tuple[Call, dict[Ref, Any]]:
+        flat = [tensor for tensor in tf.nest.flatten(target) if isinstance(tensor, tf.Tensor)]
+        watched = frozenset(self.variables.index_of(variable) for variable in tape.watched_variables())
+        flattener = self._flattener(flat[0].graph)
+        flattener.extend()
+        refs = tuple(ref for tensor in flat if (ref := flattener.ref(tensor)) is not None)
+        with record.stop_recording():
+            loss = _total(flat, self._scale_of(target))
+        frames = frames_of(traceback.extract_stack(limit=60))
+        zero = any(argument == tf.UnconnectedGradients.ZERO for argument in rest)
+        call = Call(flattener, refs, loss, frames, "zero" if zero else "none", watched)
+        self.calls.append(call)
+        return call, self._on_the_way(call, sources)
+
+    def _on_the_way(self, call: Call, sources: Any) -> dict[Ref, Any]:
+        """The tensors between the sources and the target that the tape may have seen."""
+        if self._tensors == "variables":
+            return {}
+        ops = call.flattener.ops
+        asked = {self._variable_index(source) for source in tf.nest.flatten(sources)}
+        start = {index for index, op in enumerate(ops) if op.reads is not None and op.reads in asked}
+        start.update(
+            ref.op
+            for source in tf.nest.flatten(sources)
+            if isinstance(source, tf.Tensor) and (ref := call.flattener.ref(source)) is not None
+        )
+        between = influenced_by(ops, consumers(ops), start) & needed_for(ops, [ref.op for ref in call.targets])
+        chosen = self._layer_outputs(ops, between) if self._tensors == "layers" else between
+        chosen = chosen - {reads[0] for reads in _plain_reads(ops).values() if len(reads) == 1}
+        return {
+            Ref(index, number): tensor
+            for index in sorted(chosen)
+            if not ops[index].nested and ops[index].writes is None
+            for number, tensor in enumerate(ops[index].tensors)
+            if is_differentiable_dtype(tensor) and tensor.dtype not in (tf.resource, tf.variant)
+        }
+
+    def _layer_outputs(self, ops: Sequence[FlatOp], between: set[int]) -> set[int]:
+        """The last op of each layer's scope."""
+        last: dict[str, int] = {}
+        for index in sorted(between):
+            scope = ops[index].name.rpartition("/")[0]
+            while scope and scope not in self.layers:
+                scope = scope.rpartition("/")[0]
+            last[scope] = index
+        return {index for scope, index in last.items() if scope}
+
+    def _variable_index(self, source: Any) -> int | None:
+        raw = raw_variable(source)
+        return self.variables.index_of(source) if isinstance(raw, tf.Variable) else None
+
+    def _keep(
+        self, call: Call, sources: Any, asked: Any, extra: dict[Ref, Any], on_the_way: Sequence[Any], scale: Any
+    ) -> None:
+        flat_sources = tf.nest.flatten(sources)
+        for source, gradient in zip(flat_sources, _flatten_gradients(asked), strict=True):
+            index = self._variable_index(source)
+            if index is not None:
+                call.variables[index] = self._answer(gradient, scale)
+        for (ref, _), gradient in zip(extra.items(), on_the_way, strict=True):
+            call.tensors[ref] = self._answer(gradient, scale)
+        call.tensors.update(self._only_reads(call))
+
+    def _only_reads(self, call: Call) -> dict[Ref, Answer]:
+        """The value of a variable that is read once has the variable's own gradient: no need to measure it."""
+        return {
+            Ref(reads[0], 0): answer
+            for variable, reads in _plain_reads(call.flattener.ops).items()
+            if len(reads) == 1 and (answer := call.variables.get(variable)) is not None
+        }
+
+    def _answer(self, gradient: Any, scale: Any) -> Answer:
+        if gradient is None:
+            return Answer("none", None)
+        self.rows.append(gradient_statistics(gradient, scale))
+        return Answer("value", len(self.rows) - 1)
+
+    def _answer_all(self, call: Call, sources: Any, outcome: Outcome) -> None:
+        for source in tf.nest.flatten(sources):
+            index = self._variable_index(source)
+            if index is not None:
+                call.variables[index] = Answer(outcome, None)
+
+    def _scale_of(self, target: Any) -> Any:
+        for tensor in tf.nest.flatten(target):
+            if id(tensor) in self._scales:
+                return self._scales[id(tensor)][1]
+        return None
+
+
+def _plain_reads(ops: Sequence[FlatOp]) -> dict[int, list[int]]:
+    """For each variable that is only ever read whole, at the top, the ops that read it."""
+    found: dict[int, list[int]] = {}
+    for index, op in enumerate(ops):
+        if op.reads is not None and not op.backward:
+            found.setdefault(op.reads, []).append(index)
+    return {
+        variable: reads
+        for variable, reads in found.items()
+        if all(ops[index].type == "ReadVariableOp" and not ops[index].nested for index in reads)
+    }
+
+
+def _flatten_gradients(gradients: Any) -> list[Any]:
+    """`tf.nest.flatten` that keeps None and does not take an IndexedSlices apart."""
+    return list(tf.nest.flatten(gradients, expand_composites=False))
+
+
+def _total(targets: Sequence[Any], scale: Any) -> Any:
+    """float32 scalar: the sum of what is differentiated, as the tape takes it."""
+    parts = [tf.reduce_sum(tf.cast(tf.math.real(t), tf.float32)) for t in targets if t.dtype.is_floating]
+    total = tf.add_n(parts) if parts else tf.constant(float("nan"))
+    return total if scale is None else total / tf.cast(scale, tf.float32)

@@ -1,0 +1,113 @@
+"""Which inputs of an op pass a gradient: asked of TensorFlow, never looked up in a table of our own.
+
+The op's gradient function is called once with placeholder gradients inside a scratch graph; the inputs for which
+it returns None pass nothing. Nothing is added to the user's graph, and nothing is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager import backprop_util, record
+from tensorflow.python.framework import func_graph, ops
+
+from tb_gradflow.record.schema import Passes
+
+Signature = tuple[object, ...]
+
+# These see sizes and types, never values: a value that reaches one of them influences nothing behind it.
+VALUE_FREE = frozenset({"Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike", "VariableShape", "TensorListLength"})
+
+
+class Differentiability:
+    """Answers per op, remembered by everything of the op that the answer can depend on."""
+
+    def __init__(self) -> None:
+        self._known: dict[Signature, tuple[Passes, ...]] = {}
+
+    def of(self, op: Any) -> tuple[Passes, ...]:
+        """For each input of `op`, whether the op hands its gradient on to it."""
+        signature = _signature(op)
+        if signature not in self._known:
+            self._known[signature] = _ask(op)
+        return self._known[signature]
+
+
+def is_differentiable_dtype(tensor: Any) -> bool:
+    """Whether the tape follows tensors of this type at all."""
+    return bool(backprop_util.IsTrainable(tensor))
+
+
+def custom_gradient_name(op: Any) -> str | None:
+    """Name of the gradient function that replaces the registered one; null for most ops."""
+    try:
+        name = op.get_attr("_gradient_op_type")
+    except ValueError:
+        return None
+    return name.decode() if isinstance(name, bytes) else str(name)
+
+
+def _signature(op: Any) -> Signature:
+    attributes = tuple(
+        sorted(
+            (name, value.SerializeToString())
+            for name, value in op.node_def.attr.items()
+            if name not in ("_class", "_output_shapes", "value")
+        )
+    )
+    tensors = tuple((tensor.dtype, tensor.shape.rank) for tensor in (*op.inputs, *op.outputs))
+    return (op.type, attributes, tensors)
+
+
+def _ask(op: Any) -> tuple[Passes, ...]:
+    if not any(is_differentiable_dtype(tensor) for tensor in op.outputs):
+        return _per_input(op, "none" if _has_gradient_function(op) else "not_differentiable")
+    try:
+        function = ops.get_gradient_function(op)
+    except LookupError:
+        return _per_input(op, "unregistered")
+    if function is None:
+        return _per_input(op, "not_differentiable")
+    try:
+        gradients = _call(function, op)
+    # A gradient function is foreign code (`tf.custom_gradient` may hold anything), and its failure is an answer.
+    except Exception:
+        return _per_input(op, "error")
+    return tuple(_passes(tensor, gradient) for tensor, gradient in zip(op.inputs, gradients, strict=True))
+
+
+def _has_gradient_function(op: Any) -> bool:
+    try:
+        return ops.get_gradient_function(op) is not None
+    except LookupError:
+        return False
+
+
+def _per_input(op: Any, answer: Passes) -> tuple[Passes, ...]:
+    return tuple(answer if is_differentiable_dtype(tensor) else "dtype" for tensor in op.inputs)
+
+
+def _passes(tensor: Any, gradient: Any) -> Passes:
+    if not is_differentiable_dtype(tensor):
+        return "dtype"
+    return "none" if gradient is None else "yes"
+
+
+def _call(function: Any, op: Any) -> Sequence[Any]:
+    with op.graph.as_default():
+        scratch = func_graph.FuncGraph("gradflow_probe")
+    with scratch.as_default(), record.stop_recording():
+        incoming = [_placeholder(tensor) for tensor in op.outputs]
+        gradients = function(op, *incoming)
+    listed = list(gradients) if isinstance(gradients, (list, tuple)) else [gradients]
+    return listed + [None] * (len(op.inputs) - len(listed))
+
+
+def _placeholder(tensor: Any) -> Any:
+    if not is_differentiable_dtype(tensor):
+        return None
+    if tensor.dtype in (tf.resource, tf.variant):
+        return tf.zeros_like(tensor) if tensor.dtype == tf.variant else None
+    return tf.compat.v1.placeholder(tensor.dtype, tensor.shape)

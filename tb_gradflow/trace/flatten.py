@@ -1,0 +1,291 @@
+"""The forward graph of a step as one flat list of ops, functions inlined.
+
+A nested `tf.function` disappears: its body's ops stand in its place, under its name. Each output of an `If` and
+each loop variable of a `While` becomes an op of its own, so that a path through one output of a function is not
+mistaken for a path through another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import function_def_to_graph
+from tensorflow.python.ops import cond_v2, while_v2
+
+from tb_gradflow.record.schema import Passes
+
+_CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+_IFS = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
+_WHILES = frozenset({"While", "StatelessWhile"})
+_WRITE_PREFIXES = ("Assign", "ResourceScatter", "ResourceApply", "ResourceSparseApply", "ResourceStridedSliceAssign")
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """An output of a flat op."""
+
+    op: int
+    output: int
+
+
+@dataclass(slots=True)
+class Input:
+    """Where an input of a flat op comes from.
+
+    Attributes:
+        ref: The producer.
+        slot: Which input of the consumer.
+        passes: Whether the consumer passes its gradient on, where that is known from the structure; null where
+            TensorFlow is to be asked.
+        carried: Whether the value comes from the previous iteration of a loop.
+    """
+
+    ref: Ref
+    slot: int
+    passes: Passes | None = None
+    carried: bool = False
+
+
+@dataclass(slots=True)
+class FlatOp:
+    """An op of the step's graph, or of a function that the step calls.
+
+    Attributes:
+        op: TensorFlow's op.
+        tensors: Its outputs, or for an output of an `If` or a loop variable that one tensor.
+        nested: Whether it lies inside a function's body, where the tape sees only the call.
+        reads: Variable that it reads; null for most.
+        writes: Variable that it assigns; null for most.
+        backward: Whether it was made while a gradient was computed or applied.
+    """
+
+    name: str
+    type: str
+    op: Any
+    tensors: tuple[Any, ...]
+    nested: bool
+    inputs: list[Input] = field(default_factory=list)
+    reads: int | None = None
+    writes: int | None = None
+    backward: bool = False
+
+
+@dataclass(slots=True)
+class _Frame:
+    """One graph being flattened: what its tensors and its variable handles stand for."""
+
+    caller: str
+    nested: bool
+    refs: dict[str, Ref] = field(default_factory=dict)
+    handles: dict[str, int] = field(default_factory=dict)
+
+
+class Flattener:
+    """Flattens a graph as it grows: each call of `extend` adds the ops made since the last.
+
+    `variable_of` answers which variable a handle that the graph captured belongs to, or null.
+    """
+
+    def __init__(self, graph: Any, variable_of: Callable[[Any, Any], int | None]) -> None:
+        self.ops: list[FlatOp] = []
+        self._graph = graph
+        self._variable_of = variable_of
+        self._root = _Frame(caller="", nested=False)
+        self._names: set[str] = set()
+        self._done = 0
+        self._backward = False
+        self._writes: dict[int, int] = {}
+
+    def extend(self, *, backward: bool = False) -> None:
+        """Adds what the graph has gained: forward ops, or ops of a gradient's computation or application."""
+        operations = self._graph.get_operations()
+        self._backward = backward
+        self._flatten(self._graph, operations[self._done :], self._root)
+        self._done = len(operations)
+
+    def ref(self, tensor: Any) -> Ref | None:
+        """The flat op that produces a tensor of the graph; null for an input of the graph."""
+        return self._root.refs.get(tensor.name)
+
+    def _flatten(self, graph: Any, operations: Sequence[Any], frame: _Frame) -> None:
+        for op in operations:
+            if op.type == "Placeholder":
+                self._placeholder(graph, op, frame)
+            elif op.type in _CALLS:
+                self._call(op, frame)
+            elif op.type in _IFS:
+                self._if(op, frame)
+            elif op.type in _WHILES:
+                self._while(op, frame)
+            else:
+                self._plain(op, frame)
+
+    def _placeholder(self, graph: Any, op: Any, frame: _Frame) -> None:
+        tensor = op.outputs[0]
+        if tensor.name in frame.refs or tensor.name in frame.handles:
+            return
+        if tensor.dtype == tf.resource:
+            variable = self._variable_of(graph, tensor)
+            if variable is not None:
+                frame.handles[tensor.name] = variable
+
+    def _plain(self, op: Any, frame: _Frame) -> None:
+        outputs = tuple(op.outputs)
+        flat = FlatOp(self._name(frame, op.name), op.type, op, outputs, frame.nested)
+        index = self._append(flat)
+        for slot, tensor in enumerate(op.inputs):
+            self._connect(flat, slot, tensor, frame)
+        self._handle(flat, index, op, frame)
+        for number, tensor in enumerate(outputs):
+            frame.refs[tensor.name] = Ref(index, number)
+
+    def _handle(self, flat: FlatOp, index: int, op: Any, frame: _Frame) -> None:
+        variables = [frame.handles[tensor.name] for tensor in op.inputs if tensor.name in frame.handles]
+        if not variables:
+            return
+        if op.type in ("Identity", "IdentityN"):
+            frame.handles.update(
+                (out.name, frame.handles[tensor.name])
+                for out, tensor in zip(op.outputs, op.inputs, strict=True)
+                if tensor.name in frame.handles
+            )
+        elif op.type.startswith(_WRITE_PREFIXES):
+            flat.writes = variables[0]
+            self._writes[variables[0]] = index
+        else:
+            flat.reads = variables[0]
+            written = self._writes.get(variables[0])
+            if written is not None:
+                flat.inputs.append(Input(Ref(written, 0), 0, "state"))
+
+    def _connect(self, flat: FlatOp, slot: int, tensor: Any, frame: _Frame) -> None:
+        ref = frame.refs.get(tensor.name)
+        if ref is not None:
+            flat.inputs.append(Input(ref, slot))
+
+    def _call(self, op: Any, frame: _Frame) -> None:
+        body = _function_graph(op, op.get_attr("f").name)
+        if body is None:
+            self._plain(op, frame)
+            return
+        inner = self._enter(op, body, op.inputs, frame)
+        self._flatten(body, body.get_operations(), inner)
+        for tensor, result in zip(op.outputs, body.outputs, strict=False):
+            self._alias(tensor, result, inner, frame)
+
+    def _if(self, op: Any, frame: _Frame) -> None:
+        branches = cond_v2.get_func_graphs(op)
+        frames = []
+        for branch in branches:
+            inner = self._enter(op, branch, op.inputs[1:], frame)
+            self._flatten(branch, branch.get_operations(), inner)
+            frames.append(inner)
+        for number, tensor in enumerate(op.outputs):
+            name = op.name if number == 0 else f"{op.name}/output_{number}"
+            flat = FlatOp(self._name(frame, name), op.type, op, (tensor,), frame.nested)
+            predicate = frame.refs.get(op.inputs[0].name)
+            if predicate is not None:
+                flat.inputs.append(Input(predicate, 0, "not_differentiable"))
+            for slot, (branch, inner) in enumerate(zip(branches, frames, strict=True), start=1):
+                result = inner.refs.get(branch.outputs[number].name)
+                if result is not None:
+                    flat.inputs.append(Input(result, slot, "yes"))
+            frame.refs[tensor.name] = Ref(self._append(flat), 0)
+
+    def _while(self, op: Any, frame: _Frame) -> None:
+        body = while_v2._get_graph(op, "body", "_body_graph")
+        condition = while_v2._get_graph(op, "cond", "_cond_graph")
+        inner = _Frame(_within(frame, op.name), nested=True)
+        test = _Frame(inner.caller + "/condition", nested=True)
+        variables = self._loop_variables(op, body, frame, inner)
+        for argument, tested in zip(body.inputs, condition.inputs, strict=False):
+            _copy(argument.name, inner, tested.name, test)
+        self._flatten(body, body.get_operations(), inner)
+        self._flatten(condition, condition.get_operations(), test)
+        goes_on = test.refs.get(condition.outputs[0].name)
+        for number, index in variables.items():
+            flat = self.ops[index]
+            if goes_on is not None:
+                flat.inputs.append(Input(goes_on, 1, "not_differentiable", carried=True))
+            result = inner.refs.get(body.outputs[number].name)
+            if result is not None:
+                flat.inputs.append(Input(result, 2, "yes", carried=True))
+        for tensor, argument in zip(op.outputs, body.inputs, strict=False):
+            _copy(argument.name, inner, tensor.name, frame)
+
+    def _loop_variables(self, op: Any, body: Any, frame: _Frame, inner: _Frame) -> dict[int, int]:
+        """An op for each loop variable that changes; the others are what they were outside."""
+        variables = {}
+        for number, (outer, argument, result) in enumerate(zip(op.inputs, body.inputs, body.outputs, strict=False)):
+            if result is argument or outer.dtype == tf.resource:
+                _copy(outer.name, frame, argument.name, inner)
+                continue
+            name = self._name(inner, f"{op.name}/loop_variable_{number}")
+            flat = FlatOp(name, op.type, op, (argument,), nested=True)
+            initial = frame.refs.get(outer.name)
+            if initial is not None:
+                flat.inputs.append(Input(initial, 0, "yes"))
+            variables[number] = self._append(flat)
+            inner.refs[argument.name] = Ref(variables[number], 0)
+        return variables
+
+    def _enter(self, op: Any, body: Any, arguments: Sequence[Any], frame: _Frame) -> _Frame:
+        inner = _Frame(_within(frame, op.name), nested=True)
+        for outer, argument in zip(arguments, body.inputs, strict=False):
+            _copy(outer.name, frame, argument.name, inner)
+        return inner
+
+    def _name(self, frame: _Frame, name: str) -> str:
+        """A name that no other flat op has. The two branches of a condition may use the same one."""
+        base = full = _within(frame, name)
+        number = 1
+        while full in self._names:
+            full = f"{base}_{number}"
+            number += 1
+        self._names.add(full)
+        return full
+
+    def _alias(self, tensor: Any, result: Any, inner: _Frame, frame: _Frame) -> None:
+        _copy(result.name, inner, tensor.name, frame)
+
+    def _append(self, flat: FlatOp) -> int:
+        flat.backward = self._backward
+        self.ops.append(flat)
+        return len(self.ops) - 1
+
+
+def _within(frame: _Frame, name: str) -> str:
+    """An op's name below the call it is inlined for; the bodies of loops and branches have that in their names
+    already."""
+    return name if not frame.caller or name.startswith(frame.caller + "/") else f"{frame.caller}/{name}"
+
+
+def _copy(name: str, source: _Frame, new_name: str, target: _Frame) -> None:
+    if name in source.refs:
+        target.refs[new_name] = source.refs[name]
+    if name in source.handles:
+        target.handles[new_name] = source.handles[name]
+
+
+def _function_graph(op: Any, name: str) -> Any:
+    """The body of a called function, with its tracebacks where it was traced in this process."""
+    function = op.graph._get_function(name)
+    graph = getattr(function, "graph", None)
+    if graph is not None:
+        return graph
+    try:
+        return function_def_to_graph.function_def_to_graph(op.graph._get_function(name).function_def)
+    except (AttributeError, ValueError):
+        return None
+
+
+def consumers(ops: Sequence[FlatOp]) -> Mapping[int, list[int]]:
+    """For each op, the ops that take one of its outputs."""
+    found: dict[int, list[int]] = {}
+    for index, op in enumerate(ops):
+        for item in op.inputs:
+            found.setdefault(item.ref.op, []).append(index)
+    return found

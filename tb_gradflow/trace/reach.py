@@ -1,0 +1,38 @@
+"""Which flat ops a value influences, and which ones a loss depends on. Values, not gradients: that is `analyse`'s."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tb_gradflow.trace.differentiable import VALUE_FREE
+from tb_gradflow.trace.flatten import FlatOp
+
+
+def influenced_by(ops: Sequence[FlatOp], users: Mapping[int, list[int]], start: Iterable[int]) -> set[int]:
+    """The ops whose value depends on one of `start`, these included.
+
+    Ops that see sizes and types alone end the way: their result depends on no value.
+    """
+    seen = set(start)
+    stack = list(seen)
+    while stack:
+        for user in users.get(stack.pop(), ()):
+            if user not in seen and ops[user].type not in VALUE_FREE:
+                seen.add(user)
+                stack.append(user)
+    return seen
+
+
+def needed_for(ops: Sequence[FlatOp], end: Iterable[int]) -> set[int]:
+    """The ops that the value of one of `end` depends on, these included."""
+    seen = set(end)
+    stack = list(seen)
+    while stack:
+        op = ops[stack.pop()]
+        if op.type in VALUE_FREE:
+            continue
+        for item in op.inputs:
+            if item.ref.op not in seen:
+                seen.add(item.ref.op)
+                stack.append(item.ref.op)
+    return seen

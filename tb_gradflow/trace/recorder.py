@@ -1,0 +1,121 @@
+"""Writes what instrumented steps measured into the log, and tells the first findings in the terminal."""
+
+from __future__ import annotations
+
+import logging
+import posixpath
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tb_gradflow.analyse.diagnose import diagnose
+from tb_gradflow.errors import SetupError
+from tb_gradflow.record.report import Diagnosis
+from tb_gradflow.record.schema import FORMAT, GRADIENT_STATISTICS, VARIABLE_STATISTICS, Session, StepRecord, Trace
+from tb_gradflow.store.layout import PLUGIN, event_file_path
+from tb_gradflow.store.writer import LogWriter
+from tb_gradflow.version import VERSION
+
+_LOGGER = logging.getLogger("tb_gradflow")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a log says of the program that it comes from."""
+
+    model: str
+    keras: str
+    expected: tuple[str, ...]
+
+
+class Recorder:
+    """One session of one log. The event file is made when there is something to write."""
+
+    def __init__(self, log_dir: str, identity: Identity) -> None:
+        self._log_dir = log_dir
+        self._session = Session(
+            format=FORMAT,
+            id=f"{time.time_ns() // 1_000_000:013d}",
+            tool=VERSION,
+            tensorflow=tf.__version__,
+            keras=identity.keras,
+            model=identity.model,
+            expected=identity.expected,
+        )
+        self._writer: LogWriter | None = None
+        self._traces: list[Trace] = []
+        self._told = False
+
+    def add_trace(self, trace: Trace) -> int:
+        """Records a structure, once; the number that its steps are recorded under."""
+        for known in self._traces:
+            if replace(trace, index=known.index) == known:
+                return known.index
+        numbered = replace(trace, index=len(self._traces))
+        self._traces.append(numbered)
+        self._open().write_trace(numbered)
+        return numbered.index
+
+    def add_failed_trace(self, trace: Trace) -> None:
+        """Records the structure of a step that raised while it was traced, and says what is wrong with it."""
+        index = self.add_trace(trace)
+        self._tell(diagnose(self._traces[index], self._session, None, None, (), -1))
+
+    def add_step(self, step: int, trace: int, measurements: dict[str, Any]) -> None:
+        """Records the numbers of one step: those that `step.InstrumentedStep` returned."""
+        gradients = np.ascontiguousarray(measurements["gradients"], "<f4")
+        variables = np.ascontiguousarray(measurements["variables"], "<f4")
+        losses = tuple(float(value) for value in np.asarray(measurements["losses"]))
+        record = StepRecord(trace, step, time.time(), losses, gradients.tobytes(), variables.tobytes())
+        self._open().write_step(record)
+        if not self._told:
+            shaped = gradients.reshape(-1, len(GRADIENT_STATISTICS))
+            norms = variables.reshape(-1, len(VARIABLE_STATISTICS))
+            self._tell(diagnose(self._traces[trace], self._session, shaped, norms, losses, step))
+
+    def flush(self) -> None:
+        """Everything recorded so far can be read when this returns."""
+        if self._writer is not None:
+            self._writer.flush()
+
+    def _open(self) -> LogWriter:
+        if self._writer is None:
+            path = event_file_path(self._log_dir)
+            tf.io.gfile.makedirs(posixpath.dirname(path))
+            self._writer = LogWriter(self._session, tf.io.TFRecordWriter(path))
+        return self._writer
+
+    def _tell(self, diagnosis: Diagnosis) -> None:
+        self._told = True
+        for line in warning_lines(diagnosis):
+            _LOGGER.warning("%s", line)
+
+
+def warning_lines(diagnosis: Diagnosis, *, most: int = 3) -> Sequence[str]:
+    """What to say in the terminal about a first step: its errors and warnings, a line each; nothing if healthy."""
+    loud = [finding for finding in diagnosis.findings if finding.severity in ("error", "warning")]
+    lines = [f"tb_gradflow: {finding.message} {finding.fix}".rstrip() for finding in loud[:most]]
+    if len(loud) > most:
+        lines.append(f"tb_gradflow: {len(loud) - most} more findings are in TensorBoard's tab \"Gradient flow\".")
+    return lines
+
+
+def check_directory(log_dir: str) -> None:
+    """Raises SetupError if no file can be written below `log_dir`."""
+    directory = posixpath.join(log_dir, PLUGIN)
+    probe = posixpath.join(directory, f".probe-{time.time_ns()}")
+    try:
+        tf.io.gfile.makedirs(directory)
+        with tf.io.gfile.GFile(probe, "w") as file:
+            file.write("")
+        tf.io.gfile.remove(probe)
+    except (tf.errors.OpError, OSError) as error:
+        reason = error.message if isinstance(error, tf.errors.OpError) else str(error)
+        raise SetupError(
+            f"cannot write to log_dir {log_dir!r} ({reason}): give a directory that this process may write to"
+        ) from error
+

@@ -1,0 +1,203 @@
+"""Which line of the user's code made an op, and which function that line called.
+
+A traceback runs from the program's first line to TensorFlow's op constructor. The user's line is the innermost
+one that belongs neither to an installed package nor to the standard library; the frame that it called into names
+the function they know, such as `tf.sequence_mask`, where the op's own type (`Less`) would mean nothing to them.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import linecache
+import os
+import site
+import sys
+import sysconfig
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tb_gradflow.record.schema import Source
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+# Functions that only pass a call on to the one the user meant.
+_WRAPPERS = ("traceback_utils.py", "dispatch.py", "deprecation.py", "weak_tensor_ops.py", "py_builtins.py")
+
+# The user's line that starts a training says nothing about the ops inside it.
+_ENTRY_POINTS = frozenset({"fit", "train_on_batch", "evaluate", "predict", "make_train_function"})
+
+# Python's operators reach TensorFlow through these files; the op's type then says which operator it was.
+_OPERATOR_FILES = ("tensor_math_operator_overrides.py", "override_binary_operator.py", "tensor_getitem_override.py")
+
+_OPERATORS = {
+    "Less": "<",
+    "LessEqual": "<=",
+    "Greater": ">",
+    "GreaterEqual": ">=",
+    "Equal": "==",
+    "NotEqual": "!=",
+    "AddV2": "+",
+    "Sub": "-",
+    "Mul": "*",
+    "RealDiv": "/",
+    "FloorDiv": "//",
+    "FloorMod": "%",
+    "Pow": "**",
+    "MatMul": "@",
+    "BatchMatMulV2": "@",
+    "LogicalAnd": "&",
+    "LogicalOr": "|",
+    "LogicalNot": "~",
+    "StridedSlice": "[]",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One line of a traceback."""
+
+    file: str
+    line: int
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an op comes from.
+
+    Attributes:
+        source: The user's line; null if no line of theirs made the op.
+        api: The function that line called; null if unknown.
+    """
+
+    source: Source | None
+    api: str | None
+
+
+def frames_of(stack: Iterable[Any]) -> list[Frame]:
+    """The frames of a TensorFlow or Python stack summary, outermost first."""
+    return [Frame(frame.filename, frame.lineno or 0, frame.name) for frame in stack]
+
+
+def origin_of(frames: Sequence[Frame], op_type: str, *, keep_source: bool = True) -> Origin:
+    """The user's line in `frames` (outermost first) that made an op of type `op_type`, and what it called.
+
+    Looks no further out than the recorder's own step, which every traced op runs under: the lines beyond it
+    say how training was started. With `keep_source` false the line is left out.
+    """
+    for index in range(len(frames) - 1, -1, -1):
+        frame = frames[index]
+        if frame.file.startswith(_PACKAGE) and "/demo/" not in frame.file:
+            break
+        if not _is_users(frame.file):
+            continue
+        called = _first_meant(frames[index + 1 :])
+        if called is not None and called.function in _ENTRY_POINTS:
+            break
+        source = _source(frame) if keep_source else None
+        return Origin(source, _called_name(called, op_type))
+    return Origin(None, _layer_call(frames, op_type))
+
+
+def _called_name(called: Frame | None, op_type: str) -> str | None:
+    if called is None:
+        return None
+    if called.file.endswith(_OPERATOR_FILES):
+        return _OPERATORS.get(op_type)
+    return api_name(called.file, called.function)
+
+
+def _layer_call(frames: Sequence[Frame], op_type: str) -> str | None:
+    """The first exported function below the layer call, for ops that a library's layer made by itself."""
+    for index in range(len(frames) - 1, -1, -1):
+        frame = frames[index]
+        if "/layers/" in frame.file and frame.function == "call":
+            return _called_name(_first_meant(frames[index + 1 :]), op_type)
+    return None
+
+
+def _first_meant(frames: Sequence[Frame]) -> Frame | None:
+    for frame in frames:
+        if not frame.file.endswith(_WRAPPERS):
+            return frame
+    return None
+
+
+def _source(frame: Frame) -> Source:
+    code = linecache.getline(frame.file, frame.line).strip()
+    return Source(file=frame.file, line=frame.line, function=frame.function, code=code)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_users(file: str) -> bool:
+    if file.startswith(_PACKAGE):
+        return "/demo/" in file
+    if "site-packages" in file or "dist-packages" in file:
+        return False
+    if file.startswith("<") and not file.startswith(("<ipython", "<string>", "<stdin>")):
+        return False
+    return not file.startswith(_library_roots())
+
+
+@functools.lru_cache(maxsize=1)
+def _library_roots() -> tuple[str, ...]:
+    paths = sysconfig.get_paths()
+    roots = {paths["stdlib"], paths["platstdlib"], paths["purelib"], paths["platlib"]}
+    roots.update(site.getsitepackages() if hasattr(site, "getsitepackages") else ())
+    for package in ("tensorflow", "keras", "tf_keras", "autograph"):
+        module = sys.modules.get(package)
+        if module is not None and getattr(module, "__file__", None):
+            roots.add(os.path.dirname(str(module.__file__)))
+    return tuple(root.rstrip(os.sep) + os.sep for root in roots)
+
+
+@functools.lru_cache(maxsize=4096)
+def api_name(file: str, function: str) -> str | None:
+    """What a user calls the function `function` defined in `file`: `tf.sequence_mask`, `keras.ops.round`.
+
+    Null for functions without a public name.
+    """
+    module = _module_of(file)
+    if module is None:
+        return None
+    names = _exported_names(getattr(module, function, None))
+    if names:
+        return "tf." + str(min(names, key=_readability))
+    if module.__name__.startswith("keras.src.ops"):
+        return f"keras.ops.{function}"
+    if module.__name__.startswith(("keras.src.losses", "keras.src.activations")):
+        return f"keras.{module.__name__.split('.')[2]}.{function}"
+    return None
+
+
+def _exported_names(function: Any) -> tuple[str, ...]:
+    """Public names of a TensorFlow function, which `tf_export` leaves on the innermost of its decorators."""
+    while function is not None:
+        names = getattr(function, "_tf_api_names", None) or getattr(function, "_tf_api_names_v1", None)
+        if names:
+            return tuple(names)
+        function = getattr(function, "__wrapped__", None)
+    return ()
+
+
+def _readability(name: str) -> tuple[int, int, str]:
+    return name.startswith(("raw_ops", "compat")), name.count("."), name
+
+
+@functools.lru_cache(maxsize=1024)
+def _module_of(file: str) -> Any:
+    """The loaded module that `file` holds the code of."""
+    parts = os.path.splitext(file)[0].replace(os.sep, "/").split("/")
+    for root in ("tensorflow", "keras", "tf_keras", "tensorflow_probability"):
+        if root in parts:
+            name = ".".join(parts[len(parts) - 1 - parts[::-1].index(root) :])
+            if name in sys.modules:
+                return sys.modules[name]
+            name = ".".join(parts[parts.index(root) :])
+            try:
+                return sys.modules.get(name) or importlib.import_module(name)
+            except ImportError:
+                return None
+    return None

@@ -1,0 +1,119 @@
+"""A training step that also returns what its gradients were.
+
+The instrumented step runs the user's own step under `patches.watching` while TensorFlow traces it, and adds three
+tensors to its outputs. The compiled function that Keras builds from it is used on recorded steps only.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tb_gradflow.record.schema import Trace
+from tb_gradflow.trace.collector import Collector, Tensors
+from tb_gradflow.trace.patches import watching
+from tb_gradflow.trace.statistics import GRADIENT_COLUMNS, l2_norm
+from tb_gradflow.trace.structure import trace_of
+from tb_gradflow.trace.variables import Owned, Variables, is_floating
+
+OnTrace = Callable[[Trace, BaseException | None], None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Settings:
+    """What of a step to record.
+
+    Attributes:
+        tensors: See the callback.
+        source: Whether to keep the user's files and lines.
+    """
+
+    tensors: Tensors = "all"
+    source: bool = True
+
+
+class InstrumentedStep:
+    """Wraps `step`, a function of a batch, so that it returns `(outputs, measurements)`.
+
+    `variables` answers the model's variables when a trace begins; `on_trace` is told of each finished trace, and
+    of the exception if the user's step raised one while it was traced. Everything the measurements need is
+    derived from symbolic tensors: nothing here runs between steps.
+    """
+
+    def __init__(
+        self, step: Callable[..., Any], variables: Callable[[], Variables], settings: Settings, on_trace: OnTrace
+    ) -> None:
+        self._step = step
+        self._variables = variables
+        self._settings = settings
+        self._on_trace = on_trace
+        self._traces = 0
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        variables = self._variables()
+        collector = Collector(variables, self._settings.tensors)
+        before = [item.variable.read_value() if is_floating(item) else None for item in variables]
+        try:
+            with watching(collector):
+                outputs = self._step(*args, **kwargs)
+        except BaseException as error:
+            if collector.calls:
+                self._tell(collector, error)
+            raise
+        index = self._tell(collector, None)
+        return outputs, self._measurements(collector, index, before)
+
+    def _tell(self, collector: Collector, error: BaseException | None) -> int:
+        index = self._traces
+        self._traces += 1
+        self._on_trace(trace_of(collector, index, keep_source=self._settings.source), error)
+        return index
+
+    def _measurements(self, collector: Collector, index: int, before: list[Any]) -> dict[str, Any]:
+        rows = collector.rows
+        return {
+            "trace": tf.constant(index, tf.int32),
+            "losses": tf.stack([call.loss for call in collector.calls]) if collector.calls else tf.zeros([0]),
+            "gradients": tf.stack(rows) if rows else tf.zeros([0, GRADIENT_COLUMNS]),
+            "variables": self._norms(collector.variables, before),
+        }
+
+    def _norms(self, variables: Variables, before: list[Any]) -> Any:
+        """float32 `[variables, 2]`: norm of each value now, and of the change since `before`."""
+        unknown = tf.constant(float("nan"), tf.float32)
+        rows = []
+        for number, item in enumerate(variables):
+            if not is_floating(item):
+                rows.append(tf.stack([unknown, unknown]))
+                continue
+            now = item.variable.read_value()
+            known = number < len(before)  # a variable that was made or met during this step has no value before it
+            change = l2_norm(now - before[number]) if known else unknown
+            rows.append(tf.stack([l2_norm(now), change]))
+        return tf.stack(rows) if rows else tf.zeros([0, 2])
+
+
+def owned_variables(model: Any) -> Variables:
+    """The variables of a Keras model, by their paths; its optimizer's and metrics' are none of them."""
+    trainable = {id(variable) for variable in model.trainable_variables}
+    metrics = {id(variable) for metric in model.metrics for variable in metric.variables}
+    variables = Variables(
+        Owned(variable.value, variable.path, id(variable) in trainable, tracked=True)
+        for variable in model.variables
+        if id(variable) not in metrics
+    )
+    variables.ignore(variable.value for metric in model.metrics for variable in metric.variables)
+    for optimizer in _optimizers(model):
+        variables.ignore(variable.value for variable in optimizer.variables)
+    return variables
+
+
+def _optimizers(model: Any) -> list[Any]:
+    import keras
+
+    return [value for value in vars(model).values() if isinstance(value, keras.optimizers.Optimizer)]
+
+

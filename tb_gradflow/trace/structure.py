@@ -1,0 +1,229 @@
+"""From what a collector saw of a traced step to the record of its structure."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tb_gradflow.record.schema import (
+    Edge,
+    Layer,
+    Op,
+    Source,
+    Target,
+    Tensor,
+    TensorGradient,
+    Trace,
+    VariableGradient,
+)
+from tb_gradflow.trace.collector import Answer, Call, Collector
+from tb_gradflow.trace.differentiable import Differentiability, custom_gradient_name
+from tb_gradflow.trace.flatten import FlatOp, Flattener, Ref, consumers
+from tb_gradflow.trace.reach import influenced_by, needed_for
+from tb_gradflow.trace.source import Frame, frames_of, origin_of
+
+_STATEFUL_RANDOM = ("Random", "Multinomial", "TruncatedNormal", "ParameterizedTruncatedNormal")
+
+
+def trace_of(collector: Collector, index: int, *, keep_source: bool = True) -> Trace:
+    """The record of a traced step. `keep_source` false leaves the user's files and lines out."""
+    builder = _Builder(collector, keep_source)
+    for call in collector.calls:
+        builder.choose(call)
+    builder.number()
+    return builder.build(index)
+
+
+class _Sources:
+    """Lines of code, each once."""
+
+    def __init__(self, keep: bool) -> None:
+        self.keep = keep
+        self._index: dict[Source, int] = {}
+
+    def of(self, frames: Sequence[Frame], op_type: str) -> tuple[int | None, str | None]:
+        origin = origin_of(frames, op_type, keep_source=self.keep)
+        if origin.source is None:
+            return None, origin.api
+        return self._index.setdefault(origin.source, len(self._index)), origin.api
+
+    def all(self) -> tuple[Source, ...]:
+        return tuple(self._index)
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """A flat op of one of the step's graphs."""
+
+    graph: int
+    op: int
+
+
+class _Builder:
+    def __init__(self, collector: Collector, keep_source: bool) -> None:
+        self._collector = collector
+        self._sources = _Sources(keep_source)
+        self._differentiability = Differentiability()
+        self._flatteners: list[Flattener] = []
+        self._chosen: set[_Key] = set()
+        self._numbers: dict[_Key, int] = {}
+
+    def choose(self, call: Call) -> None:
+        """The ops between variables and the target, and those where the way of an unused variable ends."""
+        graph = self._graph(call.flattener)
+        ops = call.flattener.ops
+        users = consumers(ops)
+        reads = self._reads(ops)
+        needed = needed_for(ops, [ref.op for ref in call.targets])
+        sought = {v for v in reads if v in call.variables or v in call.watched or self._collector.variables[v].tracked}
+        start = {op for v in sought for op in reads[v] if not ops[op].backward or op in needed}
+        kept = influenced_by(ops, users, start) & needed
+        kept.update(ref.op for ref in call.targets if ref.op in kept)
+        for variable in sought:
+            if self._collector.variables[variable].trainable and not kept.intersection(reads[variable]):
+                forward = [op for op in reads[variable] if not ops[op].backward]
+                kept.update(op for op in influenced_by(ops, users, forward) if not ops[op].backward)
+        self._chosen.update(_Key(graph, op) for op in kept)
+
+    def number(self) -> None:
+        """Fixes the order: graph by graph, each in the order in which its ops were made."""
+        for key in sorted(self._chosen, key=lambda key: (key.graph, key.op)):
+            self._numbers[key] = len(self._numbers)
+
+    def build(self, index: int) -> Trace:
+        ops = tuple(self._op(key) for key in self._numbers)
+        targets = self._targets()
+        return Trace(
+            index=index,
+            ops=ops,
+            variables=self._collector.variables.records(),
+            targets=targets,
+            variable_gradients=tuple(
+                VariableGradient(number, variable, answer.outcome, answer.row, variable in call.watched)
+                for number, call in enumerate(self._collector.calls)
+                for variable, answer in self._answers(call)
+            ),
+            tensor_gradients=tuple(
+                TensorGradient(number, op, ref.output, answer.outcome, answer.row)
+                for number, call in enumerate(self._collector.calls)
+                for ref, answer in call.tensors.items()
+                if (op := self._number(call.flattener, ref)) >= 0
+            ),
+            layers=self._layers(ops),
+            sources=self._sources.all(),
+            notes=self._notes(),
+        )
+
+    def _graph(self, flattener: Flattener) -> int:
+        if flattener not in self._flatteners:
+            self._flatteners.append(flattener)
+        return self._flatteners.index(flattener)
+
+    def _reads(self, ops: Sequence[FlatOp]) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for index, op in enumerate(ops):
+            if op.reads is not None:
+                found.setdefault(op.reads, []).append(index)
+        return found
+
+    def _number(self, flattener: Flattener, ref: Ref) -> int:
+        return self._numbers.get(_Key(self._graph(flattener), ref.op), -1)
+
+    def _op(self, key: _Key) -> Op:
+        flat = self._flatteners[key.graph].ops[key.op]
+        source, api = self._sources.of(frames_of(flat.op.traceback), flat.op.type)
+        return Op(
+            name=flat.name if key.graph == 0 else f"{flat.name}@{key.graph}",
+            type=flat.type,
+            inputs=self._edges(key, flat),
+            outputs=tuple(_tensor(tensor) for tensor in flat.tensors),
+            source=source,
+            api=api,
+            reads=flat.reads,
+            writes=flat.writes,
+            custom_gradient=custom_gradient_name(flat.op),
+        )
+
+    def _edges(self, key: _Key, flat: FlatOp) -> tuple[Edge, ...]:
+        edges = []
+        for item in flat.inputs:
+            producer = self._numbers.get(_Key(key.graph, item.ref.op))
+            if producer is None:
+                continue
+            passes = item.passes or self._differentiability.of(flat.op)[item.slot]
+            carried = item.carried or producer >= self._numbers[key]
+            edges.append(Edge(producer, item.ref.output, item.slot, passes, carried))
+        return tuple(edges)
+
+    def _answers(self, call: Call) -> list[tuple[int, Answer]]:
+        unasked = sorted(call.watched - call.variables.keys())
+        return [*call.variables.items(), *((variable, Answer("not_asked", None)) for variable in unasked)]
+
+    def _layers(self, ops: Sequence[Op]) -> tuple[Layer, ...]:
+        """The layers that have ops: Keras opens scopes too in which it makes none."""
+        scopes = {op.name[:end] for op in ops for end, letter in enumerate(op.name) if letter == "/"}
+        return tuple(layer for scope, layer in self._collector.layers.items() if scope in scopes)
+
+    def _targets(self) -> tuple[Target, ...]:
+        names = _distinct([_target_name(call.frames) for call in self._collector.calls])
+        targets = []
+        for name, call in zip(names, self._collector.calls, strict=True):
+            op, output = -1, 0
+            if call.targets:
+                op, output = self._number(call.flattener, call.targets[0]), call.targets[0].output
+            source, _ = self._sources.of(call.frames, "")
+            targets.append(Target(name, op, output, source, call.unconnected))
+        return tuple(targets)
+
+    def _notes(self) -> tuple[str, ...]:
+        ops = [op for flattener in self._flatteners for op in flattener.ops if not op.backward]
+        if any(op.type.startswith(_STATEFUL_RANDOM) for op in ops):
+            return (
+                "The model draws random numbers from stateful TensorFlow ops (tf.random.* inside the step). Each "
+                "compiled function keeps a generator of its own for these, so recorded steps draw other numbers "
+                "than the same steps would without the recorder. Keras's random layers and keras.random with a "
+                "SeedGenerator do not have this.",
+            )
+        return ()
+
+
+def _tensor(tensor: Any) -> Tensor:
+    shape = None if tensor.shape.rank is None else tuple(-1 if size is None else int(size) for size in tensor.shape)
+    return Tensor(shape, tensor.dtype.name)
+
+
+def _target_name(frames: Sequence[Frame]) -> str:
+    """What the user's line differentiates: `d_loss` in `tape.gradient(d_loss, …)`; `loss` in Keras's own step."""
+    source = origin_of(frames, "").source
+    if source is None or ".gradient(" not in source.code:
+        return "loss"
+    name = _first_argument(source.code[: source.code.rindex(")") + 1] if ")" in source.code else source.code)
+    return name or "loss"
+
+
+def _first_argument(code: str) -> str | None:
+    """The first argument of the first call of a method `gradient` in a line of code, if the line stands alone."""
+    for attempt in (code, code + ")", code.rstrip(":") + "\n    pass"):
+        try:
+            tree = ast.parse(attempt)
+        except SyntaxError:
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "gradient":
+                found = [*node.args, *(word.value for word in node.keywords if word.arg == "target")]
+                return ast.unparse(found[0]) if found else None
+    return None
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Each name once: `loss`, `loss (2)`."""
+    seen: dict[str, int] = {}
+    result = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        result.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return result
+
+

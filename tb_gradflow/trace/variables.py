@@ -1,0 +1,126 @@
+"""The variables of a step: which there are, what they are called, and which handle belongs to which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from tb_gradflow.record import schema
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """A variable that somebody owns.
+
+    Attributes:
+        variable: The `tf.Variable`.
+        name: What its owner calls it.
+        trainable: Whether its owner means it to be trained.
+        tracked: Whether the model lists it.
+    """
+
+    variable: Any
+    name: str
+    trainable: bool
+    tracked: bool
+
+
+class Variables:
+    """Variables by the handle that ops know them by. Grows when a step turns out to read others."""
+
+    def __init__(self, owned: Iterable[Owned] = ()) -> None:
+        self._owned: list[Owned] = []
+        self._by_handle: dict[object, int] = {}
+        self._ignored: set[object] = set()
+        self._captures: dict[int, dict[int, Any]] = {}
+        for item in owned:
+            self.add(item)
+
+    def __len__(self) -> int:
+        return len(self._owned)
+
+    def __getitem__(self, index: int) -> Owned:
+        return self._owned[index]
+
+    def __iter__(self) -> Any:
+        return iter(self._owned)
+
+    def add(self, item: Owned) -> int:
+        """The index of a variable, which is added if it is new."""
+        key = _key(item.variable)
+        if key not in self._by_handle:
+            self._by_handle[key] = len(self._owned)
+            self._owned.append(item)
+        return self._by_handle[key]
+
+    def ignore(self, variables: Iterable[Any]) -> None:
+        """Leaves variables out that are none of the model's business: an optimizer's slots, a metric's totals."""
+        self._ignored.update(_key(variable) for variable in variables)
+
+    def index_of(self, variable: Any) -> int:
+        """The index of a `tf.Variable` or Keras variable, which is added under its own name if it is new."""
+        raw = raw_variable(variable)
+        found = self._by_handle.get(_key(raw))
+        if found is not None:
+            return found
+        name = getattr(variable, "path", None) or raw.name.removesuffix(":0")
+        return self.add(Owned(raw, name, bool(raw.trainable), tracked=False))
+
+    def of_handle(self, graph: Any, handle: Any) -> int | None:
+        """The variable whose handle `graph` captured as `handle`; null for resources that are none of ours."""
+        captured = self._outermost(graph, handle)
+        if captured is None:
+            return None
+        key = id(captured)
+        if key not in self._by_handle and key not in self._ignored:
+            for variable in getattr(graph, "variables", ()):
+                if _key(variable) == key:
+                    return self.index_of(variable)
+        return self._by_handle.get(key)
+
+    def _outermost(self, graph: Any, tensor: Any) -> Any:
+        """What a graph's placeholder captured, followed through the graphs that this one is nested in."""
+        while True:
+            tensor = self._captured(graph, tensor)
+            if tensor is None or isinstance(tensor, tf.__internal__.EagerTensor):
+                return tensor
+            graph = tensor.graph
+
+    def _captured(self, graph: Any, tensor: Any) -> Any:
+        known = self._captures.get(id(graph))
+        if known is None or id(tensor) not in known:
+            known = {id(inner): outer for outer, inner in getattr(graph, "captures", ())}
+            self._captures[id(graph)] = known
+        return known.get(id(tensor))
+
+    def records(self) -> tuple[schema.Variable, ...]:
+        """As they stand in the log."""
+        return tuple(
+            schema.Variable(
+                name=item.name,
+                shape=tuple(-1 if size is None else int(size) for size in item.variable.shape),
+                dtype=item.variable.dtype.base_dtype.name,
+                trainable=item.trainable,
+                tracked=item.tracked,
+            )
+            for item in self._owned
+        )
+
+
+def raw_variable(variable: Any) -> Any:
+    """The `tf.Variable` inside a Keras variable."""
+    value = getattr(variable, "_value", None)
+    return value if isinstance(value, tf.Variable) else variable
+
+
+def is_floating(item: Owned) -> bool:
+    """Whether norms of it mean anything."""
+    dtype = item.variable.dtype
+    return bool(dtype.is_floating or dtype.is_complex)
+
+
+def _key(variable: Any) -> object:
+    return id(raw_variable(variable).handle)
