@@ -20,7 +20,7 @@ the PATH. Install Node (https://nodejs.org), or install the released wheel, whic
 `pip install tensorboard-plugin-gradflow`."""
 
 
-class FrontendBuildHook(BuildHookInterface):  # type: ignore[type-arg]
+class FrontendBuildHook(BuildHookInterface[Any]):
     """Leaves an up-to-date page in `tb_gradflow/serve/static`, or says why it cannot."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
@@ -66,3 +66,8 @@ def run(command: list[str], directory: Path) -> None:
     done = subprocess.run([program, *command[1:]], cwd=directory, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"`{' '.join(command)}` in {directory} failed with status {done.returncode}: see above")
+
+
+if __name__ == "__main__":
+    ROOT = Path(__file__).parent
+    build_page(ROOT / "frontend", ROOT / "tb_gradflow" / "serve" / "static", stamp=ROOT / "build" / "frontend.sha256")

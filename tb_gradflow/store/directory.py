@@ -6,6 +6,7 @@ that was cut off, is read as far as it is whole, and from there on when it is as
 
 from __future__ import annotations
 
+import logging
 import os
 import struct
 from collections.abc import Collection, Iterator, Mapping
@@ -22,6 +23,8 @@ from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 from tb_gradflow.errors import LogError
 from tb_gradflow.store.layout import PLUGIN, Tag, parse_tag, run_name
 from tb_gradflow.store.run import Array
+
+LOGGER = logging.getLogger("tb_gradflow")
 
 _HEADER = struct.Struct("<QI")
 _FOOTER_BYTES = 4
@@ -76,15 +79,14 @@ class DirectoryReader:
         # Small, and wanted for every chunk at once.
         self._steps: dict[Tag, Array] = {}
         self._read_up_to: dict[str, int] = {}
-        self.damage: str | None = None
-        """Why a file could not be read to its end; null while all could, or were merely cut off."""
+        self._damaged: dict[str, str] = {}
 
     def tags(self) -> Collection[Tag]:
         for name in sorted(os.listdir(self._directory)):
             if is_event_file(name):
                 self._scan(os.path.join(self._directory, name))
-        if not self._places and self.damage:
-            raise LogError(self.damage)
+        if not self._places and self._damaged:
+            raise LogError("; ".join(self._damaged.values()))
         return self._places.keys()
 
     def blob(self, tag: Tag) -> bytes:
@@ -109,7 +111,10 @@ class DirectoryReader:
                     self._read_up_to[path] = place.offset + place.length + _FOOTER_BYTES
             except LogError as damage:
                 # What came before it is good: TensorBoard's own readers keep it as well.
-                self.damage = str(damage)
+                if path not in self._damaged:
+                    self._damaged[path] = str(damage)
+                    if self._places:
+                        LOGGER.warning("%s; what comes before it is read", damage)
 
     def _value(self, tag: Tag) -> Summary.Value:
         place = self._places[tag]

@@ -1,0 +1,58 @@
+# make demo    trains the demonstrations and opens TensorBoard on their logs
+# make test    every check, as CI runs it
+#
+# Both set up what they need on a machine that has Python, Node 20 and make: a virtual environment in .venv, the
+# page of the plugin, and for the tests a Chromium. What is already there is left as it is.
+
+PYTHON ?= python3
+BIN := .venv/bin
+SOURCES := tb_gradflow tests hatch_build.py
+NODE_MODULES := frontend/node_modules/.package-lock.json
+
+.PHONY: demo test page chromium clean
+.DELETE_ON_ERROR:
+
+demo: .venv/for-demo page
+	$(BIN)/tb-gradflow demo
+
+test: .venv/for-test page chromium
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/mypy
+	npm --prefix frontend run check
+	npm --prefix frontend test
+	$(BIN)/python -m pytest
+
+page: .venv/for-demo $(NODE_MODULES)
+	@$(BIN)/python hatch_build.py
+
+clean:
+	rm -rf .venv build dist frontend/node_modules tb_gradflow/serve/static
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+		|| { echo "Python 3.10 or newer is needed, $$($(PYTHON) --version) found: set PYTHON=python3.x"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(NODE_MODULES): frontend/package-lock.json
+	@command -v npm >/dev/null \
+		|| { echo "The page is built with Node 20 or newer, and there is no npm: see https://nodejs.org"; exit 1; }
+	npm --prefix frontend ci --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+.venv/for-demo: pyproject.toml $(BIN)/python $(NODE_MODULES)
+	$(BIN)/python -m pip install --quiet --editable '.[tensorflow-cpu]' hatchling
+	@touch $@
+
+.venv/for-test: .venv/for-demo
+	$(BIN)/python -m pip install --quiet --editable '.[tensorflow-cpu,dev]'
+	@touch $@
+
+chromium:
+	@command -v chromium || command -v chromium-browser || command -v google-chrome || { \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium; \
+		else \
+			echo "The browser tests need Chromium: install it (on Debian, as root: apt-get install chromium)"; exit 1; \
+		fi; }
