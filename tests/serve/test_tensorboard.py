@@ -1,0 +1,237 @@
+"""The plugin in real TensorBoard processes, with both of its loaders, with and without TensorFlow."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tb_gradflow.record.codec import decode, encode
+from tb_gradflow.record.report import Diagnosis
+from tb_gradflow.record.schema import FORMAT, Trace
+from tb_gradflow.serve.plugin import MIME_TYPES, STATIC
+from tests.serve.processes import TensorBoard, tensorboard
+from tests.store.samples import event_file, open_writer, session, step, trace, write_log
+
+HOSTILE = "<img src=x onerror=alert(1)> & größe 'x'"
+SESSION = session().id
+LOADERS = ("true", "false")
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("logs")
+    write_log(root / "good", steps=100)
+    write_log(root / HOSTILE, steps=2)
+    write_log(root / "without steps", steps=0)
+    open_writer(root / "newer", session(format=FORMAT + 98)).close()
+    write_log(root / "cut off", steps=40)
+    path = event_file(root / "cut off")
+    path.write_bytes(path.read_bytes()[:-100])
+    return root
+
+
+@pytest.fixture(scope="module", params=LOADERS, ids=["rust", "python"])
+def board(request: pytest.FixtureRequest, logs: Path) -> Iterator[TensorBoard]:
+    with tensorboard(f"--logdir={logs}", f"--load_fast={request.param}") as running:
+        running.wait_for_runs(5)
+        wait_for_steps(running, "good/gradflow", 100)
+        yield running
+
+
+def wait_for_steps(board: TensorBoard, run: str, count: int) -> Any:
+    deadline = time.monotonic() + 30
+    while True:
+        overview = board.ask("overview", run=run).json
+        if len(overview.get("steps", ())) >= count:
+            return overview
+        assert time.monotonic() < deadline, f"{count} steps expected: {overview}"
+        time.sleep(0.2)
+
+
+def numbers(body: bytes, *shape: int) -> Any:
+    return np.frombuffer(body, "<f4").reshape(shape)
+
+
+def test_the_tab_is_active_because_there_is_data(board: TensorBoard) -> None:
+    listing = board.get("data/plugins_listing").json["gradflow"]
+
+    assert listing["enabled"] is True
+    assert listing["tab_name"] == "Gradient flow"
+    assert listing["loading_mechanism"] == {"type": "IFRAME", "module_path": "/data/plugin/gradflow/static/index.js"}
+
+
+def test_runs_are_listed_and_those_that_cannot_be_read_say_why(board: TensorBoard) -> None:
+    answer = board.ask("runs").json
+
+    assert answer["format"] == FORMAT
+    entries = {entry["run"]: entry for entry in answer["runs"]}
+    assert list(entries) == sorted(f"{n}/gradflow" for n in ("good", HOSTILE, "without steps", "newer", "cut off"))
+    assert entries["good/gradflow"] == {"run": "good/gradflow", "name": "good", "error": None}
+    assert entries[f"{HOSTILE}/gradflow"]["name"] == HOSTILE
+    assert entries["newer/gradflow"]["error"].startswith(f"log has format {FORMAT + 98}, this tb-gradflow reads up to")
+
+
+def test_an_overview_tells_what_there_is(board: TensorBoard) -> None:
+    overview = board.ask("overview", run="good/gradflow").json
+
+    assert overview["name"] == "good"
+    assert overview["session"] == encode(session())
+    assert overview["traces"] == [0]
+    assert [chunk["id"] for chunk in overview["chunks"]] == [0, 1, 33, 65, 97]
+    assert overview["chunks"][0] == {"id": 0, "trace": 0, "steps": [0]}
+    assert overview["steps"] == list(range(100))
+    assert overview["step_trace"] == [0] * 100
+    assert overview["losses"] == [[0.5]] * 100
+    assert len(overview["wall_times"]) == 100
+
+
+def test_a_trace_is_handed_out_as_it_was_recorded(board: TensorBoard) -> None:
+    answer = board.ask("trace", run="good/gradflow", session=SESSION, trace=0)
+
+    assert decode(Trace, answer.json) == trace()
+    assert answer.headers["Content-Type"] == "application/json"
+    assert "max-age" in answer.headers["Cache-Control"]
+
+
+def test_numbers_of_a_chunk_are_little_endian_floats(board: TensorBoard) -> None:
+    gradients = board.ask("gradients", run="good/gradflow", session=SESSION, chunk=33)
+    variables = board.ask("variables", run="good/gradflow", session=SESSION, chunk=33)
+
+    assert gradients.headers["Content-Type"] == "application/octet-stream"
+    assert gradients.headers["Content-Encoding"] == "gzip"
+    assert "max-age" in gradients.headers["Cache-Control"]
+    assert gradients.body == b"".join(step(number).gradients for number in range(33, 65))
+    assert variables.body == b"".join(step(number).variables for number in range(33, 65))
+
+
+def test_a_series_spans_all_steps(board: TensorBoard) -> None:
+    series = numbers(board.ask("series", run="good/gradflow", row=2).body, 100, 6)
+    weights = numbers(board.ask("weights", run="good/gradflow", variable=1).body, 100, 2)
+    absent = numbers(board.ask("series", run="good/gradflow", row=99).body, 100, 6)
+
+    assert series[:, 0].tolist() == [number + 2 for number in range(100)]
+    assert weights[:, 0].tolist() == [number + 2 for number in range(100)]
+    assert np.isnan(absent).all()
+
+
+def test_a_report_speaks_of_the_step_that_was_asked_for(board: TensorBoard) -> None:
+    fiftieth = decode(Diagnosis, board.ask("report", run="good/gradflow", step=50).json)
+    last = decode(Diagnosis, board.ask("report", run="good/gradflow").json)
+    nothing_yet = decode(Diagnosis, board.ask("report", run="without steps/gradflow").json)
+
+    assert (fiftieth.step, last.step, nothing_yet.step) == (50, 99, -1)
+    assert [each.status for each in fiftieth.variables] == ["connected", "disconnected"]
+    assert fiftieth.findings[0].culprit == 2
+
+
+def test_a_file_that_was_cut_off_is_read_as_far_as_it_is_whole(board: TensorBoard) -> None:
+    assert board.ask("overview", run="cut off/gradflow").json["steps"] == list(range(33))
+
+
+def test_a_run_of_any_name_can_be_asked_for(board: TensorBoard) -> None:
+    overview = board.ask("overview", run=f"{HOSTILE}/gradflow").json
+
+    assert (overview["name"], overview["steps"]) == (HOSTILE, [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("route", "parameters", "status", "words"),
+    [
+        ("overview", {}, 400, "the parameter `run` is missing"),
+        ("report", {"run": "good/gradflow", "step": "first"}, 400, "must be a number from zero, got 'first'"),
+        ("trace", {"run": "good/gradflow", "session": SESSION, "trace": "1e3"}, 400, "must be a number"),
+        ("overview", {"run": "../../etc"}, 404, "no run '../../etc'"),
+        ("report", {"run": "good/gradflow", "step": 5000}, 404, "100 steps from 0 to 99, the nearest is 99"),
+        ("trace", {"run": "good/gradflow", "session": SESSION, "trace": 7}, 404, "no trace 7"),
+        ("gradients", {"run": "good/gradflow", "session": SESSION, "chunk": 2}, 404, "no chunk 2"),
+        ("gradients", {"run": "good/gradflow", "session": "x/y", "chunk": 1}, 404, "no chunk 1"),
+        ("overview", {"run": "newer/gradflow"}, 422, "upgrade with"),
+    ],
+)
+def test_what_cannot_be_answered_is_said_in_words(
+    board: TensorBoard, route: str, parameters: dict[str, object], status: int, words: str
+) -> None:
+    answer = board.ask(route, **parameters)
+
+    assert answer.status == status
+    assert words in answer.json["error"]
+
+
+def test_the_page_is_served_with_the_right_type(board: TensorBoard) -> None:
+    names = [path.relative_to(STATIC).as_posix() for path in STATIC.rglob("*") if path.suffix in MIME_TYPES]
+    assert "index.js" in names
+
+    for name in names:
+        answer = board.get(f"data/plugin/gradflow/static/{name}")
+
+        assert answer.status == 200
+        assert answer.headers["Content-Type"].startswith(MIME_TYPES[Path(name).suffix])
+        assert answer.body == (STATIC / name).read_bytes()
+
+
+@pytest.mark.parametrize("name", ["../plugin.py", "%2e%2e/plugin.py", "..%2fplugin.py", "/etc/passwd", "", "no.js"])
+def test_nothing_but_the_page_is_served(board: TensorBoard, name: str) -> None:
+    assert board.get(f"data/plugin/gradflow/static/{name}").status == 404
+
+
+@pytest.mark.parametrize("loader", LOADERS)
+def test_a_training_that_is_still_running_grows(tmp_path: Path, loader: str) -> None:
+    writer = open_writer(tmp_path / "run")
+    writer.write_trace(trace())
+    writer.write_step(step(0))
+    with tensorboard(f"--logdir={tmp_path}", f"--load_fast={loader}") as board:
+        wait_for_steps(board, "run/gradflow", 1)
+
+        for number in range(1, 41):
+            writer.write_step(step(number))
+        writer.flush()
+        overview = wait_for_steps(board, "run/gradflow", 41)
+
+        assert [chunk["id"] for chunk in overview["chunks"]] == [0, 1, 33]
+        assert decode(Diagnosis, board.ask("report", run="run/gradflow").json).step == 40
+        assert len(numbers(board.ask("series", run="run/gradflow", row=0).body, -1, 6)) == 41
+        writer.close()
+
+
+@pytest.mark.parametrize("loader", LOADERS)
+def test_a_second_fit_takes_the_place_of_the_first(tmp_path: Path, loader: str) -> None:
+    write_log(tmp_path / "run", steps=3)
+    with tensorboard(f"--logdir={tmp_path}", f"--load_fast={loader}") as board:
+        wait_for_steps(board, "run/gradflow", 3)
+
+        second = session(1_800_000_000_000)
+        write_log(tmp_path / "run", steps=5, of=second)
+        overview = wait_for_steps(board, "run/gradflow", 5)
+
+        assert overview["session"]["id"] == second.id
+
+
+@pytest.mark.parametrize("loader", LOADERS)
+def test_it_works_with_tensorflow_and_below_a_path_prefix(logs: Path, loader: str) -> None:
+    flags = (f"--logdir={logs}", f"--load_fast={loader}", "--path_prefix=/static/a")
+    with tensorboard(*flags, tensorflow=True) as board:
+        assert board.url.endswith("/static/a/")
+        board.wait_for_runs(5)
+        overview = wait_for_steps(board, "good/gradflow", 100)
+
+        assert overview["session"]["id"] == SESSION
+        assert board.get("data/plugin/gradflow/static/index.js").status == 200
+
+
+def test_it_works_with_named_log_directories(logs: Path) -> None:
+    with tensorboard(f"--logdir_spec=one:{logs / 'good'},two:{logs / 'cut off'}") as board:
+        names = [entry["name"] for entry in board.wait_for_runs(2)]
+
+        assert names == ["one", "two"]
+        assert wait_for_steps(board, "one/gradflow", 100)["name"] == "one"
+
+
+def test_without_any_data_there_are_no_runs(tmp_path: Path) -> None:
+    with tensorboard(f"--logdir={tmp_path}") as board:
+        assert board.ask("runs").json == {"format": FORMAT, "runs": []}
+        assert board.get("data/plugins_listing").json["gradflow"]["enabled"] is False
