@@ -20,7 +20,7 @@ from tb_gradflow.trace.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.flatten import FlatOp, Flattener, Ref, consumers
 from tb_gradflow.trace.reach import influenced_by, needed_for
 from tb_gradflow.trace.source import Frame, frames_of
-from tb_gradflow.trace.statistics import gradient_statistics
+from tb_gradflow.trace.statistics import GRADIENT_COLUMNS, gradient_statistics
 from tb_gradflow.trace.variables import Variables, raw_variable
 
 Tensors = Literal["all", "layers", "variables"]
@@ -45,6 +45,7 @@ class Call:
         frames: The stack at the call.
         unconnected: What the caller wanted for a missing gradient.
         watched: Indices of the variables that the tape watched.
+        statistics: float32 `[rows, 6]`, unscaled: the statistics of all answers that are gradients.
         variables: Answer by index of the variable that was asked for.
         tensors: Answer by the tensor on the way that was asked for.
     """
@@ -55,6 +56,7 @@ class Call:
     frames: Sequence[Frame]
     unconnected: Literal["none", "zero"]
     watched: frozenset[int]
+    statistics: Any = None
     variables: dict[int, Answer] = field(default_factory=dict)
     tensors: dict[Ref, Answer] = field(default_factory=dict)
 
@@ -70,7 +72,8 @@ class Collector:
     def __init__(self, variables: Variables, tensors: Tensors = "all") -> None:
         self.variables = variables
         self.calls: list[Call] = []
-        self.rows: list[Any] = []
+        self.root = tf.compat.v1.get_default_graph()
+        self._row_count = 0
         self.layers: dict[str, Layer] = {}
         self._tensors = tensors
         self._flatteners: dict[int, tuple[Any, Flattener]] = {}
@@ -168,14 +171,28 @@ class Collector:
     def _keep(
         self, call: Call, sources: Any, asked: Any, extra: dict[Ref, Any], on_the_way: Sequence[Any], scale: Any
     ) -> None:
+        rows: list[Any] = []
         flat_sources = tf.nest.flatten(sources)
         for source, gradient in zip(flat_sources, _flatten_gradients(asked), strict=True):
             index = self._variable_index(source)
             if index is not None:
-                call.variables[index] = self._answer(gradient, scale)
+                call.variables[index] = self._answer(gradient, rows)
         for (ref, _), gradient in zip(extra.items(), on_the_way, strict=True):
-            call.tensors[ref] = self._answer(gradient, scale)
+            call.tensors[ref] = self._answer(gradient, rows)
         call.tensors.update(self._only_reads(call))
+        call.statistics = self._brought_home(_unscaled(rows, scale))
+        call.loss = self._brought_home(call.loss)
+        self._row_count += len(rows)
+
+    def _brought_home(self, tensor: Any) -> Any:
+        """The tensor where the step can return it. One that lives in a nested function's graph is written to a
+        variable there, which the step reads; NaN where that function did not run in this step."""
+        if tensor.graph is self.root:
+            return tensor
+        with tf.init_scope():
+            sink = tf.Variable(tf.fill(tensor.shape, float("nan")), trainable=False, name="gradflow_sink")
+        sink.assign(tensor)
+        return sink
 
     def _only_reads(self, call: Call) -> dict[Ref, Answer]:
         """The value of a variable that is read once has the variable's own gradient: no need to measure it."""
@@ -185,11 +202,11 @@ class Collector:
             if len(reads) == 1 and (answer := call.variables.get(variable)) is not None
         }
 
-    def _answer(self, gradient: Any, scale: Any) -> Answer:
+    def _answer(self, gradient: Any, rows: list[Any]) -> Answer:
         if gradient is None:
             return Answer("none", None)
-        self.rows.append(gradient_statistics(gradient, scale))
-        return Answer("value", len(self.rows) - 1)
+        rows.append(gradient_statistics(gradient))
+        return Answer("value", self._row_count + len(rows) - 1)
 
     def _answer_all(self, call: Call, sources: Any, outcome: Outcome) -> None:
         for source in tf.nest.flatten(sources):
@@ -220,6 +237,17 @@ def _plain_reads(ops: Sequence[FlatOp]) -> dict[int, list[int]]:
 def _flatten_gradients(gradients: Any) -> list[Any]:
     """`tf.nest.flatten` that keeps None and does not take an IndexedSlices apart."""
     return list(tf.nest.flatten(gradients, expand_composites=False))
+
+
+def _unscaled(rows: Sequence[Any], scale: Any) -> Any:
+    if not rows:
+        return tf.zeros([0, GRADIENT_COLUMNS])
+    stacked = tf.stack(rows)
+    if scale is None:
+        return stacked
+    # Fractions and counts do not scale.
+    divisor = tf.stack([tf.cast(scale, tf.float32)] * 3 + [tf.ones([])] * (GRADIENT_COLUMNS - 3))
+    return stacked / divisor
 
 
 def _total(targets: Sequence[Any], scale: Any) -> Any:

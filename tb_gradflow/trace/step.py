@@ -15,7 +15,7 @@ import tensorflow as tf
 from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.collector import Collector, Tensors
 from tb_gradflow.trace.patches import watching
-from tb_gradflow.trace.statistics import GRADIENT_COLUMNS, l2_norm
+from tb_gradflow.trace.statistics import GRADIENT_COLUMNS, VARIABLE_COLUMNS, variable_statistics
 from tb_gradflow.trace.structure import trace_of
 from tb_gradflow.trace.variables import Owned, Variables, is_floating
 
@@ -73,27 +73,35 @@ class InstrumentedStep:
         return index
 
     def _measurements(self, collector: Collector, index: int, before: list[Any]) -> dict[str, Any]:
-        rows = collector.rows
+        calls = [call for call in collector.calls if call.statistics is not None]
+        losses = [_taken(call.loss) for call in calls]
         return {
             "trace": tf.constant(index, tf.int32),
-            "losses": tf.stack([call.loss for call in collector.calls]) if collector.calls else tf.zeros([0]),
-            "gradients": tf.stack(rows) if rows else tf.zeros([0, GRADIENT_COLUMNS]),
-            "variables": self._norms(collector.variables, before),
+            "losses": tf.stack(losses) if losses else tf.zeros([0]),
+            "gradients": tf.concat([tf.zeros([0, GRADIENT_COLUMNS]), *(_taken(call.statistics) for call in calls)], 0),
+            "variables": _norms(collector.variables, before),
         }
 
-    def _norms(self, variables: Variables, before: list[Any]) -> Any:
-        """float32 `[variables, 2]`: norm of each value now, and of the change since `before`."""
-        unknown = tf.constant(float("nan"), tf.float32)
-        rows = []
-        for number, item in enumerate(variables):
-            if not is_floating(item):
-                rows.append(tf.stack([unknown, unknown]))
-                continue
-            now = item.variable.read_value()
-            known = number < len(before)  # a variable that was made or met during this step has no value before it
-            change = l2_norm(now - before[number]) if known else unknown
-            rows.append(tf.stack([l2_norm(now), change]))
-        return tf.stack(rows) if rows else tf.zeros([0, 2])
+
+def _taken(measured: Any) -> Any:
+    """The tensor, or what a nested function left in a variable, which is emptied for the next step."""
+    if not isinstance(measured, tf.Variable):
+        return measured
+    value = measured.read_value()
+    measured.assign(tf.fill(measured.shape, float("nan")))
+    return value
+
+
+def _norms(variables: Variables, before: list[Any]) -> Any:
+    """float32 `[variables, 2]`: norm of each value now, and of the change since `before`."""
+    unknown = tf.fill([VARIABLE_COLUMNS], float("nan"))
+    rows = [unknown] * len(variables)
+    for number, item in enumerate(variables):
+        if is_floating(item):
+            # A variable that was made or met during this step has no value before it.
+            known = before[number] if number < len(before) else None
+            rows[number] = variable_statistics(item.variable.read_value(), known)
+    return tf.stack(rows) if rows else tf.zeros([0, VARIABLE_COLUMNS])
 
 
 def owned_variables(model: Any) -> Variables:

@@ -1,0 +1,90 @@
+"""What a recorded step costs over a plain one, and whether the plain ones stay what they were.
+
+    python benchmarks/step_cost.py [resnet50|cnn|mlp] [--steps 12] [--tensors all|layers|variables]
+
+Plain and recorded steps alternate within one process on the same model; medians and their ratio are printed. The
+log's size per recorded step comes from the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import keras
+import numpy as np
+
+from tb_gradflow import GradFlowCallback
+
+
+def resnet50() -> tuple[Any, Any, Any]:
+    model = keras.applications.ResNet50(weights=None, input_shape=(64, 64, 3), classes=10)
+    return model, np.random.default_rng(0).normal(size=(16, 64, 64, 3)), np.arange(16) % 10
+
+
+def cnn() -> tuple[Any, Any, Any]:
+    layers = keras.layers
+    blocks = [
+        layer
+        for width in (32, 64, 128)
+        for layer in (layers.Conv2D(width, 3, padding="same"), layers.BatchNormalization(), layers.ReLU())
+    ]
+    model = keras.Sequential([keras.Input((32, 32, 3)), *blocks, layers.GlobalAveragePooling2D(), layers.Dense(10)])
+    return model, np.random.default_rng(0).normal(size=(64, 32, 32, 3)), np.arange(64) % 10
+
+
+def mlp() -> tuple[Any, Any, Any]:
+    model = keras.Sequential([keras.Input((128,)), *(keras.layers.Dense(256, "relu") for _ in range(4))])
+    model.add(keras.layers.Dense(10))
+    return model, np.random.default_rng(0).normal(size=(64, 128)), np.arange(64) % 10
+
+
+MODELS: dict[str, Callable[[], tuple[Any, Any, Any]]] = {"resnet50": resnet50, "cnn": cnn, "mlp": mlp}
+
+
+class Stopwatch(keras.callbacks.Callback):
+    """Seconds of each step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds: list[float] = []
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        self._began = time.perf_counter()
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.seconds.append(time.perf_counter() - self._began)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", choices=MODELS, nargs="?", default="resnet50")
+    parser.add_argument("--steps", type=int, default=12, help="recorded steps, and as many plain ones")
+    parser.add_argument("--tensors", default="all")
+    options = parser.parse_args()
+    model, x, y = MODELS[options.model]()
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=options.model != "resnet50"))
+    with tempfile.TemporaryDirectory() as directory:
+        watch = Stopwatch()
+        callback = GradFlowCallback(directory, update_freq=2, tensors=options.tensors)
+        # The stopwatch stands last, so that the recorder's own callbacks are inside what it measures on both sides.
+        data = np.concatenate([x] * (2 * options.steps)).astype("float32"), np.concatenate([y] * (2 * options.steps))
+        model.fit(*data, batch_size=len(x), verbose=0, shuffle=False, callbacks=[watch, callback])
+        size = sum(os.path.getsize(os.path.join(d, f)) for d, _, names in os.walk(directory) for f in names)
+    recorded, plain = watch.seconds[2::2], watch.seconds[3::2]
+    ratios = [a / b for a, b in zip(recorded, plain, strict=True)]
+    print(f"first recorded step {watch.seconds[0]:.2f} s, first plain step {watch.seconds[1]:.2f} s (both with tracing)")
+    print(f"recorded {statistics.median(recorded) * 1e3:.1f} ms, plain {statistics.median(plain) * 1e3:.1f} ms")
+    print(f"ratio {statistics.median(ratios):.3f} (median of {len(ratios)} pairs)")
+    print(f"log {size / len(watch.seconds[::2]) / 1024:.1f} KB a recorded step, structure included")
+
+
+if __name__ == "__main__":
+    main()
