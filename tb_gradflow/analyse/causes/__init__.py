@@ -1,0 +1,121 @@
+"""What a suspect is guilty of: one function a cause, asked in the order written here; the first verdict stands.
+
+The order runs from the evidence that leaves no doubt to the fallback that only names the op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tb_gradflow.analyse.causes import frozen, left_graph, no_derivative, not_finite, strength, tape, unused, zero
+from tb_gradflow.analyse.evidence import Rule, Suspect, Verdict
+
+CUT: tuple[Rule, ...] = (
+    no_derivative.integer_variable,
+    left_graph.stop_gradient_misuse,
+    left_graph.variable_assign,
+    left_graph.python_escape,
+    no_derivative.no_gradient_registered,
+    no_derivative.predicate_only,
+    no_derivative.nondiff_counting,
+    no_derivative.nondiff_sampling,
+    no_derivative.nondiff_index,
+    no_derivative.nondiff_rounding,
+    no_derivative.nondiff_comparison,
+    no_derivative.integer_path,
+    no_derivative.custom_gradient_wrong,
+    no_derivative.nondiff_op_input,
+    no_derivative.nondiff_op,
+)
+"""Structure cuts the variable off, at this op."""
+
+CUT_PRECEDENCE = (
+    "integer_dtype", "no_gradient_registered", "python_escape", "nondiff_rounding", "nondiff_index",
+    "nondiff_sampling", "nondiff_counting", "nondiff_op_input", "nondiff_op", "custom_gradient_wrong",
+    "variable_assign", "nondiff_comparison", "predicate_only", "stop_gradient_misuse",
+)  # fmt: skip
+"""Of several cuts around one variable, the one to speak of: values first, then mere conditions, then what was
+asked for on purpose."""
+
+MISSING: tuple[Rule, ...] = (
+    tape.untracked_variable,
+    tape.not_in_gradient_sources,
+    tape.tape_not_watching,
+    tape.tape_scope,
+)
+"""Structure lets the gradient pass, and none arrived."""
+
+UNUSED: tuple[Rule, ...] = (
+    unused.regularizer_only,
+    unused.unused_by_design,
+    unused.recurrent_weight_single_step,
+    unused.output_not_used,
+)
+"""The variable takes no part in the loss. The suspect is the op where its way ends."""
+
+ZERO: tuple[Rule, ...] = (
+    left_graph.python_escape,
+    no_derivative.nondiff_sign,
+    zero.branch_not_taken,
+    zero.recurrent_weight_single_step,
+    zero.softmax_single_class,
+    zero.normalised_then_summed,
+    zero.saturation_softmax,
+    zero.saturation_sigmoid,
+    zero.saturation_quant_range,
+    zero.saturation_clip,
+    zero.dead_relu,
+    zero.zero_initialised,
+    zero.fp16_underflow,
+    zero.degenerate_normalisation,
+    zero.mask_multiplies_to_zero,
+    zero.shift_invariant_parameter,
+    zero.gradient_cancellation,
+    zero.zero_gradient,
+)
+"""The gradient arrives as nothing but zeros, from this op on."""
+
+NOT_FINITE: tuple[Rule, ...] = (
+    not_finite.where_inactive_branch,
+    not_finite.by_op_type,
+    not_finite.fp16_overflow,
+    not_finite.not_finite,
+)
+"""The gradient arrives as NaN or infinity, from this op on."""
+
+VANISHING: tuple[Rule, ...] = (
+    strength.shift_invariant_parameter,
+    strength.gradient_cancellation,
+    strength.local_saturation,
+    strength.vanishing_depth,
+)
+"""The gradient arrives, and is next to nothing."""
+
+EXPLODING: tuple[Rule, ...] = (strength.normalise_zero_vector, strength.exploding_recurrence)
+"""The gradient arrives, and is huge."""
+
+FROZEN: tuple[Rule, ...] = (frozen.frozen_by_flag, frozen.non_trainable_state)
+"""The variable is not to be trained."""
+
+
+def judge(suspects: Iterable[Suspect], rules: tuple[Rule, ...]) -> tuple[Suspect, Verdict] | None:
+    """The first verdict, by rule and then by suspect; null if there is none."""
+    listed = tuple(suspects)
+    for rule in rules:
+        for suspect in listed:
+            verdict = rule(suspect)
+            if verdict is not None:
+                return suspect, verdict
+    return None
+
+
+def judge_cuts(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
+    """Of the verdicts on all cuts around one variable, the first by `CUT_PRECEDENCE`, then the nearest to the loss."""
+    judged = [found for suspect in suspects if (found := judge((suspect,), CUT)) is not None]
+    return min(judged, key=_precedence, default=None)
+
+
+def _precedence(judged: tuple[Suspect, Verdict]) -> tuple[int, int, int]:
+    suspect, verdict = judged
+    hops = suspect.topology.influence(suspect.target).hops[suspect.culprit]
+    return CUT_PRECEDENCE.index(verdict.cause), hops, suspect.culprit

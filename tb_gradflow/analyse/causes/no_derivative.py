@@ -1,0 +1,142 @@
+"""Cuts at ops that have no derivative, or none in the input that matters."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.evidence import Discrete, Suspect, Verdict, discrete_part
+from tb_gradflow.analyse.topology import is_float
+
+ROUNDING = frozenset({"Round", "Rint", "Floor", "Ceil", "FloorDiv", "TruncateDiv", "FloorMod", "TruncateMod"})
+COMPARISON = frozenset(
+    {"Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual", "ApproximateEqual"}
+    | {"LogicalAnd", "LogicalOr", "LogicalNot", "All", "Any", "IsNan", "IsInf", "IsFinite"}
+)
+SEARCHING = frozenset(
+    {"ArgMax", "ArgMin", "TopK", "TopKV2", "ApproxTopK", "Where", "LowerBound", "UpperBound", "Bucketize"}
+    | {"InTopK", "InTopKV2", "Unique", "UniqueV2", "InvertPermutation", "NearestNeighbors"}
+    | {"NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4", "NonMaxSuppressionV5"}
+    | {"CombinedNonMaxSuppression", "NonMaxSuppressionWithOverlaps"}
+)
+COUNTING = frozenset(
+    {"HistogramFixedWidth", "Bincount", "DenseBincount", "RaggedBincount", "UniqueWithCounts", "UniqueWithCountsV2"}
+)
+SAMPLING = frozenset(
+    {"Multinomial", "StatelessMultinomial", "StatelessRandomBinomial", "RandomPoisson", "RandomPoissonV2"}
+    | {"StatelessRandomPoisson", "RandomShuffle", "LearnedUnigramCandidateSampler"}
+)
+_COUNTING_CALLS = ("count_nonzero", "bincount", "histogram", "unique_with_counts")
+_SAMPLING_CALLS = ("categorical", "multinomial", "binomial", "bernoulli", "poisson", "random.uniform")
+_REDUCTIONS = frozenset({"Sum", "Mean", "Max", "Min", "Prod", "SegmentSum", "UnsortedSegmentSum"})
+_INDEX_INPUTS = {
+    "Gather": 1, "GatherV2": 1, "GatherNd": 1, "ResourceGather": 0, "ResourceGatherNd": 0, "OneHot": 0,
+    "ScatterNd": 0, "TensorScatterUpdate": 1, "TensorScatterAdd": 1, "UnsortedSegmentSum": 1, "SegmentSum": 1,
+    "StridedSlice": 1, "Slice": 1, "SparseSoftmaxCrossEntropyWithLogits": 1,
+}  # fmt: skip
+_BRANCHES = {"If": 0, "StatelessIf": 0, "Case": 0, "StatelessCase": 0, "While": 1, "StatelessWhile": 1}
+
+
+def integer_variable(suspect: Suspect) -> Verdict | None:
+    """The variable itself is an integer: the tape ignores it from the start."""
+    variable = suspect.topology.trace.variables[suspect.state.variable]
+    return None if is_float(variable.dtype) else Verdict("integer_dtype", "error")
+
+
+def no_gradient_registered(suspect: Suspect) -> Verdict | None:
+    """Asking for the gradient raises LookupError: the op type has no entry in the registry."""
+    unregistered = any(edge.passes == "unregistered" for edge in suspect.edges)
+    return Verdict("no_gradient_registered", "error") if unregistered else None
+
+
+def predicate_only(suspect: Suspect) -> Verdict | None:
+    """A comparison, and all it does is choose the branch of a `tf.cond` or end a `tf.while_loop`."""
+    uses = discrete_part(suspect).uses
+    chooses = uses and all(_BRANCHES.get(suspect.type_of(use.consumer)) == use.input for use in uses)
+    return Verdict("predicate_only", "error") if chooses else None
+
+
+def nondiff_counting(suspect: Suspect) -> Verdict | None:
+    """Something is counted: a histogram, or a comparison whose ones and zeros are summed and nothing else."""
+    called = suspect.op.api or ""
+    if suspect.op.type in COUNTING or any(word in called for word in _COUNTING_CALLS):
+        return Verdict("nondiff_counting", "error")
+    uses = discrete_part(suspect).uses
+    summed = uses and all(_is_summed_truth(suspect, use.consumer, use.via) for use in uses)
+    return Verdict("nondiff_counting", "error") if summed else None
+
+
+def _is_summed_truth(suspect: Suspect, cast: int, comparison: int) -> bool:
+    topology = suspect.topology
+    influence = topology.influence(suspect.target).hops
+    users = [consumer for consumer, _ in topology.consumers[cast] if influence[consumer] >= 0]
+    return (
+        suspect.type_of(cast) == "Cast"
+        and suspect.type_of(comparison) in COMPARISON
+        and bool(users)
+        and all(suspect.type_of(user) in _REDUCTIONS for user in users)
+    )
+
+
+def nondiff_sampling(suspect: Suspect) -> Verdict | None:
+    """A discrete random draw: from a categorical distribution, or by comparing with uniform noise."""
+    if suspect.op.type in SAMPLING or any(word in (suspect.op.api or "") for word in _SAMPLING_CALLS[:-1]):
+        return Verdict("nondiff_sampling", "error")
+    source = suspect.op.source
+    code = suspect.topology.trace.sources[source].code if source is not None else ""
+    drawn = suspect.op.type in COMPARISON and any(word in code for word in _SAMPLING_CALLS)
+    return Verdict("nondiff_sampling", "error") if drawn else None
+
+
+def nondiff_index(suspect: Suspect) -> Verdict | None:
+    """A position is searched, or a number made an integer to index with."""
+    if suspect.op.type in SEARCHING:
+        return Verdict("nondiff_index", "error")
+    part = discrete_part(suspect)
+    if any(suspect.type_of(op) in COMPARISON for op in part.ops):
+        return None
+    indexes = any(_INDEX_INPUTS.get(suspect.type_of(use.consumer)) == use.input for use in part.uses)
+    return Verdict("nondiff_index", "error") if indexes else None
+
+
+def nondiff_rounding(suspect: Suspect) -> Verdict | None:
+    """Rounding: its registered gradient is None."""
+    return Verdict("nondiff_rounding", "error") if suspect.op.type in ROUNDING else None
+
+
+def nondiff_comparison(suspect: Suspect) -> Verdict | None:
+    """A comparison, or a cast to integers that does nothing but prepare one (`tf.sequence_mask`)."""
+    if suspect.op.type in COMPARISON:
+        return Verdict("nondiff_comparison", "error")
+    compared = _first(suspect, discrete_part(suspect), COMPARISON)
+    return Verdict("nondiff_comparison", "error", compared) if suspect.op.type == "Cast" and compared >= 0 else None
+
+
+def _first(suspect: Suspect, part: Discrete, types: frozenset[str]) -> int:
+    return next((op for op in part.ops if suspect.type_of(op) in types), -1)
+
+
+def integer_path(suspect: Suspect) -> Verdict | None:
+    """A cast to integers on the way."""
+    outputs = suspect.op.outputs
+    discrete = bool(outputs) and not any(is_float(tensor.dtype) for tensor in outputs)
+    return Verdict("integer_dtype", "error") if suspect.op.type == "Cast" and discrete else None
+
+
+def custom_gradient_wrong(suspect: Suspect) -> Verdict | None:
+    """A gradient function of the user's own returns None, or raises, for this input."""
+    return Verdict("custom_gradient_wrong", "error") if suspect.op.custom_gradient else None
+
+
+def nondiff_op_input(suspect: Suspect) -> Verdict | None:
+    """The op has a gradient, for other inputs than this one."""
+    others = any(edge.passes == "yes" for edge in suspect.op.inputs)
+    for_others = any(edge.passes == "none" and (others or edge.input > 0) for edge in suspect.edges)
+    return Verdict("nondiff_op_input", "error") if for_others else None
+
+
+def nondiff_op(suspect: Suspect) -> Verdict | None:
+    """Whatever else cuts: the op is named, so that a cut always is."""
+    return Verdict("nondiff_op", "error")
+
+
+def nondiff_sign(suspect: Suspect) -> Verdict | None:
+    """Sign: its registered gradient is all zeros."""
+    return Verdict("nondiff_sign", "error") if suspect.op.type == "Sign" else None

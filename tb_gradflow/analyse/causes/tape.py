@@ -1,0 +1,34 @@
+"""Ways that pass gradient all along, and none arrives: the tape, or the call of `gradient`, is to blame."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.evidence import Suspect, Verdict
+
+
+def untracked_variable(suspect: Suspect) -> Verdict | None:
+    """Watched, trainable, on a differentiable way, and the model does not list it, so nobody asks for it."""
+    variable = suspect.topology.trace.variables[suspect.state.variable]
+    return Verdict("untracked_variable", "warning") if not variable.tracked and _nobody_asked(suspect) else None
+
+
+def not_in_gradient_sources(suspect: Suspect) -> Verdict | None:
+    """A trainable variable that `tape.gradient` was not given."""
+    return Verdict("not_in_gradient_sources", "warning") if _nobody_asked(suspect) else None
+
+
+def tape_not_watching(suspect: Suspect) -> Verdict | None:
+    """The tape watched other variables and not this one: `watch_accessed_variables=False`."""
+    entry = suspect.state.entry
+    if entry is None or entry.watched:
+        return None
+    others = any(other.watched and other.target == entry.target for other in suspect.topology.trace.variable_gradients)
+    return Verdict("tape_not_watching", "error") if others else None
+
+
+def tape_scope(suspect: Suspect) -> Verdict | None:
+    """Whatever else: the forward pass, or a part of it, ran where the tape did not see it."""
+    return Verdict("tape_scope", "error")
+
+
+def _nobody_asked(suspect: Suspect) -> bool:
+    return suspect.state.entry is None or suspect.state.entry.outcome == "not_asked"

@@ -1,0 +1,97 @@
+"""Variables whose value takes no part in the loss, and those that only a regulariser reaches."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.evidence import Suspect, Verdict
+from tb_gradflow.analyse.topology import Topology
+
+# Parts that published models carry along for another task; idle in this one by design.
+_IDLE_BY_DESIGN = ("pooler", "projector", "projection_head", "proj_head", "lm_head", "nsp_head", "mlm_head")
+
+_SIZES = frozenset({"Square", "Abs", "L2Loss"})
+_PENALTIES = frozenset({"Square", "Abs", "L2Loss", "Mul", "Sum", "Mean", "Sqrt", "Cast", "Identity", "Max", "Reshape"})
+_ADDITIONS = frozenset({"AddN", "AddV2", "Add"})
+
+
+def unused_by_design(suspect: Suspect) -> Verdict | None:
+    """A pooler or projection head, called and not used: harmless, and known for it."""
+    name = suspect.topology.trace.variables[suspect.state.variable].name.lower()
+    return Verdict("unused_by_design", "info") if any(word in name for word in _IDLE_BY_DESIGN) else None
+
+
+def recurrent_weight_single_step(suspect: Suspect) -> Verdict | None:
+    """The state weights of a recurrent layer that sees one time step: the first state is all zeros."""
+    name = suspect.topology.trace.variables[suspect.state.variable].name
+    return Verdict("recurrent_weight_single_step", "warning") if name.endswith("recurrent_kernel") else None
+
+
+def output_not_used(suspect: Suspect) -> Verdict | None:
+    """What is computed from the variable never reaches the loss, or nothing is.
+
+    An error where no variable of its layer trains; a warning where some do.
+    """
+    variables = suspect.topology.trace.variables
+    layer = _layer_of(variables[suspect.state.variable].name)
+    siblings = [index for index, each in enumerate(variables) if each.trainable and _layer_of(each.name) == layer]
+    alive = (
+        any(suspect.topology.receives(index, suspect.target) for index in siblings) if suspect.target >= 0 else False
+    )
+    return Verdict("output_not_used", "warning" if alive else "error")
+
+
+def regularizer_only(suspect: Suspect) -> Verdict | None:
+    """A gradient arrives, and all of it from the penalty on the variable's own size.
+
+    Asked of connected variables too. The evidence is a penalty's ops alone between the variable and an addition
+    of scalars, beside another use of the variable that does not arrive.
+    """
+    topology, state = suspect.topology, suspect.state
+    if state.target < 0:
+        return None
+    if state.status == "unused":
+        return Verdict("regularizer_only", "warning") if _has_penalised_sibling(suspect) else None
+    return Verdict("regularizer_only", "warning") if is_penalty_alone(topology, state.variable, state.target) else None
+
+
+def is_penalty_alone(topology: Topology, variable: int, target: int) -> bool:
+    """Whether the variable's gradient comes from a penalty and its proper use does not reach the target."""
+    influence = topology.influence(target).hops
+    readers = topology.readers[variable]
+    live = [reader for reader in readers if influence[reader] >= 0]
+    used_elsewhere = any(influence[consumer] < 0 for reader in readers for consumer, _ in topology.consumers[reader])
+    return bool(live) and used_elsewhere and all(_is_penalty(topology, reader, influence) for reader in live)
+
+
+def _is_penalty(topology: Topology, reader: int, influence: tuple[int, ...]) -> bool:
+    ops = topology.trace.ops
+    if any(ops[each].type not in _SIZES for each, _ in topology.consumers[reader] if influence[each] >= 0):
+        return False
+    seen, stack = {reader}, [reader]
+    while stack:
+        for consumer, edge in topology.consumers[stack.pop()]:
+            if influence[consumer] < 0 or consumer in seen:
+                continue
+            shape = ops[edge.op].outputs[edge.output].shape if edge.output < len(ops[edge.op].outputs) else None
+            if ops[consumer].type in _ADDITIONS or influence[consumer] == 0:
+                if shape != ():
+                    return False
+            elif ops[consumer].type in _PENALTIES:
+                seen.add(consumer)
+                stack.append(consumer)
+            else:
+                return False
+    return True
+
+
+def _has_penalised_sibling(suspect: Suspect) -> bool:
+    topology, target = suspect.topology, suspect.target
+    variables = topology.trace.variables
+    layer = _layer_of(variables[suspect.state.variable].name)
+    return any(
+        _layer_of(other.name) == layer and is_penalty_alone(topology, index, target)
+        for index, other in enumerate(variables)
+    )
+
+
+def _layer_of(name: str) -> str:
+    return name.rpartition("/")[0] or name

@@ -1,0 +1,50 @@
+"""From one recorded step to everything that it says."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_gradflow.analyse.findings import findings_of
+from tb_gradflow.analyse.measured import Measured
+from tb_gradflow.analyse.status import State, states
+from tb_gradflow.analyse.summary import summary_of, unverified_in
+from tb_gradflow.analyse.topology import Topology
+from tb_gradflow.record.report import REPORT_FORMAT, Diagnosis, VariableReport
+from tb_gradflow.record.schema import Session, Trace
+
+
+def diagnose(
+    trace: Trace,
+    session: Session,
+    gradients: npt.NDArray[np.float32] | None,
+    variables: npt.NDArray[np.float32] | None,
+    losses: tuple[float, ...],
+    step: int,
+    *,
+    topology: Topology | None = None,
+) -> Diagnosis:
+    """What the step says: a status for each variable, and findings in words.
+
+    `gradients` is `[rows, 6]` and `variables` `[variables, 2]` of that step, both null if no step was completed
+    (then `step` is -1): structure alone speaks. Pass the same `topology` for every step of a trace; without one
+    it is built.
+    """
+    topology = topology if topology is not None else Topology(trace)
+    measured = Measured(topology, gradients, variables, losses)
+    found = states(topology, measured)
+    findings, inexact = findings_of(measured, found, session.expected)
+    return Diagnosis(
+        format=REPORT_FORMAT,
+        step=step,
+        trace=trace.index,
+        summary=summary_of(trace, found, findings),
+        variables=tuple(_report(trace, state) for state in found),
+        findings=findings,
+        unverified=unverified_in(measured, found, inexact),
+    )
+
+
+def _report(trace: Trace, state: State) -> VariableReport:
+    variable = trace.variables[state.variable]
+    return VariableReport(variable.name, state.status, variable.shape, variable.dtype, state.gradient)

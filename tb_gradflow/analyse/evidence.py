@@ -1,0 +1,180 @@
+"""What a cause is judged by: a suspect op, and everything known about it.
+
+Structure gives cuts; measured values give birthplaces, the ops whose incoming gradient is fine and whose outgoing
+one is not. Both become suspects, and the functions in `causes` say what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tb_gradflow.analyse.measured import Measured
+from tb_gradflow.analyse.status import State
+from tb_gradflow.analyse.topology import Crossing, Topology, is_float, passes_gradient
+from tb_gradflow.record.report import Severity
+from tb_gradflow.record.schema import Edge, Op
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a suspect is guilty of.
+
+    Attributes:
+        cause: A word of the taxonomy.
+        severity: How bad that is.
+        culprit: The op to blame, where it is another than the suspect; -1 for the suspect itself.
+    """
+
+    cause: str
+    severity: Severity
+    culprit: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """An op at which one variable's gradient goes missing, turns zero or stops being finite.
+
+    Attributes:
+        measured: The step, and the trace under it.
+        state: The variable and what it got.
+        culprit: Index of the op; -1 if there is none.
+        producer: Index of the op whose gradient is lost there; -1 if unknown.
+        exact: Whether the tensors around it were measured, so that no other op can be meant.
+    """
+
+    measured: Measured
+    state: State
+    culprit: int
+    producer: int
+    exact: bool = True
+
+    @property
+    def topology(self) -> Topology:
+        return self.measured.topology
+
+    @property
+    def target(self) -> int:
+        return self.state.target
+
+    @property
+    def op(self) -> Op:
+        return self.topology.trace.ops[self.culprit]
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """The inputs over which the culprit should have handed the gradient to the producer."""
+        return tuple(edge for edge in self.op.inputs if edge.op == self.producer) or self.op.inputs
+
+    def type_of(self, op: int) -> str:
+        return self.topology.trace.ops[op].type if op >= 0 else ""
+
+
+Rule = Callable[[Suspect], Verdict | None]
+"""One cause: its verdict, or null if the suspect is not guilty of it. Pure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Where a value without a derivative turns into floating numbers again, or decides something.
+
+    Attributes:
+        consumer: Index of the op that uses it.
+        input: Which of its inputs.
+        via: Index of the op that produced the value used.
+    """
+
+    consumer: int
+    input: int
+    via: int
+
+
+@dataclass(frozen=True, slots=True)
+class Discrete:
+    """The part of the graph behind a culprit that computes with integers and booleans alone.
+
+    Attributes:
+        ops: The culprit, then what follows it in order of distance; those that make no floating tensor.
+        uses: How that part goes on toward the target.
+    """
+
+    ops: tuple[int, ...]
+    uses: tuple[Use, ...]
+
+
+def discrete_part(suspect: Suspect) -> Discrete:
+    """What becomes of the culprit's value, as long as it is discrete.
+
+    A floating value (rounded, say) counts as discrete if nothing but discrete ops use it. Otherwise the part
+    is the culprit alone and has no uses.
+    """
+    topology, ops = suspect.topology, suspect.topology.trace.ops
+    influence = topology.influence(suspect.target).hops
+    order, uses = [suspect.culprit], []
+    for op in order:  # grows while it is walked
+        for consumer, edge in topology.consumers[op]:
+            if influence[consumer] < 0:
+                continue
+            if any(is_float(tensor.dtype) for tensor in ops[consumer].outputs):
+                if _is_floating(ops[op], edge.output):
+                    return Discrete((suspect.culprit,), ())
+                uses.append(Use(consumer, edge.input, op))
+            elif consumer not in order:
+                order.append(consumer)
+    return Discrete(tuple(order), tuple(uses))
+
+
+def _is_floating(op: Op, output: int) -> bool:
+    return output < len(op.outputs) and is_float(op.outputs[output].dtype)
+
+
+def cut_suspects(measured: Measured, missing: list[State]) -> Iterator[Suspect]:
+    """For each variable that structure cuts off from its target, every op that does it."""
+    topology = measured.topology
+    for target in sorted({state.target for state in missing}):
+        influence, gradient = topology.influence(target).hops, topology.gradient(target).hops
+        inside = [reach >= 0 and arrives < 0 for reach, arrives in zip(influence, gradient, strict=True)]
+        crossings = topology.cut_crossings(target)
+        yield from _suspects(measured, [state for state in missing if state.target == target], inside, crossings, None)
+
+
+def birth_suspects(measured: Measured, troubled: list[State], *, zero: bool) -> Iterator[Suspect]:
+    """For each variable whose gradient is zero, or else not finite: every op where it becomes so."""
+    topology = measured.topology
+    for target in sorted({state.target for state in troubled}):
+        known, bad = measured.zero_ops(target) if zero else measured.nonfinite_ops(target)
+        arrives = topology.gradient(target).hops
+        goal = topology.trace.targets[target].op
+        inside = [hops >= 0 and op != goal and (not known[op] or bad[op]) for op, hops in enumerate(arrives)]
+        states = [state for state in troubled if state.target == target]
+        readers = {reader for state in states for reader in topology.readers[state.variable]}
+        for reader in readers:
+            # The sum over its reads is what is troubled; where the reads themselves are fine, the next op is met.
+            inside[reader] = arrives[reader] >= 0
+        crossings = [
+            Crossing(producer, consumer, consumer, edge)
+            for producer, is_inside in enumerate(inside)
+            if is_inside
+            for consumer, edge in topology.consumers[producer]
+            if passes_gradient(edge) and arrives[consumer] >= 0 and not inside[consumer]
+        ]
+        exact = [bad[op] or op in readers for op in range(len(inside))]
+        yield from _suspects(measured, states, inside, crossings, exact)
+
+
+def _suspects(
+    measured: Measured, states: list[State], inside: list[bool], crossings: list[Crossing], exact: list[bool] | None
+) -> Iterator[Suspect]:
+    topology = measured.topology
+    met, culprits = topology.met_first(inside, crossings)
+    by_culprit: dict[int, Crossing] = {}
+    for crossing in crossings:
+        by_culprit.setdefault(crossing.culprit, crossing)
+    for state in states:
+        bits = 0
+        for reader in topology.readers[state.variable]:
+            bits |= met[reader]
+        for place, culprit in enumerate(culprits):
+            if bits >> place & 1:
+                producer = by_culprit[culprit].producer
+                yield Suspect(measured, state, culprit, producer, exact is None or exact[producer])

@@ -1,0 +1,199 @@
+"""From the states of the variables to findings: suspects, verdicts, groups, words, order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from tb_gradflow.analyse import causes
+from tb_gradflow.analyse.causes.unused import is_penalty_alone
+from tb_gradflow.analyse.evidence import Rule, Suspect, Verdict, birth_suspects, cut_suspects
+from tb_gradflow.analyse.measured import Measured
+from tb_gradflow.analyse.status import State
+from tb_gradflow.analyse.words import text_of
+from tb_gradflow.analyse.words.cuts import also_cut_by
+from tb_gradflow.analyse.words.names import Group, source_of
+from tb_gradflow.record.report import Finding, OpReport, SourceReport
+
+_SEVERITIES = ("error", "warning", "info")
+
+Judge = Callable[[Iterable[Suspect]], tuple[Suspect, Verdict] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One variable's verdict.
+
+    Attributes:
+        suspect: The suspect it was found on.
+        verdict: The verdict.
+        culprit: Index of the op to blame; -1 if none is.
+        others: Culprits of the further suspects for the same variable.
+    """
+
+    suspect: Suspect
+    verdict: Verdict
+    culprit: int
+    others: tuple[int, ...] = ()
+
+
+def findings_of(
+    measured: Measured, states: Sequence[State], expected: Sequence[str]
+) -> tuple[tuple[Finding, ...], tuple[Suspect, ...]]:
+    """The findings, most severe first, and the suspects whose place is not exactly known."""
+    trace = measured.topology.trace
+    meant = [state for state in states if _is_expected(trace.variables[state.variable].name, expected)]
+    spoken = set(map(id, meant))
+    judged = judged_of(measured, [state for state in states if id(state) not in spoken])
+    excused = [state for state in meant if state.status not in ("connected", "frozen")]
+    if excused:
+        verdict = Verdict("expected", "info")
+        judged += [Judged(_no_op(measured, state), verdict, -1) for state in excused]
+    groups = _grouped(measured, judged)
+    findings = [_finding(group) for group in groups]
+    order = sorted(range(len(groups)), key=lambda place: _order(groups[place], findings[place]))
+    inexact = tuple(each.suspect for each in judged if not each.suspect.exact)
+    return tuple(findings[place] for place in order), inexact
+
+
+def judged_of(measured: Measured, states: Sequence[State]) -> list[Judged]:
+    """A verdict for every variable that has something to tell."""
+    cut = [state for state in states if state.status in ("disconnected", "error") and not state.receives]
+    missing = [state for state in states if state.status in ("disconnected", "error") and state.receives]
+    return [
+        *_judged(cut_suspects(measured, [state for state in cut if _was_asked(state)]), causes.judge_cuts),
+        *_judged((_no_op(measured, state) for state in missing), _by(causes.MISSING)),
+        *_judged(_ends(measured, states), _by(causes.UNUSED)),
+        *_judged(birth_suspects(measured, _with(states, "zero"), zero=True), _by(causes.ZERO)),
+        *_judged(birth_suspects(measured, _with(states, "nan", "inf"), zero=False), _by(causes.NOT_FINITE)),
+        *_judged((_no_op(measured, state) for state in _with(states, "vanishing")), _by(causes.VANISHING)),
+        *_judged((_no_op(measured, state) for state in _with(states, "exploding")), _by(causes.EXPLODING)),
+        *_judged((_no_op(measured, state) for state in _with(states, "frozen")), _by(causes.FROZEN)),
+        *_judged(_penalised(measured, _with(states, "connected")), _by((causes.UNUSED[0],))),
+    ]
+
+
+def _by(rules: tuple[Rule, ...]) -> Judge:
+    return lambda suspects: causes.judge(suspects, rules)
+
+
+def _with(states: Sequence[State], *statuses: str) -> list[State]:
+    return [state for state in states if state.status in statuses]
+
+
+def _was_asked(state: State) -> bool:
+    """A network that nobody asked a gradient for and that gets none is somebody's target network."""
+    return state.entry is not None and state.entry.outcome != "not_asked"
+
+
+def _no_op(measured: Measured, state: State) -> Suspect:
+    return Suspect(measured, state, -1, -1)
+
+
+def _ends(measured: Measured, states: Sequence[State]) -> Iterable[Suspect]:
+    """Unused variables that somebody asked for, with the op where the way of each ends."""
+    for state in _with(states, "unused"):
+        if _was_asked(state):
+            yield Suspect(measured, state, measured.topology.dead_end(state.variable), -1)
+
+
+def _penalised(measured: Measured, states: Sequence[State]) -> Iterable[Suspect]:
+    for state in states:
+        if state.target >= 0 and is_penalty_alone(measured.topology, state.variable, state.target):
+            yield Suspect(measured, state, -1, -1)
+
+
+def _judged(suspects: Iterable[Suspect], judge: Judge) -> list[Judged]:
+    by_variable: dict[int, list[Suspect]] = {}
+    for suspect in suspects:
+        by_variable.setdefault(suspect.state.variable, []).append(suspect)
+    found = []
+    for listed in by_variable.values():
+        if (answer := judge(listed)) is not None:
+            suspect, verdict = answer
+            culprit = verdict.culprit if verdict.culprit >= 0 else suspect.culprit
+            others = tuple(each.culprit for each in listed if each is not suspect)
+            found.append(Judged(suspect, verdict, culprit, others))
+    return found
+
+
+def _grouped(measured: Measured, judged: list[Judged]) -> list[Group]:
+    """Variables with the same cause at the same op, or at ops made by the same line, are told of together."""
+    trace = measured.topology.trace
+    groups: dict[tuple[object, ...], list[Judged]] = {}
+    for each in judged:
+        source = trace.ops[each.culprit].source if each.culprit >= 0 else None
+        place: object = ("line", source) if source is not None else ("op", each.culprit)
+        if each.verdict.cause in _TOLD_AT_ONCE:
+            place = None
+        groups.setdefault((each.verdict.cause, each.verdict.severity, place), []).append(each)
+    return [_group(measured, listed) for listed in groups.values()]
+
+
+# One story, however many ops play a part in it.
+_TOLD_AT_ONCE = frozenset(
+    {"vanishing_depth", "exploding_recurrence", "shift_invariant_parameter", "expected", "frozen_by_flag"}
+    | {"tape_scope", "tape_not_watching", "not_in_gradient_sources", "untracked_variable", "non_trainable_state"}
+)
+
+
+def _group(measured: Measured, judged: list[Judged]) -> Group:
+    hops = [_distance(measured, each.suspect.target, each.culprit) for each in judged]
+    lead = judged[hops.index(min(hops))]
+    others = tuple(dict.fromkeys(op for op in lead.others if op != lead.culprit)) if _is_cut(lead) else ()
+    variables = tuple(sorted(each.suspect.state.variable for each in judged))
+    return Group(lead.verdict, lead.suspect, variables, lead.culprit, others)
+
+
+def _is_cut(judged: Judged) -> bool:
+    return judged.verdict.cause in causes.CUT_PRECEDENCE
+
+
+def _distance(measured: Measured, target: int, op: int) -> int:
+    if op < 0 or target < 0:
+        return len(measured.topology.trace.ops)
+    hops = measured.topology.influence(target).hops[op]
+    return hops if hops >= 0 else len(measured.topology.trace.ops)
+
+
+def _finding(group: Group) -> Finding:
+    text = text_of(group)
+    op, source = group.op, source_of(group.trace, group.culprit)
+    return Finding(
+        cause=group.verdict.cause,
+        severity=group.verdict.severity,
+        variables=group.names,
+        op=OpReport(op.name, op.type) if op is not None else None,
+        source=SourceReport(source.file, source.line, source.code) if source is not None else None,
+        message=text.message + also_cut_by(group),
+        fix=text.fix,
+        target=group.suspect.target,
+        culprit=group.culprit,
+        path=path_of(group),
+    )
+
+
+def path_of(group: Group) -> tuple[int, ...]:
+    """From the variable's first reading op over the culprit to the loss, as far as the way goes."""
+    topology, target = group.suspect.topology, group.suspect.target
+    variable = group.suspect.state.variable
+    readers = topology.readers[variable]
+    if target < 0:
+        return ()
+    influence = topology.influence(target)
+    if group.culprit < 0:
+        ways = [way for reader in readers if (way := influence.from_op(reader))]
+        return min(ways, key=len, default=())
+    head = topology.way_between(readers, group.culprit, gradient_only=False)
+    tail = influence.from_op(group.culprit)
+    return (*head, *tail[1:]) if head else tail or (group.culprit,)
+
+
+def _order(group: Group, finding: Finding) -> tuple[int, int, int, int, str]:
+    distance = _distance(group.suspect.measured, finding.target, group.culprit)
+    return _SEVERITIES.index(finding.severity), -len(finding.variables), distance, finding.culprit, finding.cause
+
+
+def _is_expected(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

@@ -1,0 +1,109 @@
+"""The gradients of one step, by variable and by op."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_gradflow.analyse.topology import Topology
+from tb_gradflow.record.report import GradientReport
+from tb_gradflow.record.schema import GRADIENT_STATISTICS, VariableGradient
+
+NORM, MAX_ABS, MEAN_ABS, ZERO_FRACTION, NAN_COUNT, INF_COUNT = range(len(GRADIENT_STATISTICS))
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+class Measured:
+    """What one step measured on a trace.
+
+    Attributes:
+        topology: The trace it was measured on.
+        gradients: float32 `[rows, 6]`; null if no step was completed.
+        variables: float32 `[variables, 2]`; null likewise.
+        losses: The value of each target; empty if no step was completed.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        gradients: npt.NDArray[np.float32] | None,
+        variables: npt.NDArray[np.float32] | None,
+        losses: tuple[float, ...],
+    ) -> None:
+        self.topology = topology
+        self.gradients = gradients
+        self.variables = variables
+        self.losses = losses
+        self._op_rows: dict[int, dict[int, list[int]]] = {}
+
+    def loss_is_finite(self, target: int) -> bool:
+        """False only if the target is known to be NaN or infinite."""
+        return not (0 <= target < len(self.losses)) or bool(np.isfinite(self.losses[target]))
+
+    def of_row(self, row: int | None) -> GradientReport | None:
+        """The statistics in a row; null if this step did not measure it."""
+        if self.gradients is None or row is None or np.isnan(self.gradients[row, NORM]):
+            return None
+        norm, max_abs, mean_abs, zeros, nans, infs = (float(value) for value in self.gradients[row])
+        norm, max_abs, mean_abs = (min(value, _LARGEST) for value in (norm, max_abs, mean_abs))
+        return GradientReport(norm, max_abs, mean_abs, zeros, int(nans), int(infs))
+
+    def of_variable(self, entry: VariableGradient) -> GradientReport | None:
+        """The statistics of a variable's gradient; null if there is none."""
+        return self.of_row(entry.row if entry.outcome == "value" else None)
+
+    def of_op(self, target: int, op: int) -> GradientReport | None:
+        """The statistics of the largest gradient among an op's outputs; null if none was measured."""
+        if target not in self._op_rows:
+            rows: dict[int, list[int]] = {}
+            for each, row in zip(*self.topology.tensor_rows.get(target, ([], [])), strict=True):
+                rows.setdefault(each, []).append(row)
+            self._op_rows[target] = rows
+        reports = [self.of_row(row) for row in self._op_rows[target].get(op, ())]
+        return max((report for report in reports if report is not None), key=_size, default=None)
+
+    @cached_property
+    def _zero_rows(self) -> npt.NDArray[np.bool_]:
+        assert self.gradients is not None
+        flat: npt.NDArray[np.bool_] = (self.gradients[:, MAX_ABS] == 0) & (self.gradients[:, ZERO_FRACTION] > 0)
+        return flat & ~self._nonfinite_rows
+
+    @cached_property
+    def _nonfinite_rows(self) -> npt.NDArray[np.bool_]:
+        assert self.gradients is not None
+        bad: npt.NDArray[np.bool_] = (self.gradients[:, NAN_COUNT] > 0) | (self.gradients[:, INF_COUNT] > 0)
+        return bad
+
+    def zero_ops(self, target: int) -> tuple[list[bool], list[bool]]:
+        """For each op, whether its gradient is known, and whether it is then zero in every output."""
+        return self._ops(target, self._zero_rows if self.gradients is not None else None, every=True)
+
+    def nonfinite_ops(self, target: int) -> tuple[list[bool], list[bool]]:
+        """For each op, whether its gradient is known, and whether some output's then holds NaN or infinities."""
+        return self._ops(target, self._nonfinite_rows if self.gradients is not None else None, every=False)
+
+    def _ops(self, target: int, rows: npt.NDArray[np.bool_] | None, *, every: bool) -> tuple[list[bool], list[bool]]:
+        count = len(self.topology.trace.ops)
+        known, held = np.zeros(count, bool), np.full(count, every)
+        ops, places = self.topology.tensor_rows.get(target, ([], []))
+        if self.gradients is None or rows is None or not ops:
+            return known.tolist(), np.zeros(count, bool).tolist()
+        where, row = np.asarray(ops), np.asarray(places)
+        measured = ~np.isnan(self.gradients[row, NORM])
+        where, row = where[measured], row[measured]
+        known[where] = True
+        combine = np.logical_and if every else np.logical_or
+        combine.at(held, where, rows[row])
+        return known.tolist(), (known & held).tolist()
+
+
+def is_zero(report: GradientReport) -> bool:
+    """Every element exactly zero. A tensor without elements is not."""
+    return report.max_abs == 0 and report.zero_fraction > 0 and not report.nan_count and not report.inf_count
+
+
+def _size(report: GradientReport) -> tuple[int, float]:
+    return report.nan_count + report.inf_count, report.max_abs

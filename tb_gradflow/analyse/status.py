@@ -1,0 +1,127 @@
+"""What the training step gave each variable, as one word.
+
+Structure comes first: TensorFlow turns a missing gradient into zeros at the boundary of a function, and where the
+caller asked for it, and such a zero is still a disconnection.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tb_gradflow.analyse.measured import Measured, is_zero
+from tb_gradflow.analyse.topology import Topology
+from tb_gradflow.record.report import GradientReport, Status
+from tb_gradflow.record.schema import VariableGradient
+
+VANISHING_BELOW = 1e-7
+EXPLODING_ABOVE = 1e4
+
+# With several losses a variable has the best that any of them gives it, except that one bad number spoils the sum.
+_PREFERENCE: tuple[Status, ...] = (
+    "nan", "inf", "exploding", "connected", "vanishing", "zero", "error", "disconnected", "unused",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a variable got.
+
+    Attributes:
+        variable: Index of the variable.
+        status: The word for it.
+        target: The target that decided the status; -1 if the trace has none.
+        entry: The tape's answer that decided it; null if no target was asked for this variable.
+        gradient: The numbers; null if no gradient arrived, or none was measured.
+        receives: Whether structure says that the target's gradient reaches the variable.
+    """
+
+    variable: int
+    status: Status
+    target: int
+    entry: VariableGradient | None
+    gradient: GradientReport | None
+    receives: bool
+
+
+def states(topology: Topology, measured: Measured) -> tuple[State, ...]:
+    """The state of every variable, in the order of the trace."""
+    entries: dict[int, list[VariableGradient]] = {}
+    for entry in topology.trace.variable_gradients:
+        entries.setdefault(entry.variable, []).append(entry)
+    unregistered = {target: _behind_error(topology, target) for target in range(len(topology.trace.targets))}
+    return tuple(
+        _state(topology, measured, variable, entries.get(variable, []), unregistered)
+        for variable in range(len(topology.trace.variables))
+    )
+
+
+def _state(
+    topology: Topology,
+    measured: Measured,
+    variable: int,
+    entries: list[VariableGradient],
+    unregistered: dict[int, frozenset[int]],
+) -> State:
+    candidates = [
+        _answered(topology, measured, entry, unregistered[entry.target])
+        for entry in entries
+        if entry.outcome != "not_asked"
+    ]
+    best = min(candidates, key=lambda state: _PREFERENCE.index(state.status), default=None)
+    if best is None:
+        best = _not_asked(topology, variable, entries)
+    if topology.trace.variables[variable].trainable:
+        return best
+    return State(variable, "frozen", best.target, best.entry, best.gradient, best.receives)
+
+
+def _answered(topology: Topology, measured: Measured, entry: VariableGradient, unregistered: frozenset[int]) -> State:
+    gradient = measured.of_variable(entry)
+    receives = topology.receives(entry.variable, entry.target)
+    if entry.outcome == "value" and gradient is not None and not is_zero(gradient):
+        status = _of_numbers(gradient)
+    elif entry.outcome == "error" and (entry.variable in unregistered or not unregistered):
+        status = "error"
+    elif receives and entry.outcome != "none":
+        status = "zero" if gradient is not None and is_zero(gradient) else "connected"
+    else:
+        status = "disconnected" if topology.influences(entry.variable, entry.target) else "unused"
+    return State(entry.variable, status, entry.target, entry, gradient, receives)
+
+
+def _of_numbers(gradient: GradientReport) -> Status:
+    if gradient.nan_count:
+        return "nan"
+    if gradient.inf_count:
+        return "inf"
+    if gradient.max_abs > EXPLODING_ABOVE:
+        return "exploding"
+    return "vanishing" if 0 < gradient.max_abs < VANISHING_BELOW else "connected"
+
+
+def _not_asked(topology: Topology, variable: int, entries: list[VariableGradient]) -> State:
+    """A variable whose gradient nobody asked for gets none, even where one would arrive."""
+    targets = [entry.target for entry in entries] or range(len(topology.trace.targets))
+    watched = {entry.target: entry for entry in entries}
+    for reaches in (topology.receives, topology.influences):
+        for target in targets:
+            if reaches(variable, target):
+                receives = topology.receives(variable, target)
+                return State(variable, "disconnected", target, watched.get(target), None, receives)
+    return State(variable, "unused", min(targets, default=-1), None, None, False)
+
+
+def _behind_error(topology: Topology, target: int) -> frozenset[int]:
+    """Variables whose gradient for `target` would have to pass an op whose gradient cannot be built."""
+    gradient = topology.gradient(target).hops
+    met, _ = topology.met_first(
+        [hops < 0 for hops in gradient],
+        (
+            crossing
+            for crossing in topology.cut_crossings(target)
+            if crossing.edge.passes in ("unregistered", "error") and gradient[crossing.consumer] >= 0
+        ),
+    )
+    return frozenset(
+        variable for variable, readers in enumerate(topology.readers) if any(met[reader] for reader in readers)
+    )

@@ -1,0 +1,83 @@
+"""One sentence on a step, and what it leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tb_gradflow.analyse.evidence import Suspect
+from tb_gradflow.analyse.measured import Measured
+from tb_gradflow.analyse.status import State
+from tb_gradflow.analyse.words.names import called, place_of
+from tb_gradflow.record.report import Finding
+from tb_gradflow.record.schema import Trace
+
+_STOPPED = ("disconnected", "unused", "error")
+_PLIGHTS = {
+    "disconnected": "no gradient", "unused": "no gradient", "error": "no gradient", "zero": "a gradient of zero",
+    "nan": "NaN", "inf": "infinite gradients", "vanishing": "next to no gradient", "exploding": "huge gradients",
+}  # fmt: skip
+
+
+def summary_of(trace: Trace, states: Sequence[State], findings: Sequence[Finding]) -> str:
+    """How the run is, in one sentence."""
+    trainable = [state for state in states if trace.variables[state.variable].trainable]
+    loud = [finding for finding in findings if finding.severity != "info"]
+    if not trainable:
+        return f"Nothing is trained: none of {_count(len(states), 'variable')} is trainable."
+    if not trace.targets:
+        return "No gradient was asked for in this step."
+    if not loud:
+        told = {name for finding in findings for name in finding.variables}
+        fine = [state for state in trainable if state.status == "connected"]
+        if len(fine) == len(trainable):
+            return f"Healthy: the loss reaches {_all(len(trainable))}."
+        rest = sum(trace.variables[state.variable].name in told for state in trainable if state not in fine)
+        return f"Healthy: the loss reaches {len(fine)} of {_count(len(trainable), 'trainable variable')}" + (
+            f"; the other {rest} are explained." if rest else "."
+        )
+    first = loud[0]
+    by_name = {trace.variables[state.variable].name: state for state in states}
+    affected = {name for finding in loud for name in finding.variables}
+    plight = _PLIGHTS.get(by_name[first.variables[0]].status, "a gradient that does not come from the loss")
+    same = [name for name in affected if _PLIGHTS.get(by_name[name].status) == plight] or list(first.variables)
+    verb = "gets" if len(same) == 1 else "get"
+    return f"{len(same)} of {_count(len(trainable), 'trainable variable')} {verb} {plight}{_because(trace, first)}"
+
+
+def _because(trace: Trace, finding: Finding) -> str:
+    if finding.culprit < 0:
+        return "."
+    where = place_of(trace, finding.culprit).strip(" ()")
+    place = f" in {where.removeprefix('in ')}" if where else ""
+    many = "them" if len(finding.variables) > 1 else "it"
+    verb = {"output_not_used": "is where the way ends"}.get(finding.cause)
+    name = called(trace, finding.culprit).strip("`")
+    if verb is None:
+        verb = (
+            f"cuts {many} off" if finding.cause.startswith(("nondiff", "stop", "integer", "python")) else "is to blame"
+        )
+    return f": {name}{place} {verb}."
+
+
+def unverified_in(measured: Measured, states: Sequence[State], inexact: Sequence[Suspect]) -> tuple[str, ...]:
+    """What could not be known, a sentence each."""
+    trace = measured.topology.trace
+    said = list(trace.notes)
+    if measured.gradients is None:
+        said.append("No step was completed, so nothing was measured: this follows from the structure alone.")
+    elif any(entry.outcome == "value" and measured.of_variable(entry) is None for entry in trace.variable_gradients):
+        said.append("Some gradients were not measured in this step; structure says that they arrive.")
+    unknown = [op.name for op in trace.ops if any(edge.passes == "unknown" for edge in op.inputs)]
+    if unknown:
+        said.append(f"Whether `{unknown[0]}` and its like pass a gradient is not known; it was taken that they do.")
+    for name in dict.fromkeys(trace.ops[suspect.culprit].name for suspect in inexact if suspect.culprit >= 0):
+        said.append(f"Tensors in front of `{name}` were not recorded, so the exact op could not be located.")
+    return tuple(said)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def _all(number: int) -> str:
+    return "the trainable variable" if number == 1 else f"all {number} trainable variables"

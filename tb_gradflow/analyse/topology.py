@@ -1,0 +1,258 @@
+"""Who feeds whom in a trace, and how far influence and gradient reach.
+
+A `Topology` is built once per trace and serves every step of it. All walks are iterative and linear in ops and
+edges, whatever the number of variables: one backward sweep per target answers for all of them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from tb_gradflow.record.schema import Edge, Trace
+
+# These see sizes and types, never values: nothing that a variable holds influences what is behind them.
+SHAPE_ONLY = frozenset(
+    {"Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike", "VariableShape", "TensorListLength"}
+)
+
+# `unknown` is given the benefit of the doubt: an edge that nobody asked about must not become a cut.
+_PASSING = frozenset({"yes", "unknown"})
+
+
+def passes_gradient(edge: Edge) -> bool:
+    """Whether the gradient crosses the edge, as far as anybody knows."""
+    return edge.passes in _PASSING
+
+
+def is_float(dtype: str) -> bool:
+    """Whether the tape follows tensors of this type."""
+    return dtype.startswith(("float", "bfloat", "complex", "half", "resource", "variant"))
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """The shortest way from every op to one target.
+
+    Attributes:
+        hops: Edges between the op and the target; -1 where there is no way.
+        onward: The next op on that way; -1 at the target and where there is no way.
+    """
+
+    hops: tuple[int, ...]
+    onward: tuple[int, ...]
+
+    def from_op(self, op: int) -> tuple[int, ...]:
+        """The ops from `op` to the target, both included; empty if there is no way."""
+        if op < 0 or self.hops[op] < 0:
+            return ()
+        way = [op]
+        while self.onward[way[-1]] >= 0:
+            way.append(self.onward[way[-1]])
+        return tuple(way)
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """An edge over which something is lost: gradient goes no further back than `culprit`.
+
+    Attributes:
+        producer: The op that misses the gradient.
+        consumer: The op that uses its value.
+        culprit: The op to blame: the consumer, unless the producer already made it something without a gradient.
+        edge: The consumer's input.
+    """
+
+    producer: int
+    consumer: int
+    culprit: int
+    edge: Edge
+
+
+class Topology:
+    """Indexes over one trace.
+
+    Attributes:
+        trace: The trace.
+        consumers: For each op, who uses its value and through which edge, in the order of the trace.
+        readers: For each variable, the ops that read it, in the order of the trace.
+        has_carried: Whether any value goes around a loop.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        count = len(trace.ops)
+        self.consumers: list[list[tuple[int, Edge]]] = [[] for _ in range(count)]
+        self._onward: list[list[int]] = [[] for _ in range(count)]
+        self._sources: list[list[int]] = [[] for _ in range(count)]
+        self._gradient_sources: list[list[int]] = [[] for _ in range(count)]
+        self.readers: list[list[int]] = [[] for _ in trace.variables]
+        self.has_carried = False
+        self._ways: dict[int, Ways] = {}
+        self._gradient_ways: dict[int, Ways] = {}
+        for index in range(count):
+            self._add(index)
+
+    def _add(self, index: int) -> None:
+        op = self.trace.ops[index]
+        if op.reads is not None:
+            self.readers[op.reads].append(index)
+        if op.type in SHAPE_ONLY:
+            return
+        for edge in op.inputs:
+            if edge.op < 0:
+                continue
+            self.has_carried = self.has_carried or edge.carried
+            self.consumers[edge.op].append((index, edge))
+            self._sources[index].append(edge.op)
+            if passes_gradient(edge):
+                self._onward[edge.op].append(index)
+                self._gradient_sources[index].append(edge.op)
+
+    def influence(self, target: int) -> Ways:
+        """How each op's value reaches the target, along any edges: data, state, loops."""
+        if target not in self._ways:
+            self._ways[target] = _ways_to(self.trace.targets[target].op, self._sources)
+        return self._ways[target]
+
+    def gradient(self, target: int) -> Ways:
+        """How the target's gradient reaches each op, along edges that pass it."""
+        if target not in self._gradient_ways:
+            self._gradient_ways[target] = _ways_to(self.trace.targets[target].op, self._gradient_sources)
+        return self._gradient_ways[target]
+
+    def influences(self, variable: int, target: int) -> bool:
+        """Whether the variable's value takes any part in the target."""
+        hops = self.influence(target).hops
+        return any(hops[reader] >= 0 for reader in self.readers[variable])
+
+    def receives(self, variable: int, target: int) -> bool:
+        """Whether a way from the target to the variable passes gradient all along."""
+        hops = self.gradient(target).hops
+        return any(hops[reader] >= 0 for reader in self.readers[variable])
+
+    def onward(self, op: int) -> Sequence[int]:
+        """The consumers that hand gradient on to this op."""
+        return self._onward[op]
+
+    def cut_crossings(self, target: int) -> list[Crossing]:
+        """Every edge where a value that misses the gradient goes on toward the target and the gradient does not."""
+        influence, gradient = self.influence(target).hops, self.gradient(target).hops
+        return [
+            Crossing(producer, consumer, self._blamed(producer, consumer, edge), edge)
+            for producer in range(len(self.trace.ops))
+            if influence[producer] >= 0 and gradient[producer] < 0
+            for consumer, edge in self.consumers[producer]
+            if influence[consumer] >= 0 and not passes_gradient(edge)
+        ]
+
+    def _blamed(self, producer: int, consumer: int, edge: Edge) -> int:
+        """The op to blame for a cut.
+
+        A state edge is the fault of the assignment. A tensor without derivative that an op made from
+        differentiable inputs (the indices of `tf.math.top_k`) is the fault of that op, not of its reader.
+        """
+        op = self.trace.ops[producer]
+        if edge.passes == "state":
+            return producer
+        tensor = op.outputs[edge.output] if edge.output < len(op.outputs) else None
+        made_it = op.reads is None and any(passes_gradient(each) and each.op >= 0 for each in op.inputs)
+        return producer if made_it and tensor is not None and not is_float(tensor.dtype) else consumer
+
+    def met_first(self, inside: Sequence[bool], crossings: Iterable[Crossing]) -> tuple[list[int], list[int]]:
+        """For each op inside a region, the culprits met first on any way out of it along passing edges.
+
+        Returns bit sets, one an op, and the culprit that each bit stands for, in increasing order.
+        """
+        listed = list(crossings)
+        culprits = sorted({crossing.culprit for crossing in listed})
+        bit = {culprit: 1 << place for place, culprit in enumerate(culprits)}
+        met = [0] * len(self.trace.ops)
+        for crossing in listed:
+            met[crossing.producer] |= bit[crossing.culprit]
+        changed = bool(listed)
+        while changed:
+            changed = self._spread(met, inside) and self.has_carried
+        return met, culprits
+
+    def _spread(self, met: list[int], inside: Sequence[bool]) -> bool:
+        changed = False
+        for op in range(len(met) - 1, -1, -1):
+            if not inside[op]:
+                continue
+            bits = met[op]
+            for consumer in self._onward[op]:
+                if inside[consumer]:
+                    bits |= met[consumer]
+            if bits != met[op]:
+                met[op] = bits
+                changed = True
+        return changed
+
+    def way_between(self, starts: Iterable[int], goal: int, *, gradient_only: bool = True) -> tuple[int, ...]:
+        """The shortest way forward from any of `starts` to `goal`, both included; empty if there is none."""
+        came_from: dict[int, int] = dict.fromkeys(starts, -1)
+        queue = deque(came_from)
+        while queue:
+            op = queue.popleft()
+            if op == goal:
+                return _unwind(came_from, goal)
+            onward = self._onward[op] if gradient_only else [consumer for consumer, _ in self.consumers[op]]
+            for consumer in onward:
+                if consumer not in came_from:
+                    came_from[consumer] = op
+                    queue.append(consumer)
+        return ()
+
+    def reached_from(self, starts: Iterable[int]) -> set[int]:
+        """Every op that the values of `starts` flow into, themselves included."""
+        seen = set(starts)
+        stack = list(seen)
+        while stack:
+            for consumer, _ in self.consumers[stack.pop()]:
+                if consumer not in seen:
+                    seen.add(consumer)
+                    stack.append(consumer)
+        return seen
+
+    def dead_end(self, variable: int) -> int:
+        """The last op that a variable's value flows into, where nothing uses it any more; -1 if nobody reads it."""
+        reached = self.reached_from(self.readers[variable])
+        ends = [op for op in reached if not any(consumer != op for consumer, _ in self.consumers[op])]
+        return max(ends or reached, default=-1)
+
+    @cached_property
+    def tensor_rows(self) -> dict[int, tuple[list[int], list[int]]]:
+        """For each target, ops with a measured output and the row of `Chunk.gradients` it is in, side by side."""
+        rows: dict[int, tuple[list[int], list[int]]] = {}
+        for tensor in self.trace.tensor_gradients:
+            if tensor.row is not None and tensor.op >= 0:
+                ops, places = rows.setdefault(tensor.target, ([], []))
+                ops.append(tensor.op)
+                places.append(tensor.row)
+        return rows
+
+
+def _ways_to(goal: int, sources: Sequence[Sequence[int]]) -> Ways:
+    hops, onward = [-1] * len(sources), [-1] * len(sources)
+    queue: deque[int] = deque()
+    if goal >= 0:
+        hops[goal] = 0
+        queue.append(goal)
+    while queue:
+        op = queue.popleft()
+        for source in sources[op]:
+            if hops[source] < 0:
+                hops[source] = hops[op] + 1
+                onward[source] = op
+                queue.append(source)
+    return Ways(tuple(hops), tuple(onward))
+
+
+def _unwind(came_from: dict[int, int], goal: int) -> tuple[int, ...]:
+    way = [goal]
+    while came_from[way[-1]] >= 0:
+        way.append(came_from[way[-1]])
+    return tuple(reversed(way))

@@ -1,0 +1,21 @@
+"""What a finding says: what happens, in the user's words, and what to write instead.
+
+One function a cause, named in the tables of the modules here.
+"""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.words import cuts, no_way, numbers
+from tb_gradflow.analyse.words.names import Group, Text, Writer
+
+_WRITERS: dict[str, Writer] = {**cuts.WRITERS, **no_way.WRITERS, **numbers.WRITERS}
+
+
+def text_of(group: Group) -> Text:
+    """Message and fix of a finding."""
+    return _WRITERS[group.verdict.cause](group)
+
+
+def known_causes() -> frozenset[str]:
+    """The causes that there are words for."""
+    return frozenset(_WRITERS)

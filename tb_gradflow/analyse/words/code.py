@@ -1,0 +1,76 @@
+"""What the user wrote on a line: the call that made an op, taken apart, so that a remedy can speak in their names."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_OPERATORS: dict[type[ast.AST], str] = {
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+    ast.FloorDiv: "//", ast.Mod: "%", ast.Div: "/", ast.Mult: "*", ast.Add: "+", ast.Sub: "-", ast.Pow: "**",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call or an operator on the user's line.
+
+    Attributes:
+        text: All of it, as they wrote it.
+        arguments: Its positional arguments, then the named ones; of an operator, its two sides.
+    """
+
+    text: str
+    arguments: tuple[str, ...]
+
+    @property
+    def first(self) -> str:
+        """The first argument, in brackets if it is not a plain name or call."""
+        return bracketed(self.arguments[0])
+
+
+def call_on(line: str, api: str | None) -> Call | None:
+    """The call of `api` on `line`; null if the line does not parse, or calls it under another name."""
+    tree = _parsed(line)
+    if tree is None or not api:
+        return None
+    name = api.rpartition(".")[2]
+    return next((call for node in ast.walk(tree) for call in _calls(node, name, api)), None)
+
+
+def bracketed(expression: str) -> str:
+    """The expression, in brackets where an operator beside it would tear it apart."""
+    try:
+        node = ast.parse(expression, mode="eval").body
+    except SyntaxError:
+        return expression
+    whole = isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant))
+    return expression if whole else f"({expression})"
+
+
+def _calls(node: ast.AST, name: str, api: str) -> Iterator[Call]:
+    if isinstance(node, ast.Call) and node.args and _name_of(node.func) == name:
+        named = [keyword.value for keyword in node.keywords]
+        yield Call(ast.unparse(node), tuple(ast.unparse(each) for each in (*node.args, *named)))
+    elif isinstance(node, ast.Compare) and _OPERATORS.get(type(node.ops[0])) == api:
+        yield Call(ast.unparse(node), (ast.unparse(node.left), ast.unparse(node.comparators[0])))
+    elif isinstance(node, ast.BinOp) and _OPERATORS.get(type(node.op)) == api:
+        yield Call(ast.unparse(node), (ast.unparse(node.left), ast.unparse(node.right)))
+
+
+def _name_of(function: ast.expr) -> str | None:
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else None
+
+
+def _parsed(line: str) -> ast.AST | None:
+    """The line as Python; what opens a block is closed, and a statement cut short is not guessed at."""
+    text = line.strip()
+    for candidate in (text, text + "\n    pass", text.rstrip(",")):
+        try:
+            return ast.parse(candidate)
+        except SyntaxError:
+            continue
+    return None

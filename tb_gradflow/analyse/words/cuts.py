@@ -1,0 +1,209 @@
+"""Words for ops that cut a variable off."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.words.code import bracketed
+from tb_gradflow.analyse.words.fields import Template, fields
+from tb_gradflow.analyse.words.names import (
+    Group,
+    Text,
+    Writer,
+    call_of,
+    called,
+    layer_of,
+    namespace,
+    place_of,
+    short,
+)
+
+_NONE = "{they_get} no gradient: "
+_LESS = ("Less", "LessEqual")
+_EQUAL = ("Equal", "NotEqual")
+
+
+def rounding(group: Group) -> Text:
+    """The straight-through form of the user's own expression: of `x // s` the quotient is what passes."""
+    names, call = fields(group), call_of(group)
+    if call and len(call.arguments) > 1 and "//" in call.text:
+        value = f"{bracketed(call.arguments[0])} / {bracketed(call.arguments[1])}"
+    else:
+        value = names["x"]
+    straight = f"{value} + {names['lib']}.stop_gradient({names['whole']} - {bracketed(value)})"
+    fix = f"pass the gradient straight through: `{straight}`."
+    if _is_in_loss(group):
+        fix = f"leave `{names['whole']}` out of the loss and round in a metric, or " + fix
+    message = _NONE + "{op} rounds, and a step function has no derivative."
+    return Text(message.format_map(names), fix[0].upper() + fix[1:])
+
+
+def comparison(group: Group) -> Text:
+    names = fields(group)
+    against = " with positions" if _api(group).endswith("sequence_mask") else ""
+    what = names["them"] if len(group.variables) == 1 else "what comes from them"
+    message = _NONE + f"{{op}} only compares {what}{against}, and a comparison has no derivative."
+    return Text(message.format_map(names), f"Use a soft step, for example `{soft_step(group)}`.")
+
+
+def predicate(group: Group) -> Text:
+    message = Template(
+        _NONE + "{op} compares {them}, and the result only chooses a branch or ends a loop, which has no derivative.",
+        "",
+    )(group).message
+    return Text(
+        message, f"Blend both branches: `gate = {soft_step(group)}`, then `gate * inside + (1 - gate) * outside`."
+    )
+
+
+def soft_step(group: Group) -> str:
+    """A smooth stand-in for the comparison on the user's line, with their names in it."""
+    lib, call = namespace(group), call_of(group)
+    if _api(group).endswith("sequence_mask"):
+        size = call.arguments[1] if call and len(call.arguments) > 1 else "n"
+        length = bracketed(call.arguments[0]) if call else short(group)
+        return f"tf.sigmoid(({length} - tf.range({size}, dtype=tf.float32)) / 0.5)"
+    left, right = ("x", short(group))
+    if call and len(call.arguments) > 1:
+        left, right = bracketed(call.arguments[0]), bracketed(call.arguments[1])
+    kind = group.op.type if group.op else ""
+    if kind in _EQUAL:
+        return f"{lib}.exp(-{lib}.square(({left} - {right}) / 0.5))"
+    if kind in _LESS:
+        left, right = right, left
+    return f"{lib}.sigmoid(({left} - {right}) / 0.1)"
+
+
+def index(group: Group) -> Text:
+    name = _api(group).rpartition(".")[2]
+    if name in ("argmax", "argmin"):
+        return _soft_position(group, "-" if name == "argmin" else "")
+    fix = _INDEX_FIXES.get(name, _INTERPOLATE)
+    return Template(_NONE + "{op} turns values into positions, and a position has no derivative.", fix)(group)
+
+
+def _soft_position(group: Group, sign: str) -> Text:
+    lib = namespace(group)
+    softmax, total = (
+        ("keras.ops.softmax", "keras.ops.sum") if lib == "keras.ops" else ("tf.nn.softmax", "tf.reduce_sum")
+    )
+    return Template(
+        _NONE + "{op} turns values into positions, and a position has no derivative.",
+        f"Use soft weights: `weights = {softmax}({sign}{{bx}} / 0.1, axis=-1)`, and where a position is needed "
+        f"`{total}(weights * positions, axis=-1)`.",
+    )(group)
+
+
+_INTERPOLATE = (
+    "Interpolate between neighbours: `w = {bx} - {lib}.floor({x})`, then `(1 - w) * left + w * right`, with the "
+    "integers used for indexing alone."
+)
+_INDEX_FIXES = {
+    "top_k": "Use the values, which are differentiable, not the indices: `tf.math.top_k({x}, k).values`.",
+    "argsort": "Sort the values, which is differentiable: `tf.sort({x})`.",
+}
+
+
+def counting(group: Group) -> Text:
+    names = fields(group)
+    compares = group.op is not None and group.op.type in (*_LESS, "Greater", "GreaterEqual")
+    soft = f"sum `{soft_step(group)}`" if compares else _SOFT_COUNT.format_map(names)
+    return Text(
+        (_NONE + "{op} counts, and a count changes in steps: it has no derivative.").format_map(names),
+        "Train on a smooth loss, `keras.losses.binary_crossentropy(y, p)`, with the count as a metric, or count "
+        f"softly: {soft}.",
+    )
+
+
+_SOFT_COUNT = "`tf.reduce_sum(tf.exp(-tf.square(({bx}[..., None] - centres) / width)), axis=0)`"
+
+
+def integer(group: Group) -> Text:
+    dtype = group.trace.variables[group.variables[0]].dtype
+    if dtype.startswith(("float", "bfloat", "complex")):
+        return Template(
+            _NONE + "{op} makes an integer of what comes from {them}, and integers carry no gradient.",
+            "Stay in floating point, or pass the gradient straight through: "
+            "`{x} + tf.stop_gradient(tf.round({x}) - {bx})`.",
+        )(group)
+    return Template(
+        _NONE + f"the tape follows floating numbers alone, and the type is `{dtype}`.",
+        'Make it a float, `tf.Variable(..., dtype=tf.float32, name="{variable}")`, and cast where integers are needed.',
+    )(group)
+
+
+def python(group: Group) -> Text:
+    """`tf.py_function` has a gradient function, so what its body loses arrives as zeros."""
+    zero = group.op is not None and group.op.type == "EagerPyFunc"
+    start = "{they_get} a gradient of exactly zero: " if zero else _NONE
+    return Template(
+        start + "{op} leaves TensorFlow and computes in Python, where no derivative is known.",
+        "Write the body with TensorFlow functions, `tf.tanh(x)` for `np.tanh(x)` and no `.numpy()`, or give it a "
+        "gradient with `tf.custom_gradient`.",
+    )(group)
+
+
+def _api(group: Group) -> str:
+    return (group.op.api if group.op else None) or ""
+
+
+def _is_in_loss(group: Group) -> bool:
+    """Whether the culprit lies behind every layer."""
+    name = group.op.name.lower() if group.op else ""
+    return "loss" in name and not layer_of(group.trace, group.culprit)
+
+
+def also_cut_by(group: Group) -> str:
+    """A sentence on the other ops that cut the same variables off; empty if there are none."""
+    if not group.others:
+        return ""
+    trace = group.trace
+    seen = list(dict.fromkeys(called(trace, op) + place_of(trace, op) for op in group.others))
+    return f" {' and '.join(seen[:2])} would still cut {'it' if len(group.variables) == 1 else 'them'} off."
+
+
+WRITERS: dict[str, Writer] = {
+    "nondiff_rounding": rounding,
+    "nondiff_comparison": comparison,
+    "predicate_only": predicate,
+    "nondiff_index": index,
+    "nondiff_counting": counting,
+    "integer_dtype": integer,
+    "python_escape": python,
+    "nondiff_sampling": Template(
+        _NONE + "{op} draws a discrete sample, and a draw has no derivative.",
+        "Draw softly: `u = tf.random.uniform(tf.shape({x}), 1e-6, 1 - 1e-6)`, then "
+        "`tf.nn.softmax(({bx} - tf.math.log(-tf.math.log(u))) / 0.5)`, or weight the loss with the log-probability.",
+    ),
+    "nondiff_sign": Template(
+        "{they_get} a gradient of exactly zero: the derivative of {op} is zero everywhere.",
+        "Use a steep slope, `{lib}.tanh({bx} / 0.1)`, or pass the gradient straight through: "
+        "`{bx} + {lib}.stop_gradient({lib}.sign({x}) - {bx})`.",
+    ),
+    "no_gradient_registered": Template(
+        _NONE
+        + "TensorFlow has none for {op}; asking raises `LookupError: gradient registry has no entry for: {kind}`.",
+        "Move {fn} in front of the layers that learn, into the input pipeline, or give it a gradient with "
+        "`tf.custom_gradient`.",
+    ),
+    "custom_gradient_wrong": Template(
+        _NONE + "the custom gradient `{custom}` at {op} returns none for {them}.",
+        "Return a gradient for every argument: `def grad(upstream): return upstream * d_first, upstream * d_second`.",
+    ),
+    "nondiff_op_input": Template(
+        _NONE + "{op} has a gradient for other inputs, and none for the one that this goes into.",
+        "Write this part out with arithmetic, for a resampling op the bilinear `(1 - w) * left + w * right`, or "
+        "give {fn} a gradient with `tf.custom_gradient`.",
+    ),
+    "nondiff_op": Template(
+        _NONE + "{op} is on the only way to the loss, and TensorFlow has no derivative for `{kind}`.",
+        "Use an op with a derivative, give {fn} one with `tf.custom_gradient`, or, where shapes agree, pass it "
+        "straight through: `{x} + tf.stop_gradient({whole} - {bx})`.",
+    ),
+    "variable_assign": Template(
+        _NONE + "{op} stores the value in a variable that is then read back, and no gradient passes through a store.",
+        "Go on computing with the tensor itself, and store it afterwards: `y = f(value)`, then `state.assign(value)`.",
+    ),
+    "stop_gradient_misuse": Template(
+        _NONE + "{op} is on every way to the loss.",
+        'Use `{x}` without it; if it is meant, tell the recorder: `expected=["{pattern}"]`.',
+    ),
+}

@@ -1,0 +1,105 @@
+"""The words that templates are filled with: one dictionary per group of variables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tb_gradflow.analyse.words.code import bracketed
+from tb_gradflow.analyse.words.names import (
+    Group,
+    Text,
+    blamed,
+    call_of,
+    called,
+    file_name,
+    layer_of,
+    namespace,
+    quoted,
+    short,
+    subject,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """Message and fix with places for the names of `fields`."""
+
+    message: str
+    fix: str
+
+    def __call__(self, group: Group) -> Text:
+        names = fields(group)
+        return Text(self.message.format_map(names), self.fix.format_map(names))
+
+
+def fields(group: Group) -> dict[str, str]:
+    """What a template may speak of.
+
+    they_get: The variables and "get", in number; they_take, they_are, they_have: likewise.
+    them: "it" or "them".
+    op: The culprit with its place; fn: without; kind: its op type.
+    whole, x, bx: The user's call of it; its first argument; the same, fit to stand beside an operator.
+    lib: Where they take such functions from.
+    variable: The first variable's own name; layer: its layer, quoted; attribute: its layer, as code may call it.
+    pattern: For `expected`. line: Where the gradient was asked for, in brackets.
+    size: How large the gradient is, in words.
+    """
+    call = call_of(group)
+    one = len(group.variables) == 1
+    name = called(group.trace, group.culprit).strip("`") if group.culprit >= 0 else "f"
+    x = call.arguments[0] if call else "x"
+    return {
+        "names": quoted(group.names),
+        "they_get": subject(group, "gets", "get"),
+        "they_take": subject(group, "takes", "take"),
+        "they_are": subject(group, "is", "are"),
+        "they_have": subject(group, "has", "have"),
+        "them": "it" if one else "them",
+        "op": blamed(group) if group.culprit >= 0 else "an op",
+        "fn": f"`{name}`",
+        "kind": group.op.type if group.op is not None else "",
+        "custom": (group.op.custom_gradient if group.op is not None else None) or "",
+        "whole": call.text if call else f"{name if name.replace('.', '').isidentifier() else 'f'}(x)",
+        "x": x,
+        "bx": bracketed(x),
+        "lib": namespace(group),
+        "variable": short(group),
+        "layer": _layer(group),
+        "attribute": _attribute(group),
+        "pattern": _pattern(group),
+        "line": _line(group),
+        "size": _size(group),
+        "count": str(len(group.variables)),
+    }
+
+
+def _layer(group: Group) -> str:
+    owners = sorted({name.rpartition("/")[0] for name in group.names} - {""})
+    inside = layer_of(group.trace, group.culprit) if group.culprit >= 0 else ""
+    return quoted(owners, "layers") or (f"`{inside}`" if inside else quoted(group.names))
+
+
+def _attribute(group: Group) -> str:
+    owner = group.names[0].rpartition("/")[0].rpartition("/")[2]
+    return owner if owner.isidentifier() else "layer"
+
+
+def _pattern(group: Group) -> str:
+    owner = group.names[0].rpartition("/")[0]
+    return f"{owner}/*" if owner and len(group.names) > 1 else group.names[0]
+
+
+def _line(group: Group) -> str:
+    trace, target = group.trace, group.suspect.target
+    place = trace.targets[target].source if target >= 0 else None
+    return f" ({file_name(trace.sources[place].file)}:{trace.sources[place].line})" if place is not None else ""
+
+
+def _size(group: Group) -> str:
+    state = group.suspect.state
+    if state.status in ("nan", "inf"):
+        return "NaN" if state.status == "nan" else "infinite values"
+    if state.gradient is None:
+        return "a gradient"
+    digits, exponent = f"{state.gradient.max_abs:.1e}".split("e")
+    return f"a gradient of at most {digits}e{int(exponent)}"

@@ -1,0 +1,144 @@
+"""How a finding calls things: variables, functions, places."""
+
+from __future__ import annotations
+
+import ntpath
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tb_gradflow.analyse.evidence import Suspect, Verdict
+from tb_gradflow.analyse.words.code import Call, call_on
+from tb_gradflow.record.schema import Op, Source, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Message and fix of a finding."""
+
+    message: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Variables that share a cause and a culprit.
+
+    Attributes:
+        verdict: What was found.
+        suspect: The first of the suspects it was found on.
+        variables: Indices of the variables, in the order of the trace.
+        culprit: Index of the op to blame; -1 if none is.
+        others: Further culprits that would still cut the same variables off.
+    """
+
+    verdict: Verdict
+    suspect: Suspect
+    variables: tuple[int, ...]
+    culprit: int
+    others: tuple[int, ...] = ()
+
+    @property
+    def trace(self) -> Trace:
+        return self.suspect.topology.trace
+
+    @property
+    def op(self) -> Op | None:
+        return self.trace.ops[self.culprit] if self.culprit >= 0 else None
+
+    @property
+    def source(self) -> Source | None:
+        return source_of(self.trace, self.culprit)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.trace.variables[variable].name for variable in self.variables)
+
+
+Writer = Callable[[Group], Text]
+"""Words for one cause."""
+
+# Op types whose name says too little, or too much, to a person.
+_SPOKEN = {
+    "AddV2": "+", "Sub": "-", "Mul": "*", "RealDiv": "/", "FloorDiv": "//", "FloorMod": "%", "Pow": "**",
+    "Less": "<", "LessEqual": "<=", "Greater": ">", "GreaterEqual": ">=", "Equal": "==", "NotEqual": "!=",
+    "SelectV2": "tf.where", "Select": "tf.where", "BatchMatMulV2": "matmul", "TopKV2": "top_k",
+    "StatelessIf": "tf.cond", "If": "tf.cond", "While": "tf.while_loop", "StatelessWhile": "tf.while_loop",
+    "StatelessCase": "tf.switch_case", "Case": "tf.switch_case", "EagerPyFunc": "tf.py_function",
+    "PyFunc": "tf.numpy_function", "PyFuncStateless": "tf.numpy_function", "FusedBatchNormV3": "batch normalisation",
+    "AssignVariableOp": "assign", "AssignAddVariableOp": "assign_add", "AssignSubVariableOp": "assign_sub",
+    "StopGradient": "tf.stop_gradient", "AdjustContrastv2": "tf.image.adjust_contrast",
+    "AdjustHue": "tf.image.adjust_hue", "AdjustSaturation": "tf.image.adjust_saturation",
+}  # fmt: skip
+
+
+def quoted(names: Sequence[str], noun: str = "variables", most: int = 3) -> str:
+    """Names in code quotes, the first few of them: `a`, `b` and 12 more variables."""
+    if len(names) <= most:
+        marked = [f"`{name}`" for name in names]
+        return " and ".join([", ".join(marked[:-1]), marked[-1]]) if len(marked) > 1 else "".join(marked)
+    shown = ", ".join(f"`{name}`" for name in names[: most - 1])
+    return f"{shown} and {len(names) - most + 1} more {noun}"
+
+
+def subject(group: Group, verb: str, verbs: str) -> str:
+    """The variables with the verb that fits their number, such as "`threshold` gets"."""
+    return f"{quoted(group.names)} {verb if len(group.variables) == 1 else verbs}"
+
+
+def short(group: Group) -> str:
+    """The first variable's own name, as the user's code may well call it."""
+    name = group.names[0].rpartition("/")[2].partition(":")[0]
+    return name if name.isidentifier() else "x"
+
+
+def called(trace: Trace, index: int) -> str:
+    """What the user calls an op: the function on their line, or else the kind of op."""
+    op = trace.ops[index]
+    return f"`{op.api or _SPOKEN.get(op.type, op.type)}`"
+
+
+def source_of(trace: Trace, index: int) -> Source | None:
+    """The user's line behind an op; null if there is none."""
+    place = trace.ops[index].source if index >= 0 else None
+    return trace.sources[place] if place is not None else None
+
+
+def place_of(trace: Trace, index: int) -> str:
+    """Where an op is: file and line, or the layer, or the name scope. In brackets, empty if there is nothing to say."""
+    source = source_of(trace, index)
+    if source is not None:
+        return f" ({file_name(source.file)}:{source.line})"
+    layer = layer_of(trace, index)
+    if layer:
+        return f" (in layer `{layer}`)"
+    scope = trace.ops[index].name.rpartition("/")[0]
+    return f" (in `{scope}`)" if scope else ""
+
+
+def file_name(path: str) -> str:
+    """The last part of a path, of any system."""
+    return ntpath.basename(path)
+
+
+def layer_of(trace: Trace, index: int) -> str:
+    """The name of the innermost layer around an op; empty if there is none."""
+    name = trace.ops[index].name
+    around = [layer for layer in trace.layers if name.startswith(layer.scope + "/")]
+    return max(around, key=lambda layer: len(layer.scope)).name if around else ""
+
+
+def blamed(group: Group) -> str:
+    """The culprit with its place: "`tf.round` (head.py:12)"."""
+    return called(group.trace, group.culprit) + place_of(group.trace, group.culprit)
+
+
+def call_of(group: Group) -> Call | None:
+    """The user's own call of the culprit, if their line shows it."""
+    source, op = group.source, group.op
+    return call_on(source.code, op.api) if source is not None and op is not None else None
+
+
+def namespace(group: Group) -> str:
+    """The module the user takes such functions from: `tf` or `keras.ops`."""
+    api = group.op.api if group.op is not None else None
+    return "keras.ops" if api is not None and api.startswith("keras.") else "tf"

@@ -1,0 +1,65 @@
+"""Words for variables that are unused, frozen, expected, or that the tape lost."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.words.fields import Template
+from tb_gradflow.analyse.words.names import Group, Text, Writer
+
+
+def output_not_used(group: Group) -> Text:
+    return (_ENDS if group.culprit >= 0 else _NEVER_READ)(group)
+
+
+_ENDS = Template(
+    "{they_get} no gradient: what is computed from {them} ends at {op} and never reaches the loss.",
+    "Use the output of {layer} on the way to the loss, for example `x = {attribute}(x)`, or give it a loss of its own.",
+)
+_NEVER_READ = Template(
+    "{they_get} no gradient: nothing in this step reads {them}.",
+    "Call {layer} on the way to the loss, for example `x = {attribute}(x)`, or leave it out of the model.",
+)
+
+WRITERS: dict[str, Writer] = {
+    "output_not_used": output_not_used,
+    "unused_by_design": Template(
+        "{they_are} idle: this loss does not use the output of {layer}. That is harmless.",
+        'Nothing to repair; `{attribute}.trainable = False` or `expected=["{pattern}"]` keeps it quiet.',
+    ),
+    "recurrent_weight_single_step": Template(
+        "{they_get} no gradient: the recurrent layer sees one time step, so its state weights multiply a first "
+        "state of zeros.",
+        "Feed sequences of two steps or more, shaped `[batch, time, features]`, or use a `Dense` layer.",
+    ),
+    "regularizer_only": Template(
+        "{they_get} no gradient but that of the weight regulariser: the output of {layer} never reaches the loss.",
+        "Use the output of {layer} on the way to the loss, for example `x = {attribute}(x)`, or remove the layer.",
+    ),
+    "untracked_variable": Template(
+        "{they_take} part in the loss, and the model does not list {them}, so nobody trains {them}.",
+        'Create it in `build`, not in `call`: `self.{variable} = self.add_weight(name="{variable}", shape=...)`.',
+    ),
+    "not_in_gradient_sources": Template(
+        "{they_take} part in the loss, and `tape.gradient` was not asked for {them}{line}.",
+        "Pass all of them, `tape.gradient(loss, model.trainable_variables)`; if {layer} is not meant to learn, say so: "
+        "`{attribute}.trainable = False`.",
+    ),
+    "tape_not_watching": Template(
+        "{they_get} no gradient: a differentiable way leads to the loss, and the tape does not watch {them}{line}.",
+        "Drop `watch_accessed_variables=False`, or watch them too: "
+        "`tape.watch([v.value for v in model.trainable_variables])`.",
+    ),
+    "tape_scope": Template(
+        "{they_get} no gradient: a differentiable way leads to the loss, and the tape did not see it{line}. "
+        "The forward pass, or a part of it, ran outside of the `with` block.",
+        "Call the model inside: `with tf.GradientTape() as tape: loss = loss_fn(y, model(x, training=True))`.",
+    ),
+    "frozen_by_flag": Template(
+        "Nothing is trained: all {count} variables of the model have `trainable=False`.",
+        "Set `model.trainable = True` before this training; Keras 3 reads the flag while it trains, not at `compile`.",
+    ),
+    "non_trainable_state": Template(
+        "{they_get} no gradient, and need none: a gradient was asked for state that training does not learn.",
+        "Ask for `model.trainable_variables` in the place of `model.variables`.",
+    ),
+    "expected": Template("{they_get} no gradient that trains, as expected.", "Nothing to repair."),
+}
