@@ -65,14 +65,11 @@ def _encoder(annotation: Any) -> Convert:
 
 
 def _record_encoder(members: list[tuple[str, Convert]]) -> Convert:
-    plain = [name for name, convert in members if convert is _same]
-    nested = [(name, convert) for name, convert in members if convert is not _same]
-
     def convert_record(record: Any) -> Json:
-        out = {name: getattr(record, name) for name in plain}
-        for name, convert in nested:
-            out[name] = convert(getattr(record, name))
-        return out
+        return {
+            name: getattr(record, name) if convert is _same else convert(getattr(record, name))
+            for name, convert in members
+        }
 
     return convert_record
 

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tb_gradflow.cli.main import main
+from tb_gradflow.record.schema import FORMAT
+from tests.serve.processes import environment
+from tests.store.samples import open_writer, session, step, trace, write_log
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "tb_gradflow.cli.main", *arguments]
+
+
+def test_a_report_is_printed_for_each_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_log(tmp_path / "a")
+    write_log(tmp_path / "b")
+
+    assert main(["report", str(tmp_path)]) == 0
+
+    out = capsys.readouterr().out
+    assert out.index("a, step 2") < out.index("b, step 2")
+    assert "ERROR  nondiff_comparison" in out
+
+
+def test_json_holds_a_report_for_each_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_log(tmp_path / "a")
+    write_log(tmp_path / "b")
+
+    assert main(["report", str(tmp_path), "--json", "--run", "b", "--step", "1"]) == 0
+
+    runs = json.loads(capsys.readouterr().out)["runs"]
+    assert list(runs) == ["b"]
+    assert set(runs["b"]) == {"format", "healthy", "variables", "findings"}
+    assert runs["b"]["findings"][0]["cause"] == "nondiff_comparison"
+
+
+@pytest.mark.parametrize(("arguments", "status"), [((), 0), (("--fail-on=error",), 1), (("--fail-on=warning",), 1)])
+def test_the_exit_status_says_whether_it_failed(tmp_path: Path, arguments: tuple[str, ...], status: int) -> None:
+    write_log(tmp_path)
+
+    assert main(["report", str(tmp_path), *arguments]) == status
+
+
+def test_a_healthy_run_does_not_fail(tmp_path: Path) -> None:
+    healthy = trace()
+    with open_writer(tmp_path, session(expected=("step_filter/*",))) as writer:
+        writer.write_trace(healthy)
+        writer.write_step(step(0, norm=0.5))
+
+    assert main(["report", str(tmp_path), "--fail-on=error"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("nowhere",), "does not exist"),
+        (("logs", "--run", "c"), "has no run 'c': it has a, newer"),
+        (("logs", "--run", "newer"), "run newer: log has format"),
+        (("logs", "--run", "a", "--step", "9"), "run a: step 9 was not recorded"),
+        (("logs", "--step", "nine"), "invalid int value: 'nine'"),
+    ],
+)
+def test_bad_input_is_said_in_words_and_ends_with_2(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    complaint: str,
+) -> None:
+    write_log(tmp_path / "logs" / "a")
+    open_writer(tmp_path / "logs" / "newer", session(format=FORMAT + 1)).close()
+    monkeypatch.chdir(tmp_path)
+
+    try:
+        status = main(["report", *arguments])
+    except SystemExit as leaving:
+        status = int(leaving.code or 0)
+
+    assert status == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_runs_that_can_be_read_are_reported_beside_one_that_cannot(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_log(tmp_path / "a")
+    open_writer(tmp_path / "newer", session(format=FORMAT + 1)).close()
+
+    assert main(["report", str(tmp_path), "--json"]) == 2
+
+    said = capsys.readouterr()
+    assert list(json.loads(said.out)["runs"]) == ["a"]
+    assert "run newer: log has format" in said.err
+
+
+def test_a_reader_that_goes_away_ends_it_quietly(tmp_path: Path) -> None:
+    for number in range(300):
+        write_log(tmp_path / f"{number:03d}", steps=1)
+
+    line = " ".join(command("report", str(tmp_path))) + " | head -n 1"
+    done = subprocess.run(line, shell=True, env=environment(tensorflow=False), capture_output=True, text=True)
+
+    assert done.stdout == "000, step 0\n"
+    assert done.stderr == ""
+
+
+def test_names_that_the_terminal_cannot_show_do_not_stop_it(tmp_path: Path) -> None:
+    write_log(tmp_path / "größe", steps=1)
+
+    environ = {**environment(tensorflow=False), "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command("report", str(tmp_path)), env=environ, capture_output=True, text=True)
+
+    assert done.returncode == 0
+    assert done.stdout.startswith("gr??e, step 0\n")
+
+
+def test_it_runs_without_tensorflow(tmp_path: Path) -> None:
+    write_log(tmp_path, steps=1)
+
+    done = subprocess.run(
+        command("report", str(tmp_path), "--json"), env=environment(tensorflow=False), capture_output=True, text=True
+    )
+
+    assert done.stderr == ""
+    assert list(json.loads(done.stdout)["runs"]) == ["."]

@@ -1,0 +1,123 @@
+"""Holds the packages to the table of docs/architecture.md, and the readers to doing without TensorFlow."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import tb_gradflow
+from tests.serve.processes import environment
+from tests.store.samples import write_log
+
+PACKAGE = Path(tb_gradflow.__file__).parent
+
+ANYONE = {"errors", "version"}
+
+# Part of the package -> other parts it may import, and packages of others.
+TABLE: dict[str, tuple[set[str], set[str]]] = {
+    "errors": (set(), set()),
+    "version": (set(), set()),
+    "record": (set(), set()),
+    "analyse": ({"record"}, {"numpy"}),
+    "trace": ({"record", "analyse", "store"}, {"numpy", "tensorflow", "keras", "tf_keras"}),
+    "store": ({"record"}, {"tensorboard", "google"}),
+    "serve": ({"record", "analyse", "store"}, {"numpy", "tensorboard", "werkzeug"}),
+    "api": ({"record", "serve", "store"}, {"numpy"}),
+    "cli": ({"api", "demo", "serve", "store"}, set()),
+    "demo": ({"api", "cli", "serve", "trace"}, {"numpy", "tensorflow", "keras"}),
+    "__init__": ({"api", "trace"}, set()),
+}
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    """Full names of the modules that a file imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute here"
+            assert node.module is not None
+            # `from tb_gradflow import errors` imports a part as well.
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def part_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_a_module_imports_only_what_its_package_may(path: Path) -> None:
+    part = part_of(path)
+    parts, foreign = TABLE[part]
+
+    for name in imports_of(path):
+        top, _, rest = name.partition(".")
+        if top == "tb_gradflow":
+            assert rest.partition(".")[0] in {part, *parts, *ANYONE, *tb_gradflow.__all__}, f"imports {name}"
+        else:
+            assert top in sys.stdlib_module_names | foreign, f"imports {name}"
+
+
+def test_the_table_names_every_part() -> None:
+    assert {part_of(path) for path in MODULES} <= set(TABLE)
+
+
+@pytest.mark.parametrize(
+    "name", sorted({"tb_gradflow", "tb_gradflow.record.schema", "tb_gradflow.record.codec", "tb_gradflow.errors"})
+)
+def test_the_package_and_its_records_load_nothing_else(name: str) -> None:
+    """TensorBoard imports the package at its start, and must not pay for what it may never use."""
+    run_python(
+        f"import {name}, sys; loaded = {{'tensorflow', 'keras', 'tensorboard', 'numpy'}} & set(sys.modules); "
+        "assert not loaded, loaded"
+    )
+
+
+@pytest.mark.parametrize("name", ["tb_gradflow.serve.plugin", "tb_gradflow.cli.main", "tb_gradflow.api"])
+def test_readers_never_load_tensorflow_though_it_is_installed(name: str) -> None:
+    run_python(f"import {name}, sys; assert 'tensorflow' not in sys.modules", tensorflow=True)
+
+
+def test_the_entry_point_loads_only_tensorboard() -> None:
+    run_python("import tb_gradflow.serve.loader, sys; assert 'numpy' not in sys.modules")
+
+
+def test_a_log_is_written_and_read_without_tensorflow(tmp_path: Path) -> None:
+    write_log(tmp_path)
+
+    said = run_python(f"import tb_gradflow; print(tb_gradflow.open_log({str(tmp_path)!r}).report())")
+
+    assert "nondiff_comparison" in said
+
+
+def test_recording_without_tensorflow_says_what_to_install() -> None:
+    said = run_python(
+        "import tb_gradflow\ntry: tb_gradflow.GradFlowCallback\nexcept ImportError as error: print(error)"
+    )
+
+    assert said.startswith("GradFlowCallback records a training and needs ")
+    assert "pip install tensorflow" in said
+
+
+def test_the_package_has_exactly_its_public_names() -> None:
+    assert dir(tb_gradflow) == sorted(tb_gradflow.__all__) == ["GradFlowCallback", "open_log"]
+    for name in tb_gradflow.__all__:
+        assert callable(getattr(tb_gradflow, name))
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = tb_gradflow.nonsense
+
+
+def run_python(code: str, tensorflow: bool = False) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(tensorflow), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
