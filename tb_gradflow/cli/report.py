@@ -42,7 +42,8 @@ def run(options: argparse.Namespace) -> int:
     unreadable = False
     for name, directory in _chosen(find_runs(options.logdir), options.run, options.logdir).items():
         try:
-            reports[name] = open_run(name, directory).report(options.step)
+            title = options.logdir if name == "." else name
+            reports[name] = open_run(title, directory).report(options.step)
         except LogError as error:
             print(f"tb-gradflow: run {name}: {error}", file=sys.stderr)
             unreadable = True

@@ -13,15 +13,12 @@ from tensorboard.data.provider import DataProvider
 from tb_gradflow.errors import GradFlowError, LogError
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.schema import FORMAT
-from tb_gradflow.serve.history import Caches, History
+from tb_gradflow.serve.history import READERS, Caches, History
 from tb_gradflow.store.layout import Tag, run_name
 from tb_gradflow.store.provider import ProviderReader, list_runs
 from tb_gradflow.store.run import StoredRun
 
 Json = dict[str, Any]
-
-# TensorBoard's Rust loader takes some 40 ms for each small blob that is read one after the other.
-READERS = 8
 
 
 class WrongRequest(GradFlowError):
