@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from tb_gradflow.analyse import causes
-from tb_gradflow.analyse.causes.unused import is_penalty_alone
 from tb_gradflow.analyse.evidence import Rule, Suspect, Verdict, birth_suspects, cut_suspects
 from tb_gradflow.analyse.measured import Measured
 from tb_gradflow.analyse.status import State
@@ -70,7 +69,7 @@ def judged_of(measured: Measured, states: Sequence[State]) -> list[Judged]:
         *_judged((_no_op(measured, state) for state in _with(states, "vanishing")), _by(causes.VANISHING)),
         *_judged((_no_op(measured, state) for state in _with(states, "exploding")), _by(causes.EXPLODING)),
         *_judged((_no_op(measured, state) for state in _with(states, "frozen")), _by(causes.FROZEN)),
-        *_judged(_penalised(measured, _with(states, "connected")), _by((causes.UNUSED[0],))),
+        *_judged((_no_op(measured, state) for state in _with(states, "connected")), _by(causes.CONNECTED)),
     ]
 
 
@@ -96,12 +95,6 @@ def _ends(measured: Measured, states: Sequence[State]) -> Iterable[Suspect]:
     for state in _with(states, "unused"):
         if _was_asked(state):
             yield Suspect(measured, state, measured.topology.dead_end(state.variable), -1)
-
-
-def _penalised(measured: Measured, states: Sequence[State]) -> Iterable[Suspect]:
-    for state in states:
-        if state.target >= 0 and is_penalty_alone(measured.topology, state.variable, state.target):
-            yield Suspect(measured, state, -1, -1)
 
 
 def _judged(suspects: Iterable[Suspect], judge: Judge) -> list[Judged]:
@@ -133,7 +126,14 @@ def _grouped(measured: Measured, judged: list[Judged]) -> list[Group]:
 
 # One story, however many ops play a part in it.
 _TOLD_AT_ONCE = frozenset(
-    {"vanishing_depth", "exploding_recurrence", "shift_invariant_parameter", "expected", "frozen_by_flag"}
+    {
+        "regularizer_only",
+        "vanishing_depth",
+        "exploding_recurrence",
+        "shift_invariant_parameter",
+        "expected",
+        "frozen_by_flag",
+    }
     | {"tape_scope", "tape_not_watching", "not_in_gradient_sources", "untracked_variable", "non_trainable_state"}
 )
 

@@ -33,7 +33,7 @@ def summary_of(trace: Trace, states: Sequence[State], findings: Sequence[Finding
             return f"Healthy: the loss reaches {_all(len(trainable))}."
         rest = sum(trace.variables[state.variable].name in told for state in trainable if state not in fine)
         return f"Healthy: the loss reaches {len(fine)} of {_count(len(trainable), 'trainable variable')}" + (
-            f"; the other {rest} are explained." if rest else "."
+            f"; the {'other is' if rest == 1 else f'other {rest} are'} explained." if rest else "."
         )
     first = loud[0]
     by_name = {trace.variables[state.variable].name: state for state in states}
@@ -71,7 +71,7 @@ def unverified_in(measured: Measured, states: Sequence[State], inexact: Sequence
     if unknown:
         said.append(f"Whether `{unknown[0]}` and its like pass a gradient is not known; it was taken that they do.")
     for name in dict.fromkeys(trace.ops[suspect.culprit].name for suspect in inexact if suspect.culprit >= 0):
-        said.append(f"Tensors in front of `{name}` were not recorded, so the exact op could not be located.")
+        said.append(f"The gradients inside `{name}` were not recorded, so the very op in there is not known.")
     return tuple(said)
 
 

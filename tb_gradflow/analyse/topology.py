@@ -22,6 +22,9 @@ SHAPE_ONLY = frozenset(
 _PASSING = frozenset({"yes", "unknown"})
 
 
+_COPIES = frozenset({"ReadVariableOp", "Identity", "IdentityN", "NoOp"})
+
+
 def passes_gradient(edge: Edge) -> bool:
     """Whether the gradient crosses the edge, as far as anybody knows."""
     return edge.passes in _PASSING
@@ -218,8 +221,13 @@ class Topology:
         return seen
 
     def dead_end(self, variable: int) -> int:
-        """The last op that a variable's value flows into, where nothing uses it any more; -1 if nobody reads it."""
+        """The last op that a variable's value flows into, where nothing uses it any more.
+
+        -1 if nothing computes with it: if nobody reads it, or what was read is merely copied.
+        """
         reached = self.reached_from(self.readers[variable])
+        if all(self.trace.ops[op].type in _COPIES for op in reached):
+            return -1
         ends = [op for op in reached if not any(consumer != op for consumer, _ in self.consumers[op])]
         return max(ends or reached, default=-1)
 

@@ -7,7 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tb_gradflow.analyse.causes import frozen, left_graph, no_derivative, not_finite, strength, tape, unused, zero
+from tb_gradflow.analyse.causes import (
+    cancelling,
+    frozen,
+    left_graph,
+    no_derivative,
+    not_finite,
+    strength,
+    tape,
+    unused,
+    zero,
+)
 from tb_gradflow.analyse.evidence import Rule, Suspect, Verdict
 
 CUT: tuple[Rule, ...] = (
@@ -56,6 +66,8 @@ UNUSED: tuple[Rule, ...] = (
 ZERO: tuple[Rule, ...] = (
     left_graph.python_escape,
     no_derivative.nondiff_sign,
+    cancelling.shift_invariant_parameter,
+    cancelling.gradient_cancellation,
     zero.branch_not_taken,
     zero.recurrent_weight_single_step,
     zero.softmax_single_class,
@@ -69,8 +81,6 @@ ZERO: tuple[Rule, ...] = (
     zero.fp16_underflow,
     zero.degenerate_normalisation,
     zero.mask_multiplies_to_zero,
-    zero.shift_invariant_parameter,
-    zero.gradient_cancellation,
     zero.zero_gradient,
 )
 """The gradient arrives as nothing but zeros, from this op on."""
@@ -84,12 +94,15 @@ NOT_FINITE: tuple[Rule, ...] = (
 """The gradient arrives as NaN or infinity, from this op on."""
 
 VANISHING: tuple[Rule, ...] = (
-    strength.shift_invariant_parameter,
-    strength.gradient_cancellation,
+    cancelling.shift_invariant_parameter,
+    cancelling.gradient_cancellation,
     strength.local_saturation,
     strength.vanishing_depth,
 )
 """The gradient arrives, and is next to nothing."""
+
+CONNECTED: tuple[Rule, ...] = (unused.regularizer_only, cancelling.shift_invariant_parameter)
+"""The gradient arrives, and is not what it seems."""
 
 EXPLODING: tuple[Rule, ...] = (strength.normalise_zero_vector, strength.exploding_recurrence)
 """The gradient arrives, and is huge."""

@@ -59,15 +59,14 @@ def by_op_type(suspect: Suspect) -> Verdict | None:
 
 
 def _risky_before(suspect: Suspect) -> int:
-    """The op nearest to the birthplace, on the variable's side of it, that can leave the finite numbers."""
+    """The op nearest to the birthplace, in front of it, that can leave the finite numbers."""
     trace = suspect.topology.trace
-    upstream = suspect.topology.reached_from(suspect.topology.readers[suspect.state.variable])
-    queue, seen = [suspect.producer], {suspect.producer}
+    queue, seen = [suspect.culprit], {suspect.culprit}
     for op in queue:  # grows while it is walked
         if trace.ops[op].type in _CAUSE:
             return op
         for edge in trace.ops[op].inputs:
-            if edge.op in upstream and edge.op not in seen:
+            if edge.op >= 0 and edge.op not in seen:
                 seen.add(edge.op)
                 queue.append(edge.op)
     return -1

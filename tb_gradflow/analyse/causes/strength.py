@@ -6,7 +6,6 @@ from collections import defaultdict
 from dataclasses import dataclass
 from math import log10
 
-from tb_gradflow.analyse.causes.zero import is_shift_before_norm
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 
 # One op that alone takes this many orders of magnitude is no matter of depth.
@@ -18,7 +17,6 @@ _LOCAL_FADING = {
     "Softmax": "saturation_softmax",
     "LogSoftmax": "saturation_softmax",
 }
-_SUMS = frozenset({"AddV2", "Add", "Sub", "BiasAdd", "Neg"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,33 +63,6 @@ def steepest(suspect: Suspect, *, growing: bool) -> Slope | None:
         return None
     worst = max(by_type, key=lambda each: by_type[each])
     return max((slope for slope in way if suspect.type_of(slope.op) == worst), key=lambda each: sign * each.decades)
-
-
-def shift_invariant_parameter(suspect: Suspect) -> Verdict | None:
-    """Rounding noise: an offset in front of a batch normalisation, which takes every offset out again."""
-    for reader in suspect.topology.readers[suspect.state.variable]:
-        for consumer in suspect.topology.onward(reader):
-            if is_shift_before_norm(Suspect(suspect.measured, suspect.state, consumer, reader)):
-                return Verdict("shift_invariant_parameter", "info", consumer)
-    return None
-
-
-def gradient_cancellation(suspect: Suspect) -> Verdict | None:
-    """Rounding noise: several ways, each with a gradient, that add up to nothing at a sum."""
-    way = slopes(suspect)
-    if not way or way[-1].decades < _SINGLE_DECADES or suspect.type_of(way[-1].op) not in _SUMS:
-        return None
-    users = {user for reader in suspect.topology.readers[suspect.state.variable] for user in _users(suspect, reader)}
-    if len(users) < 2 or not all(suspect.type_of(user) in _SUMS for user in users):
-        return None
-    subtraction = [user for user in sorted(users) if suspect.type_of(user) == "Sub"]
-    return Verdict("gradient_cancellation", "warning", subtraction[0] if subtraction else way[-1].op)
-
-
-def _users(suspect: Suspect, reader: int) -> list[int]:
-    """Who uses the variable, seen through ops that change nothing."""
-    ops = suspect.topology.onward(reader)
-    return [user for op in ops for user in (suspect.topology.onward(op) if suspect.type_of(op) == "Identity" else [op])]
 
 
 def local_saturation(suspect: Suspect) -> Verdict | None:

@@ -9,8 +9,8 @@ from tb_gradflow.analyse.topology import Topology
 _IDLE_BY_DESIGN = ("pooler", "projector", "projection_head", "proj_head", "lm_head", "nsp_head", "mlm_head")
 
 _SIZES = frozenset({"Square", "Abs", "L2Loss"})
-_PENALTIES = frozenset({"Square", "Abs", "L2Loss", "Mul", "Sum", "Mean", "Sqrt", "Cast", "Identity", "Max", "Reshape"})
-_ADDITIONS = frozenset({"AddN", "AddV2", "Add"})
+_SCALINGS = frozenset({"Square", "Abs", "L2Loss", "Mul", "Sum", "Mean", "Sqrt", "Cast", "Identity", "Max", "Reshape"})
+_ADDITIONS = frozenset({"AddN", "AddV2", "Add", "Pack"})
 
 
 def unused_by_design(suspect: Suspect) -> Verdict | None:
@@ -42,8 +42,7 @@ def output_not_used(suspect: Suspect) -> Verdict | None:
 def regularizer_only(suspect: Suspect) -> Verdict | None:
     """A gradient arrives, and all of it from the penalty on the variable's own size.
 
-    Asked of connected variables too. The evidence is a penalty's ops alone between the variable and an addition
-    of scalars, beside another use of the variable that does not arrive.
+    Asked of connected variables too; an unused variable beside one of these shares its story.
     """
     topology, state = suspect.topology, suspect.state
     if state.target < 0:
@@ -54,28 +53,27 @@ def regularizer_only(suspect: Suspect) -> Verdict | None:
 
 
 def is_penalty_alone(topology: Topology, variable: int, target: int) -> bool:
-    """Whether the variable's gradient comes from a penalty and its proper use does not reach the target."""
+    """Whether nothing but a penalty on the variable's size, added to other terms, reaches the target."""
     influence = topology.influence(target).hops
-    readers = topology.readers[variable]
-    live = [reader for reader in readers if influence[reader] >= 0]
-    used_elsewhere = any(influence[consumer] < 0 for reader in readers for consumer, _ in topology.consumers[reader])
-    return bool(live) and used_elsewhere and all(_is_penalty(topology, reader, influence) for reader in live)
+    live = [reader for reader in topology.readers[variable] if influence[reader] >= 0]
+    return bool(live) and all(_is_penalty(topology, reader, influence) for reader in live)
 
 
 def _is_penalty(topology: Topology, reader: int, influence: tuple[int, ...]) -> bool:
+    """Whether what is read is squared or made absolute, scaled to a number, and added to another number."""
     ops = topology.trace.ops
-    if any(ops[each].type not in _SIZES for each, _ in topology.consumers[reader] if influence[each] >= 0):
+    if any(ops[user].type not in _SIZES for user, _ in topology.consumers[reader] if influence[user] >= 0):
         return False
     seen, stack = {reader}, [reader]
     while stack:
         for consumer, edge in topology.consumers[stack.pop()]:
             if influence[consumer] < 0 or consumer in seen:
                 continue
-            shape = ops[edge.op].outputs[edge.output].shape if edge.output < len(ops[edge.op].outputs) else None
-            if ops[consumer].type in _ADDITIONS or influence[consumer] == 0:
-                if shape != ():
+            if ops[consumer].type in _ADDITIONS:
+                is_number = edge.output < len(ops[edge.op].outputs) and ops[edge.op].outputs[edge.output].shape == ()
+                if not is_number or all(other.op in seen for other in ops[consumer].inputs):
                     return False
-            elif ops[consumer].type in _PENALTIES:
+            elif ops[consumer].type in _SCALINGS and influence[consumer] > 0:
                 seen.add(consumer)
                 stack.append(consumer)
             else:

@@ -18,7 +18,6 @@ _ROUTING = frozenset(
     {"ConcatV2", "Concat", "Pack", "Unpack", "Slice", "StridedSlice", "Split", "SplitV", "GatherV2", "GatherNd", "Pad"}
     | {"PadV2", "BroadcastTo", "Tile"}
 )
-_LINEAR = frozenset({"AddV2", "Add", "AddN", "Sub", "BiasAdd", "Neg", "Identity"})
 _PASSED_THROUGH = frozenset(
     {"Identity", "Reshape", "Cast", "Transpose", "Squeeze", "ExpandDims", "MaxPool", "AvgPool", "Mul", "SelectV2"}
     | {"SpaceToBatchND", "BatchToSpaceND", "ConcatV2", "Mean", "Max"}
@@ -161,25 +160,6 @@ def mask_multiplies_to_zero(suspect: Suspect) -> Verdict | None:
         if trace.ops[op].type == "Mul" and len([edge for edge in trace.ops[op].inputs if edge.op >= 0]) == 1:
             return Verdict("mask_multiplies_to_zero", "info", op)
     return None
-
-
-def shift_invariant_parameter(suspect: Suspect) -> Verdict | None:
-    """An offset in front of a batch normalisation, which takes every offset out again."""
-    return Verdict("shift_invariant_parameter", "info") if is_shift_before_norm(suspect) else None
-
-
-def is_shift_before_norm(suspect: Suspect) -> bool:
-    """Whether the culprit adds the variable, and a batch normalisation is all that uses the sum."""
-    if suspect.op.type not in ("BiasAdd", "AddV2", "Add"):
-        return False
-    users = list(suspect.topology.onward(suspect.culprit))
-    return bool(users) and all(suspect.type_of(user) in _NORMALISING for user in users)
-
-
-def gradient_cancellation(suspect: Suspect) -> Verdict | None:
-    """Several ways, each with a gradient, that add up to nothing."""
-    cancels = suspect.exact and suspect.op.type in _LINEAR and len(suspect.topology.onward(suspect.producer)) > 1
-    return Verdict("gradient_cancellation", "warning") if cancels else None
 
 
 def zero_gradient(suspect: Suspect) -> Verdict | None:

@@ -18,16 +18,17 @@ class Call:
 
     Attributes:
         text: All of it, as they wrote it.
-        arguments: Its positional arguments, then the named ones; of an operator, its two sides.
+        arguments: Its positional arguments, then the named ones with their names; of an operator, its two sides.
+        head: What stands in front of the bracket, such as `tf.round`; the operator itself.
     """
 
     text: str
     arguments: tuple[str, ...]
+    head: str
 
-    @property
-    def first(self) -> str:
-        """The first argument, in brackets if it is not a plain name or call."""
-        return bracketed(self.arguments[0])
+    def with_first(self, value: str) -> str:
+        """The same call with another first argument."""
+        return f"{self.head}({', '.join((value, *self.arguments[1:]))})"
 
 
 def call_on(line: str, api: str | None) -> Call | None:
@@ -37,6 +38,21 @@ def call_on(line: str, api: str | None) -> Call | None:
         return None
     name = api.rpartition(".")[2]
     return next((call for node in ast.walk(tree) for call in _calls(node, name, api)), None)
+
+
+def innermost_call(expression: str) -> Call | None:
+    """The first call in an expression that has no call among its arguments; null if there is none."""
+    tree = _parsed(expression)
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args] if tree is not None else []
+    plain = [
+        call for call in calls if not any(isinstance(each, ast.Call) for arg in call.args for each in ast.walk(arg))
+    ]
+    return _call(plain[0]) if plain else None
+
+
+def is_simple(expression: str) -> bool:
+    """Whether an expression can be written twice: a name, or an attribute of one."""
+    return expression.replace(".", "").replace("_", "").isalnum()
 
 
 def bracketed(expression: str) -> str:
@@ -51,12 +67,16 @@ def bracketed(expression: str) -> str:
 
 def _calls(node: ast.AST, name: str, api: str) -> Iterator[Call]:
     if isinstance(node, ast.Call) and node.args and _name_of(node.func) == name:
-        named = [keyword.value for keyword in node.keywords]
-        yield Call(ast.unparse(node), tuple(ast.unparse(each) for each in (*node.args, *named)))
+        yield _call(node)
     elif isinstance(node, ast.Compare) and _OPERATORS.get(type(node.ops[0])) == api:
-        yield Call(ast.unparse(node), (ast.unparse(node.left), ast.unparse(node.comparators[0])))
+        yield Call(ast.unparse(node), (ast.unparse(node.left), ast.unparse(node.comparators[0])), api)
     elif isinstance(node, ast.BinOp) and _OPERATORS.get(type(node.op)) == api:
-        yield Call(ast.unparse(node), (ast.unparse(node.left), ast.unparse(node.right)))
+        yield Call(ast.unparse(node), (ast.unparse(node.left), ast.unparse(node.right)), api)
+
+
+def _call(node: ast.Call) -> Call:
+    arguments = tuple(ast.unparse(each) for each in (*node.args, *node.keywords))
+    return Call(ast.unparse(node), arguments, ast.unparse(node.func))
 
 
 def _name_of(function: ast.expr) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.words.code import bracketed
+from tb_gradflow.analyse.words.code import bracketed, is_simple
 from tb_gradflow.analyse.words.fields import Template, fields
 from tb_gradflow.analyse.words.names import (
     Group,
@@ -22,18 +22,45 @@ _EQUAL = ("Equal", "NotEqual")
 
 
 def rounding(group: Group) -> Text:
-    """The straight-through form of the user's own expression: of `x // s` the quotient is what passes."""
-    names, call = fields(group), call_of(group)
-    if call and len(call.arguments) > 1 and "//" in call.text:
-        value = f"{bracketed(call.arguments[0])} / {bracketed(call.arguments[1])}"
-    else:
-        value = names["x"]
-    straight = f"{value} + {names['lib']}.stop_gradient({names['whole']} - {bracketed(value)})"
-    fix = f"pass the gradient straight through: `{straight}`."
+    names = fields(group)
+    fix = f"pass the gradient straight through: {passed_through(group)}."
     if _is_in_loss(group):
         fix = f"leave `{names['whole']}` out of the loss and round in a metric, or " + fix
     message = _NONE + "{op} rounds, and a step function has no derivative."
     return Text(message.format_map(names), fix[0].upper() + fix[1:])
+
+
+def passed_through(group: Group) -> str:
+    """Code that keeps the value of the user's call and lets the gradient of its argument pass.
+
+    An argument that is more than a name gets one, so that it is not computed twice (it may draw random numbers).
+    """
+    lib, call = namespace(group), call_of(group)
+    if call is None:
+        return f"`x + {lib}.stop_gradient({fields(group)['whole']} - x)`"
+    if call.head == "//":
+        return f"`v = {' / '.join(map(bracketed, call.arguments))}`, then `v + {lib}.stop_gradient({lib}.floor(v) - v)`"
+    x = call.arguments[0]
+    if is_simple(x):
+        return f"`{x} + {lib}.stop_gradient({call.text} - {x})`"
+    return f"`v = {x}`, then `v + {lib}.stop_gradient({call.with_first('v')} - v)`"
+
+
+def sign(group: Group) -> Text:
+    message = Template(
+        "{they_get} a gradient of exactly zero: the derivative of {op} is zero everywhere.",
+        "Use a steep slope, `{lib}.tanh({bx} / 0.1)`, or pass the gradient straight through: ",
+    )(group)
+    return Text(message.message, message.fix + passed_through(group) + ".")
+
+
+def any_op(group: Group) -> Text:
+    text = Template(
+        _NONE + "{op} is on the only way to the loss, and TensorFlow has no derivative for `{kind}`.",
+        "Use an op with a derivative, give {fn} one with `tf.custom_gradient`, or, where shapes agree, pass it "
+        "straight through: ",
+    )(group)
+    return Text(text.message, text.fix + passed_through(group) + ".")
 
 
 def comparison(group: Group) -> Text:
@@ -58,7 +85,7 @@ def soft_step(group: Group) -> str:
     """A smooth stand-in for the comparison on the user's line, with their names in it."""
     lib, call = namespace(group), call_of(group)
     if _api(group).endswith("sequence_mask"):
-        size = call.arguments[1] if call and len(call.arguments) > 1 else "n"
+        size = call.arguments[1].removeprefix("maxlen=") if call and len(call.arguments) > 1 else "n"
         length = bracketed(call.arguments[0]) if call else short(group)
         return f"tf.sigmoid(({length} - tf.range({size}, dtype=tf.float32)) / 0.5)"
     left, right = ("x", short(group))
@@ -156,7 +183,12 @@ def also_cut_by(group: Group) -> str:
     if not group.others:
         return ""
     trace = group.trace
-    seen = list(dict.fromkeys(called(trace, op) + place_of(trace, op) for op in group.others))
+    own = called(trace, group.culprit) + place_of(trace, group.culprit)
+    seen = [
+        each for each in dict.fromkeys(called(trace, op) + place_of(trace, op) for op in group.others) if each != own
+    ]
+    if not seen:
+        return ""
     return f" {' and '.join(seen[:2])} would still cut {'it' if len(group.variables) == 1 else 'them'} off."
 
 
@@ -173,11 +205,8 @@ WRITERS: dict[str, Writer] = {
         "Draw softly: `u = tf.random.uniform(tf.shape({x}), 1e-6, 1 - 1e-6)`, then "
         "`tf.nn.softmax(({bx} - tf.math.log(-tf.math.log(u))) / 0.5)`, or weight the loss with the log-probability.",
     ),
-    "nondiff_sign": Template(
-        "{they_get} a gradient of exactly zero: the derivative of {op} is zero everywhere.",
-        "Use a steep slope, `{lib}.tanh({bx} / 0.1)`, or pass the gradient straight through: "
-        "`{bx} + {lib}.stop_gradient({lib}.sign({x}) - {bx})`.",
-    ),
+    "nondiff_sign": sign,
+    "nondiff_op": any_op,
     "no_gradient_registered": Template(
         _NONE
         + "TensorFlow has none for {op}; asking raises `LookupError: gradient registry has no entry for: {kind}`.",
@@ -192,11 +221,6 @@ WRITERS: dict[str, Writer] = {
         _NONE + "{op} has a gradient for other inputs, and none for the one that this goes into.",
         "Write this part out with arithmetic, for a resampling op the bilinear `(1 - w) * left + w * right`, or "
         "give {fn} a gradient with `tf.custom_gradient`.",
-    ),
-    "nondiff_op": Template(
-        _NONE + "{op} is on the only way to the loss, and TensorFlow has no derivative for `{kind}`.",
-        "Use an op with a derivative, give {fn} one with `tf.custom_gradient`, or, where shapes agree, pass it "
-        "straight through: `{x} + tf.stop_gradient({whole} - {bx})`.",
     ),
     "variable_assign": Template(
         _NONE + "{op} stores the value in a variable that is then read back, and no gradient passes through a store.",

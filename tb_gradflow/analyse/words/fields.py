@@ -101,5 +101,7 @@ def _size(group: Group) -> str:
         return "NaN" if state.status == "nan" else "infinite values"
     if state.gradient is None:
         return "a gradient"
+    if state.status == "zero":
+        return "a gradient of exactly zero"
     digits, exponent = f"{state.gradient.max_abs:.1e}".split("e")
     return f"a gradient of at most {digits}e{int(exponent)}"

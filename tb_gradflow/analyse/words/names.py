@@ -105,10 +105,11 @@ def source_of(trace: Trace, index: int) -> Source | None:
 
 def place_of(trace: Trace, index: int) -> str:
     """Where an op is: file and line, or the layer, or the name scope. In brackets, empty if there is nothing to say."""
-    source = source_of(trace, index)
+    source, layer = source_of(trace, index), layer_of(trace, index)
     if source is not None:
-        return f" ({file_name(source.file)}:{source.line})"
-    layer = layer_of(trace, index)
+        # Where the line called a layer, and not the op itself, the layer is what they know.
+        inside = f"in layer `{layer}`, " if layer and trace.ops[index].api is None else ""
+        return f" ({inside}{file_name(source.file)}:{source.line})"
     if layer:
         return f" (in layer `{layer}`)"
     scope = trace.ops[index].name.rpartition("/")[0]
@@ -135,7 +136,9 @@ def blamed(group: Group) -> str:
 def call_of(group: Group) -> Call | None:
     """The user's own call of the culprit, if their line shows it."""
     source, op = group.source, group.op
-    return call_on(source.code, op.api) if source is not None and op is not None else None
+    if source is None or op is None:
+        return None
+    return call_on(source.code, op.api or _SPOKEN.get(op.type))
 
 
 def namespace(group: Group) -> str:

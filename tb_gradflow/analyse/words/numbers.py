@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tb_gradflow.analyse.words.code import innermost_call
 from tb_gradflow.analyse.words.fields import Template, fields
 from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of
 
@@ -17,12 +18,17 @@ def dead_relu(group: Group) -> Text:
 
 def where_inactive(group: Group) -> Text:
     names, call = fields(group), call_of(group)
-    hidden = call.text.replace(names["x"], "safe") if call and "(" in call.text else "f(safe)"
+    product = group.op is not None and group.op.type in ("Mul", "MatMul", "RealDiv")
+    why = "multiplies with something that is not finite" if product else "has no finite derivative"
+    # Of `alpha * tf.math.log(x)` it is the argument of the logarithm that has to be safe.
+    inner = innermost_call(call.text) if call else None
+    x, hidden = ("x", "f(safe)") if inner is None else (inner.arguments[0], inner.with_first("safe"))
+    if call is not None and inner is not None:
+        hidden = call.text.replace(inner.text, hidden)
     return Text(
-        "{they_get} NaN: {op} has no finite derivative for some elements, and `tf.where` hides their value there but "
-        "not their gradient, which becomes 0 * inf.".format_map(names),
-        f"Make what goes in safe as well: `safe = tf.where(ok, {names['x']}, 1.0)`, then "
-        f"`tf.where(ok, {hidden}, other)`.",
+        f"{names['they_get']} NaN: {names['op']} {why} for some elements, and `tf.where` hides their value but not "
+        "their gradient, which becomes 0 * inf.",
+        f"Make what goes in safe as well: `safe = tf.where(ok, {x}, 1.0)`, then `tf.where(ok, {hidden}, other)`.",
     )
 
 
@@ -88,8 +94,8 @@ WRITERS: dict[str, Writer] = {
         "Nothing to repair if these labels are missing in this batch; else check the mask, or the weight of this loss.",
     ),
     "shift_invariant_parameter": Template(
-        "{they_have} no influence: the batch normalisation behind {op} takes every offset out again. What arrives is "
-        "rounding noise.",
+        "{they_have} no influence: what follows {op} takes every offset out again (a normalisation, or a "
+        "softmax). What arrives is rounding noise.",
         "Harmless; `use_bias=False` saves the weights.",
     ),
     "gradient_cancellation": Template(
