@@ -72,16 +72,19 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         self._step = 0
         self._first_step: int | None = None
         self._epoch_begins = False
+        self._epoch_start: tuple[int, int] | None = None
         self._measured: dict[str, Any] | None = None
         check_directory(self._log_dir)
 
     def on_train_begin(self, logs: Any = None) -> None:
         self._plain = self._sampled = None
-        if not self._broken:
-            self._guarded(self._prepare)
+        self._guarded(self._prepare)
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._epoch_begins = True
+        self._epoch_start = None
+        if self._plain is not None and self.model.steps_per_execution > 1:
+            self._guarded(self._note_epoch_start)
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         if self._plain is None or self._broken:
@@ -97,15 +100,17 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             return
         self.model.train_function = self._plain
         self._step += batch - self._batch + 1
-        if self._measured is not None and not self._broken:
+        if self._measured is not None:
+            self._guarded(self._correct_step)
             self._guarded(lambda: self._write(self._step - 1))
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        if self._recorder is not None and not self._broken:
+        self._guarded(self._correct_step)
+        if self._recorder is not None:
             self._guarded(self._recorder.flush)
 
     def on_train_end(self, logs: Any = None) -> None:
-        if self._recorder is not None and not self._broken:
+        if self._recorder is not None:
             self._guarded(self._recorder.flush)
         self._plain = self._sampled = None
 
@@ -127,6 +132,20 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         )
         self._sampled = self.model._make_function(lambda data: step(data))
         self._plain = self.model.train_function
+
+    def _note_epoch_start(self) -> None:
+        if self.model.optimizer is not None:
+            self._epoch_start = (self._step, int(self.model.optimizer.iterations))
+
+    def _correct_step(self) -> None:
+        """The last execution of an epoch may run fewer than `steps_per_execution` steps, and Keras does not say so;
+        the optimizer has counted them."""
+        if self._epoch_start is None:
+            return
+        step, iterations = self._epoch_start
+        counted = int(self.model.optimizer.iterations) - iterations
+        if 0 < self._step - (step + counted) < self.model.steps_per_execution:
+            self._step = step + counted
 
     def _due(self) -> bool:
         """Whether one of the steps that the coming execution runs is to be recorded."""
@@ -169,6 +188,8 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         self._recorder.add_step(step, self._tracing.indices[int(values["trace"])], values)
 
     def _guarded(self, action: Callable[[], None]) -> None:
+        if self._broken:
+            return
         try:
             action()
         except Exception as error:  # a fault of the recorder must never reach the training

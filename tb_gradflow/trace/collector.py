@@ -19,6 +19,7 @@ from tb_gradflow.record.schema import Layer, Outcome
 from tb_gradflow.trace.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.flatten import FlatOp, Flattener, Ref, consumers
 from tb_gradflow.trace.reach import influenced_by, needed_for
+from tb_gradflow.trace.sink import Sink
 from tb_gradflow.trace.source import Frame, frames_of
 from tb_gradflow.trace.statistics import GRADIENT_COLUMNS, gradient_statistics
 from tb_gradflow.trace.variables import Variables, raw_variable
@@ -45,7 +46,8 @@ class Call:
         frames: The stack at the call.
         unconnected: What the caller wanted for a missing gradient.
         watched: Indices of the variables that the tape watched.
-        statistics: float32 `[rows, 6]`, unscaled: the statistics of all answers that are gradients.
+        statistics: float32 `[rows, 6]`, unscaled: the statistics of all answers that are gradients; null until
+            there is an answer. In a nested function's graph, this and the loss are sinks.
         variables: Answer by index of the variable that was asked for.
         tensors: Answer by the tensor on the way that was asked for.
     """
@@ -185,13 +187,11 @@ class Collector:
         self._row_count += len(rows)
 
     def _brought_home(self, tensor: Any) -> Any:
-        """The tensor where the step can return it. One that lives in a nested function's graph is written to a
-        variable there, which the step reads; NaN where that function did not run in this step."""
+        """The tensor, or for one in a nested function's graph a sink that the step can read."""
         if tensor.graph is self.root:
             return tensor
-        with tf.init_scope():
-            sink = tf.Variable(tf.fill(tensor.shape, float("nan")), trainable=False, name="gradflow_sink")
-        sink.assign(tensor)
+        sink = Sink(tensor.shape)
+        sink.write(tensor)
         return sink
 
     def _only_reads(self, call: Call) -> dict[Ref, Answer]:

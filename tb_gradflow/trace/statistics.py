@@ -29,14 +29,21 @@ def gradient_statistics(gradient: Any) -> Any:
     """
     if isinstance(gradient, tf.IndexedSlices):
         gradient = tf.convert_to_tensor(gradient)
-    return _compiled(_gradient_columns, gradient.dtype)(gradient)
+    return _call(_gradient_columns, gradient)
 
 
 def variable_statistics(now: Any, before: Any) -> Any:
     """float32 `[2]`: norms of a variable's value, and of what has changed in it; `before` null if that is unknown."""
-    norms = _compiled(_norm, now.dtype)
-    change = tf.constant(float("nan"), tf.float32) if before is None else norms(now - before)
-    return tf.stack([norms(now), change])
+    change = tf.constant(float("nan"), tf.float32) if before is None else _call(_norm, now - before)
+    return tf.stack([_call(_norm, now), change])
+
+
+def _call(function: Callable[[Any], Any], tensor: Any) -> Any:
+    # A call whose argument turns out to be constant (the gradient of a mean is) would be specialised by TensorFlow's
+    # optimizer, and inside a nested function the specialised copy is then not found (seen with TensorFlow 2.21).
+    # This op alone is never folded into a constant.
+    opaque = tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=tensor.shape)
+    return _compiled(function, tensor.dtype)(opaque)
 
 
 @functools.cache
@@ -49,11 +56,12 @@ def _compiled(function: Callable[[Any], Any], dtype: Any) -> Any:
 
 def _gradient_columns(gradient: Any) -> Any:
     magnitude = _magnitude(gradient)
-    count = tf.cast(tf.maximum(tf.size(magnitude), 1), magnitude.dtype)
+    size = tf.cast(tf.size(magnitude), magnitude.dtype)
+    count = tf.maximum(size, 1)
     largest = _largest(magnitude)
     total = tf.reduce_sum(magnitude)
     norm = tf.sqrt(2 * tf.nn.l2_loss(magnitude))
-    zeros = 1 - tf.reduce_sum(tf.sign(magnitude)) / count
+    zeros = (size - tf.reduce_sum(tf.sign(magnitude))) / count
     none = tf.zeros_like(total)
     plain = tf.stack([norm, largest, total / count, zeros, none, none])
     # Any NaN or Inf among the elements shows in their sum.

@@ -15,6 +15,7 @@ import tensorflow as tf
 from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.collector import Collector, Tensors
 from tb_gradflow.trace.patches import watching
+from tb_gradflow.trace.sink import Sink
 from tb_gradflow.trace.statistics import GRADIENT_COLUMNS, VARIABLE_COLUMNS, variable_statistics
 from tb_gradflow.trace.structure import trace_of
 from tb_gradflow.trace.variables import Owned, Variables, is_floating
@@ -84,12 +85,7 @@ class InstrumentedStep:
 
 
 def _taken(measured: Any) -> Any:
-    """The tensor, or what a nested function left in a variable, which is emptied for the next step."""
-    if not isinstance(measured, tf.Variable):
-        return measured
-    value = measured.read_value()
-    measured.assign(tf.fill(measured.shape, float("nan")))
-    return value
+    return measured.take() if isinstance(measured, Sink) else measured
 
 
 def _norms(variables: Variables, before: list[Any]) -> Any:

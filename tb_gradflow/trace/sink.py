@@ -1,0 +1,38 @@
+"""Brings a tensor out of a nested function's graph into the step that called the function.
+
+A graph cannot return what was made inside another one, so the nested function writes it to a resource that the step
+reads afterwards. A `tf.Variable` would do, but `tf.function` forbids to make one while it traces again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+# TensorFlow's name for a resource without one, which ends with its last handle.
+_ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
+
+
+class Sink:
+    """Holds a float32 tensor of one shape; NaN until it is written."""
+
+    def __init__(self, shape: Any) -> None:
+        self._shape = shape
+        with tf.init_scope():
+            self._handle = tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=shape, shared_name=_ANONYMOUS)
+        with tf.init_scope():
+            self._empty()
+
+    def write(self, tensor: Any) -> None:
+        """In the nested function: keeps the tensor for the step."""
+        tf.raw_ops.AssignVariableOp(resource=self._handle, value=tensor)
+
+    def take(self) -> Any:
+        """In the step, after the function: what was written in this step, leaving the sink empty for the next."""
+        value = tf.raw_ops.ReadVariableOp(resource=self._handle, dtype=tf.float32)
+        self._empty()
+        return tf.ensure_shape(value, self._shape)
+
+    def _empty(self) -> None:
+        tf.raw_ops.AssignVariableOp(resource=self._handle, value=tf.fill(self._shape, float("nan")))

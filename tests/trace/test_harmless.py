@@ -1,0 +1,167 @@
+"""A training with the recorder is the training without it, bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tb_gradflow import GradFlowCallback
+from tests.trace import models
+from tests.trace.recording import Training, data, read, train
+
+BUILDERS = [
+    models.functional,
+    models.sequential,
+    models.subclassed,
+    models.own_step,
+    models.compiled_step,
+    models.gan,
+]
+
+
+def both(directory: Path, build: Callable[[], Any], x: Any, y: Any, **fit: Any) -> tuple[Training, Training]:
+    plain = train(build, x, y, **fit)
+    with_recorder = train(build, x, y, GradFlowCallback(str(directory), update_freq=2), **fit)
+    return plain, with_recorder
+
+
+def assert_identical(one: Training, other: Training) -> None:
+    assert one.losses == other.losses
+    for first, second in zip(one.weights, other.weights, strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("build", BUILDERS)
+def test_losses_and_weights_are_identical(build: Callable[[], Any], tmp_path: Path) -> None:
+    """With a last batch that is smaller than the others."""
+    x, y = data(outputs=2, rows=72)
+
+    plain, recorded = both(tmp_path, build, x, y, epochs=2, shuffle=True)
+
+    assert_identical(plain, recorded)
+    assert read(tmp_path).steps == (0, 2, 4, 6, 8)
+
+
+def test_several_steps_an_execution(tmp_path: Path) -> None:
+    x, y = data(rows=72)
+
+    def build() -> Any:
+        model = models.functional()
+        model.compile("adam", "mse", steps_per_execution=2)
+        return model
+
+    plain, recorded = both(tmp_path, build, x, y, epochs=2)
+
+    assert_identical(plain, recorded)
+    assert read(tmp_path).steps == (1, 3, 4, 6, 8, 9)
+
+
+def test_half_precision(tmp_path: Path) -> None:
+    x, y = data(rows=64)
+
+    def build() -> Any:
+        keras.mixed_precision.set_global_policy("mixed_float16")
+        try:
+            return models.sequential()
+        finally:
+            keras.mixed_precision.set_global_policy("float32")
+
+    plain, recorded = both(tmp_path, build, x, y, epochs=2)
+
+    assert_identical(plain, recorded)
+    assert len(read(tmp_path).steps) == 4
+
+
+@pytest.mark.parametrize("build", [models.functional, models.own_step])
+def test_xla_agrees_to_rounding(build: Callable[[], Any], tmp_path: Path) -> None:
+    """A program that is fused differently rounds differently."""
+    x, y = data(rows=64)
+
+    def compiled() -> Any:
+        model = build()
+        model.compile("adam", "mse", jit_compile=True)
+        return model
+
+    plain, recorded = both(tmp_path, compiled, x, y, epochs=2)
+
+    np.testing.assert_allclose(plain.losses, recorded.losses, rtol=1e-6)
+    for first, second in zip(plain.weights, recorded.weights, strict=True):
+        np.testing.assert_allclose(first, second, atol=1e-6)
+    log = read(tmp_path)
+    assert log.steps == (0, 2, 4, 6)
+    assert np.isfinite(log.gradients[0]).all()
+
+
+def test_a_second_fit_goes_on_in_the_same_log(tmp_path: Path) -> None:
+    x, y = data(rows=64)
+
+    def twice(*callbacks: Any) -> list[Any]:
+        keras.utils.set_random_seed(7)
+        model = models.functional()
+        model.fit(x, y, batch_size=16, verbose=0, callbacks=list(callbacks))
+        model.fit(x, y, batch_size=16, verbose=0, callbacks=list(callbacks))
+        return [weight.numpy() for weight in model.weights]
+
+    for first, second in zip(twice(), twice(GradFlowCallback(str(tmp_path), update_freq=3)), strict=True):
+        np.testing.assert_array_equal(first, second)
+    log = read(tmp_path)
+    assert log.steps == (0, 3, 6)
+    assert len(log.traces) == 1
+
+
+def test_validation_and_other_callbacks(tmp_path: Path) -> None:
+    """Keras's TensorBoard callback writes into the same directory."""
+    x, y = data(rows=64)
+    fit: dict[str, Any] = {"epochs": 3, "validation_data": (x, y)}
+
+    def others(name: str) -> list[Any]:
+        return [keras.callbacks.TensorBoard(str(tmp_path / name)), keras.callbacks.EarlyStopping("loss", patience=1)]
+
+    plain = train(models.functional, x, y, *others("plain"), **fit)
+    recorder = GradFlowCallback(str(tmp_path / "run"), update_freq="epoch")
+    recorded = train(models.functional, x, y, *others("run"), recorder, **fit)
+
+    assert_identical(plain, recorded)
+    assert read(tmp_path / "run").steps == (0, 4, 8)
+
+
+def test_the_model_keeps_its_own_compiled_function(tmp_path: Path) -> None:
+    x, y = data(rows=32)
+    seen = []
+
+    class Look(keras.callbacks.Callback):
+        def on_train_begin(self, logs: Any = None) -> None:
+            seen.append(self.model.train_function)
+
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            seen.append(self.model.train_function)
+
+    recorder = GradFlowCallback(str(tmp_path), update_freq=2)
+
+    trained = train(models.functional, x, y, Look(), recorder)
+
+    # `Look` runs before the recorder, so between its steps it sees what the recorder left.
+    assert seen[0] is seen[-1] is trained.model.train_function
+
+
+def test_random_ops_with_a_generator_of_their_own_are_noted(tmp_path: Path) -> None:
+    class Noise(keras.layers.Layer):
+        def call(self, x: Any) -> Any:
+            return x + tf.random.normal(tf.shape(x))
+
+    def build() -> Any:
+        x = keras.Input((6,))
+        model = keras.Model(x, keras.layers.Dense(2)(Noise()(x)))
+        model.compile("sgd", "mse")
+        return model
+
+    train(build, *data(), GradFlowCallback(str(tmp_path)))
+
+    [note] = read(tmp_path).trace.notes
+    assert "tf.random" in note

@@ -1,0 +1,76 @@
+"""The statistics themselves: against the obvious version, and for the laws they must obey."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from tb_gradflow.trace.statistics import gradient_statistics, variable_statistics
+
+# Subnormal numbers are left out: TensorFlow's kernels flush them to zero. So are those whose sum leaves float32.
+FINITE = st.floats(-(2.0**100), 2.0**100, width=32, allow_subnormal=False)
+FLOATS = st.one_of(FINITE, st.sampled_from([0.0, float("nan"), float("inf"), -float("inf")]))
+
+
+@settings(deadline=None, max_examples=150)
+@given(arrays.arrays(np.float32, arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=6), elements=FLOATS))
+def test_statistics_are_the_obvious_ones(values: np.ndarray) -> None:
+    measured = gradient_statistics(tf.constant(values)).numpy()
+
+    finite = np.abs(values[np.isfinite(values)]).astype(np.float64)
+    assert measured[0] == pytest.approx(np.linalg.norm(finite), rel=1e-5)
+    assert measured[1] == pytest.approx(finite.max(initial=0.0), rel=1e-6)
+    assert measured[2] == pytest.approx(finite.mean() if finite.size else 0.0, rel=1e-5)
+    assert measured[3] == pytest.approx(np.mean(values == 0) if values.size else 0.0, abs=1e-6)
+    assert measured[4] == np.isnan(values).sum()
+    assert measured[5] == np.isinf(values).sum()
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-20, 1.0, 1e20, 1e30])
+def test_norm_scales_with_the_tensor(scale: float) -> None:
+    """Squares of 1e-30 and of 1e30 leave float32; the norm must not notice."""
+    norm, largest, mean, *_ = gradient_statistics(tf.constant([3.0, -4.0]) * scale).numpy()
+
+    assert norm == pytest.approx(5.0 * scale, rel=1e-6)
+    assert largest == pytest.approx(4.0 * scale, rel=1e-6)
+    assert mean == pytest.approx(3.5 * scale, rel=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.complex64])
+def test_every_type_of_gradient_is_measured(dtype: tf.DType) -> None:
+    norm, largest, _, zeros, *_ = gradient_statistics(tf.cast(tf.constant([3.0, -4.0, 0.0, 0.0]), dtype)).numpy()
+
+    assert (norm, largest, zeros) == (5.0, 4.0, 0.5)
+
+
+def test_half_precision_does_not_lose_its_own_squares() -> None:
+    norm, *_ = gradient_statistics(tf.constant([3e-6, 4e-6], tf.float16)).numpy()
+
+    assert norm == pytest.approx(5e-6, rel=0.02)
+
+
+def test_rows_named_twice_are_added_before_they_are_measured() -> None:
+    slices = tf.IndexedSlices(tf.constant([[3.0], [1.0], [4.0]]), tf.constant([1, 1, 2]), tf.constant([5, 1]))
+
+    norm, largest, _, zeros, *_ = gradient_statistics(slices).numpy()
+
+    assert norm == pytest.approx(np.sqrt(32.0))
+    assert largest == 4.0
+    assert zeros == pytest.approx(0.6)
+
+
+def test_update_is_the_norm_of_the_difference() -> None:
+    now, before = tf.constant([3.0, 4.0]), tf.constant([3.0, 4.0 - 1e-3])
+
+    weight, update = variable_statistics(now, before).numpy()
+
+    assert weight == 5.0
+    assert update == pytest.approx(1e-3, rel=1e-3)
+
+
+def test_update_of_a_variable_without_a_past_is_unknown() -> None:
+    assert np.isnan(variable_statistics(tf.constant([1.0]), None).numpy()[1])
