@@ -22,7 +22,7 @@ def __getattr__(name: str) -> Any:
         except ModuleNotFoundError as missing:
             if missing.name and missing.name.partition(".")[0] in ("tensorflow", "keras"):
                 raise ImportError(
-                    f"GradFlowCallback records a training and needs {missing.name}, which is not installed: "
+                    f"GradFlowCallback records a training with TensorFlow, and {missing.name} is not installed: "
                     "`pip install tensorflow`, or `pip install tensorboard-plugin-gradflow[tensorflow]`"
                 ) from missing
             raise

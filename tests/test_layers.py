@@ -103,7 +103,7 @@ def test_recording_without_tensorflow_says_what_to_install() -> None:
         "import tb_gradflow\ntry: tb_gradflow.GradFlowCallback\nexcept ImportError as error: print(error)"
     )
 
-    assert said.startswith("GradFlowCallback records a training and needs ")
+    assert said.startswith("GradFlowCallback records a training with TensorFlow, and ")
     assert "pip install tensorflow" in said
 
 

@@ -39,13 +39,16 @@ class Caches:
 
     Attributes:
         numbers: Chunks, by bytes.
-        traces: Decoded traces with their topologies. One of 30,000 ops takes about 100 MB.
-        diagnoses: What was concluded about a step: who moves a slider comes back to it.
+        traces: Decoded traces with their topologies. One of 30,000 ops takes about 45 MB.
+        diagnoses: What was concluded about a step, by variables of about 0.6 KB each: who moves a slider comes
+            back to it.
     """
 
     numbers: Cache[Floats] = field(default_factory=lambda: Cache(128 * 2**20, cost=lambda array: array.nbytes))
     traces: Cache[tuple[Trace, Topology]] = field(default_factory=lambda: Cache(6))
-    diagnoses: Cache[Diagnosis] = field(default_factory=lambda: Cache(400))
+    diagnoses: Cache[Diagnosis] = field(
+        default_factory=lambda: Cache(100_000, cost=lambda diagnosis: 1 + len(diagnosis.variables))
+    )
 
 
 class History:
