@@ -1,0 +1,138 @@
+"""Serves made-up runs under the plugin's routes, and the built page, inside TensorBoard's security policy.
+
+    PYTHONPATH=.. python dev/server.py [PORT]        # from frontend/, after `npm run build`
+"""
+
+from __future__ import annotations
+
+import array
+import gzip
+import json
+import sys
+import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+from fixtures import CHUNK, Run, runs
+
+from tb_gradflow.record.codec import encode
+from tb_gradflow.record.schema import Session
+
+STATIC = Path(__file__).parents[2] / "tb_gradflow" / "serve" / "static"
+ROUTES = "/data/plugin/gradflow/"
+POLICY = (
+    "default-src 'self';font-src 'self' data:;img-src 'self' data: blob:;object-src 'none';"
+    "style-src 'self' data: 'unsafe-inline';connect-src 'self';script-src 'self' 'unsafe-eval' 'nonce-dev'"
+)
+FRAME = b"""<!DOCTYPE html><head><base href="plugin/gradflow/" /></head>
+<body><script type="module" nonce="dev">import("./static/index.js").then((m) => void m.render());</script></body>"""
+OUTER = b"""<!DOCTYPE html><style>body{margin:0} iframe{display:block;border:0;width:100vw;height:100vh}</style>
+<body><iframe src="data/plugin_entry.html?name=gradflow"></iframe></body>"""
+
+RUNS: dict[str, Run] = {}
+BEGIN = time.time()
+
+
+def shown_steps(run: Run) -> list[int]:
+    """The run `live` grows by a step a second."""
+    return run.steps if run.name != "live" else run.steps[: 3 + int(time.time() - BEGIN)]
+
+
+def overview(run: Run) -> object:
+    steps = shown_steps(run)
+    chunks = [{"id": steps[at], "trace": 0, "steps": steps[at : at + CHUNK]} for at in range(0, len(steps), CHUNK)]
+    return {
+        "format": 1,
+        "run": run.name,
+        "name": run.name,
+        "session": encode(Session(1, "1700000000000", "0.1", "2.21", "3.15", "model", ())),
+        "traces": [0],
+        "chunks": chunks,
+        "steps": steps,
+        "step_trace": [0] * len(steps),
+        "wall_times": [1.7e9 + step for step in steps],
+        "losses": [[2.3 / (1 + step / 90) + 0.2] for step in steps],
+    }
+
+
+def joined(parts: list[array.array[float]]) -> bytes:
+    return b"".join(part.tobytes() for part in parts)
+
+
+def in_chunk(run: Run, values: Callable[[int], array.array[float]], chunk: int) -> bytes:
+    at = run.steps.index(chunk)
+    return joined([values(step) for step in shown_steps(run)[at : at + CHUNK]])
+
+
+def column(run: Run, values: Callable[[int], array.array[float]], row: int, width: int) -> bytes:
+    return joined([values(step)[row * width : (row + 1) * width] for step in shown_steps(run)])
+
+
+def answer(route: str, query: dict[str, str]) -> object:
+    """Bytes for numbers, anything else for JSON."""
+    if route == "runs":
+        entries: list[object] = [{"run": name, "name": name, "error": None} for name in RUNS]
+        return {"format": 1, "runs": [*entries, {"run": "old", "name": "old", "error": "The log of `old` has format 99."}]}
+    run = RUNS[query["run"]]
+    number = {name: int(value) for name, value in query.items() if name not in ("run", "session")}
+    routes: dict[str, Callable[[], object]] = {
+        "overview": lambda: overview(run),
+        "trace": lambda: encode(run.trace),
+        "report": lambda: encode(run.report(number.get("step", run.steps[-1]))),
+        "gradients": lambda: in_chunk(run, run.gradients, number["chunk"]),
+        "variables": lambda: in_chunk(run, run.weights, number["chunk"]),
+        "series": lambda: column(run, run.gradients, number["row"], 6),
+        "weights": lambda: column(run, run.weights, number["variable"], 2),
+    }
+    return routes[route]()
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        parts = urlsplit(self.path)
+        if parts.path == "/":
+            self.respond(200, "text/html", OUTER)
+        elif parts.path == "/data/plugin_entry.html":
+            self.respond(200, "text/html", FRAME)
+        elif parts.path.startswith(f"{ROUTES}static/"):
+            self.respond(200, "text/javascript", (STATIC / Path(parts.path).name).read_bytes())
+        elif parts.path.startswith(ROUTES):
+            self.route(parts.path.removeprefix(ROUTES), {name: v[0] for name, v in parse_qs(parts.query).items()})
+        else:
+            self.respond(404, "text/plain", b"")
+
+    def route(self, name: str, query: dict[str, str]) -> None:
+        try:
+            body = answer(name, query)
+        except (KeyError, ValueError) as error:
+            text = json.dumps({"error": f"`{name}` found nothing for {query}: {error!r}"})
+            self.respond(404, "application/json", text.encode())
+            return
+        if isinstance(body, bytes):
+            self.respond(200, "application/octet-stream", body)
+        else:
+            self.respond(200, "application/json", json.dumps(body, allow_nan=False).encode())
+
+    def respond(self, status: int, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        if kind == "text/html":
+            self.send_header("Content-Security-Policy", POLICY)
+        if len(body) > 1000:
+            body = gzip.compress(body, 3)
+            self.send_header("Content-Encoding", "gzip")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Silence: the browser's own log says more."""
+
+
+if __name__ == "__main__":
+    RUNS.update({run.name: run for run in runs()})
+    RUNS["live"] = Run(**{**vars(RUNS["demo/fixed"]), "name": "live"})
+    port = int(sys.argv[1]) if len(sys.argv) > 1 else 6106
+    ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()

@@ -1,0 +1,35 @@
+/** The bodies of the plugin's routes that are no records: see docs/http.md. */
+
+import type {Session} from "../record.ts";
+
+export interface RunEntry {
+  /** TensorBoard's name of the run: what `run=` takes. */
+  readonly run: string;
+  /** What a person reads. */
+  readonly name: string;
+  /** Why this run cannot be read, in words. */
+  readonly error: string | null;
+}
+
+export interface ChunkEntry {
+  /** The chunk's first step. */
+  readonly id: number;
+  readonly trace: number;
+  readonly steps: readonly number[];
+}
+
+export interface Overview {
+  readonly format: number;
+  readonly run: string;
+  readonly name: string;
+  readonly session: Session;
+  readonly traces: readonly number[];
+  readonly chunks: readonly ChunkEntry[];
+  /** All recorded steps, increasing. */
+  readonly steps: readonly number[];
+  /** The trace of each step. */
+  readonly step_trace: readonly number[];
+  readonly wall_times: readonly number[];
+  /** For each step the value of each target of its trace; null where not finite. */
+  readonly losses: readonly (readonly (number | null)[])[];
+}

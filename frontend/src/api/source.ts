@@ -1,0 +1,130 @@
+/** The only module that fetches: the plugin's routes as promises of what they answer. Immutable answers are kept. */
+
+import {FORMAT, type Diagnosis, type Trace} from "../record.ts";
+import type {Overview, RunEntry} from "./routes.ts";
+
+/** Where a viewer gets its data from. */
+export interface Source {
+  runs(): Promise<readonly RunEntry[]>;
+  overview(run: string): Promise<Overview>;
+  trace(run: string, session: string, trace: number): Promise<Trace>;
+  /** Without a step, which is -1, that of the last. */
+  report(run: string, step: number): Promise<Diagnosis>;
+  /** `[steps, rows, 6]` of one chunk. */
+  gradients(run: string, session: string, chunk: number): Promise<Float32Array>;
+  /** `[steps, variables, 2]` of one chunk. */
+  variables(run: string, session: string, chunk: number): Promise<Float32Array>;
+  /** `[steps, 6]`: one row over all steps of the overview. */
+  series(run: string, row: number): Promise<Float32Array>;
+  /** `[steps, 2]`: one variable over all steps of the overview. */
+  weights(run: string, variable: number): Promise<Float32Array>;
+}
+
+type Parameters = Record<string, string | number>;
+
+/** The routes of a TensorBoard server; `base` is the address they are under. */
+export class HttpSource implements Source {
+  readonly #base: string;
+  readonly #kept = new Map<string, Promise<unknown>>();
+
+  constructor(base: string) {
+    this.#base = base;
+  }
+
+  async runs(): Promise<readonly RunEntry[]> {
+    const body = await this.#json<{format: number; runs: readonly RunEntry[]}>("runs", {});
+    checkFormat(body.format);
+    return body.runs;
+  }
+
+  async overview(run: string): Promise<Overview> {
+    const overview = await this.#json<Overview>("overview", {run});
+    checkFormat(overview.format);
+    return overview;
+  }
+
+  trace(run: string, session: string, trace: number): Promise<Trace> {
+    return this.#keep(`trace ${run} ${session} ${trace}`, () => this.#json<Trace>("trace", {run, session, trace}));
+  }
+
+  report(run: string, step: number): Promise<Diagnosis> {
+    return this.#json<Diagnosis>("report", step < 0 ? {run} : {run, step});
+  }
+
+  gradients(run: string, session: string, chunk: number): Promise<Float32Array> {
+    return this.#keep(`gradients ${run} ${session} ${chunk}`, () => this.#floats("gradients", {run, session, chunk}));
+  }
+
+  variables(run: string, session: string, chunk: number): Promise<Float32Array> {
+    return this.#keep(`variables ${run} ${session} ${chunk}`, () => this.#floats("variables", {run, session, chunk}));
+  }
+
+  series(run: string, row: number): Promise<Float32Array> {
+    return this.#floats("series", {run, row});
+  }
+
+  weights(run: string, variable: number): Promise<Float32Array> {
+    return this.#floats("weights", {run, variable});
+  }
+
+  async #json<T>(route: string, parameters: Parameters): Promise<T> {
+    const response = await this.#get(route, parameters);
+    return (await response.json()) as T;
+  }
+
+  async #floats(route: string, parameters: Parameters): Promise<Float32Array> {
+    const response = await this.#get(route, parameters);
+    return littleEndianFloats(await response.arrayBuffer());
+  }
+
+  async #get(route: string, parameters: Parameters): Promise<Response> {
+    const query = new URLSearchParams(Object.entries(parameters).map(([name, value]) => [name, String(value)]));
+    let response: Response;
+    try {
+      response = await fetch(new URL(`${route}?${query}`, this.#base));
+    } catch {
+      throw new Error("The server does not answer. Is TensorBoard still running?");
+    }
+    if (!response.ok) {
+      throw new Error(await serversWords(response, route));
+    }
+    return response;
+  }
+
+  /** Asks once; a failure is forgotten, so that the next call asks again. */
+  #keep<T>(key: string, ask: () => Promise<T>): Promise<T> {
+    const kept = this.#kept.get(key);
+    if (kept !== undefined) {
+      return kept as Promise<T>;
+    }
+    const asked = ask();
+    this.#kept.set(key, asked);
+    asked.catch(() => this.#kept.delete(key));
+    return asked;
+  }
+}
+
+function checkFormat(format: number): void {
+  if (format !== FORMAT) {
+    throw new Error(`The plugin speaks format ${format}, this page format ${FORMAT}: reload the page.`);
+  }
+}
+
+async function serversWords(response: Response, route: string): Promise<string> {
+  const otherwise = `The server answered ${response.status} ${response.statusText} to \`${route}\`.`;
+  try {
+    const body = (await response.json()) as {error?: unknown};
+    return typeof body.error === "string" ? body.error : otherwise;
+  } catch {
+    return otherwise;
+  }
+}
+
+function littleEndianFloats(buffer: ArrayBuffer): Float32Array {
+  const whole = buffer.byteLength - (buffer.byteLength % 4);
+  if (new Uint8Array(new Uint32Array([1]).buffer)[0] === 1) {
+    return new Float32Array(buffer, 0, whole / 4);
+  }
+  const view = new DataView(buffer);
+  return Float32Array.from({length: whole / 4}, (_, index) => view.getFloat32(index * 4, true));
+}

@@ -1,0 +1,244 @@
+/** Paints ops, variables, losses and groups. */
+
+import {formatCount} from "../model/format.ts";
+import {position} from "../model/scale.ts";
+import {magnitudeColour} from "./colour.ts";
+import type {Palette} from "./palette.ts";
+import type {Focus, Picture, PictureBox} from "./picture.ts";
+
+/** Below this zoom nobody can read. */
+const LEGIBLE = 0.38;
+const DIMMED = 0.22;
+const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
+
+/** Where the sign that opens and closes a group is: from its left and top, in world units. */
+export const TOGGLE = {x: 17, y: 17, radius: 8};
+
+/** What is behind the edges: the areas of open groups. */
+export function paintAreas(context: CanvasRenderingContext2D, boxes: readonly PictureBox[], palette: Palette, zoom: number): void {
+  for (const box of boxes.filter((each) => each.kind === "open")) {
+    context.fillStyle = palette.inside;
+    context.strokeStyle = palette.groupLine;
+    context.lineWidth = 1 / zoom;
+    outline(context, box, 10);
+    context.fill();
+    context.globalAlpha = 0.55;
+    context.stroke();
+    context.globalAlpha = 1;
+  }
+}
+
+export function paintBoxes(
+  context: CanvasRenderingContext2D,
+  picture: Picture,
+  boxes: readonly PictureBox[],
+  focus: Focus,
+  palette: Palette,
+  zoom: number,
+): void {
+  for (const box of boxes) {
+    context.globalAlpha = focus.litItems !== null && !focus.litItems.has(box.item) ? DIMMED : 1;
+    paintBody(context, box, palette, zoom);
+    if (zoom >= LEGIBLE) {
+      paintText(context, box, picture, palette);
+    }
+    paintBadges(context, box, palette, zoom);
+    if (box.item === focus.selected || box.item === focus.hovered) {
+      paintRing(context, box, palette, zoom, box.item === focus.selected);
+    }
+  }
+  context.globalAlpha = 1;
+}
+
+function outline(context: CanvasRenderingContext2D, box: PictureBox, radius: number, grow = 0): void {
+  context.beginPath();
+  context.roundRect(box.x - grow, box.y - grow, box.width + 2 * grow, box.height + 2 * grow, radius + grow);
+}
+
+function radiusOf(box: PictureBox): number {
+  const round = box.kind === "variable" || box.kind === "loss";
+  return round ? box.height / 2 : box.kind === "op" ? 5 : 10;
+}
+
+function paintBody(context: CanvasRenderingContext2D, box: PictureBox, palette: Palette, zoom: number): void {
+  if (box.kind === "open") {
+    return;
+  }
+  const [fill, line] = coloursOf(box, palette);
+  if (box.kind === "group") {
+    // A second sheet behind it: there is more inside.
+    context.fillStyle = fill;
+    context.strokeStyle = line;
+    context.lineWidth = 1;
+    context.beginPath();
+    context.roundRect(box.x + 4, box.y + 4, box.width, box.height, 10);
+    context.fill();
+    context.stroke();
+  }
+  context.fillStyle = fill;
+  context.strokeStyle = line;
+  context.lineWidth = box.missing || box.mark !== null ? Math.max(2, 1.6 / zoom) : Math.max(1, 0.8 / zoom);
+  context.setLineDash(box.missing ? [6 / zoom ** 0.5, 3 / zoom ** 0.5] : []);
+  outline(context, box, radiusOf(box));
+  context.fill();
+  context.stroke();
+  context.setLineDash([]);
+}
+
+function coloursOf(box: PictureBox, palette: Palette): [string, string] {
+  if (box.mark === "blocking" || box.missing) {
+    return [palette.badSoft, palette.bad];
+  }
+  if (box.mark === "warning") {
+    return [palette.warnSoft, palette.warn];
+  }
+  const colours: Record<PictureBox["kind"], [string, string]> = {
+    op: [palette.node, palette.nodeLine],
+    variable: [palette.variable, palette.variableLine],
+    loss: [palette.loss, palette.loss],
+    group: [palette.group, palette.groupLine],
+    open: [palette.inside, palette.groupLine],
+  };
+  return colours[box.kind];
+}
+
+function paintText(context: CanvasRenderingContext2D, box: PictureBox, picture: Picture, palette: Palette): void {
+  context.textBaseline = "middle";
+  context.textAlign = "left";
+  if (box.kind === "group" || box.kind === "open") {
+    paintToggle(context, box, palette);
+    const left = box.x + TOGGLE.x + 14;
+    const room = box.width - TOGGLE.x - 24;
+    write(context, box.title, left, box.y + 17, room, palette.text, `600 12px ${FONT}`);
+    if (box.kind === "group") {
+      write(context, box.subtitle, left, box.y + 33, room, palette.muted, `11px ${FONT}`);
+    } else {
+      const used = context.measureText(box.title).width;
+      write(context, box.subtitle.split(" · ")[0], left + used + 10, box.y + 17, room - used - 10, palette.muted, `11px ${FONT}`);
+    }
+    return;
+  }
+  const middle = box.y + box.height / 2 + 0.5;
+  if (box.kind === "variable") {
+    paintSwatch(context, box, picture, palette);
+    write(context, box.title, box.x + 27, middle, box.width - 40, palette.text, `12px ${FONT}`);
+    return;
+  }
+  const colour = box.kind === "loss" ? palette.lossText : palette.text;
+  const font = box.kind === "loss" ? `600 13px ${FONT}` : `12px ${FONT}`;
+  context.textAlign = "center";
+  write(context, box.kind === "loss" ? `◎  ${box.title}` : box.title, box.x + box.width / 2, middle, box.width - 16, colour, font);
+}
+
+function write(
+  context: CanvasRenderingContext2D,
+  text: string,
+  x: number,
+  y: number,
+  room: number,
+  colour: string,
+  font: string,
+): void {
+  context.font = font;
+  context.fillStyle = colour;
+  context.fillText(shortened(context, text, room), x, y);
+}
+
+/** The text, or its beginning and its end with a gap between, so that it fits. */
+function shortened(context: CanvasRenderingContext2D, text: string, room: number): string {
+  if (context.measureText(text).width <= room) {
+    return text;
+  }
+  const share = room / context.measureText(text).width;
+  const kept = Math.max(1, Math.floor(text.length * share) - 1);
+  return kept < 2 ? "" : `${text.slice(0, Math.ceil(kept * 0.6))}…${text.slice(text.length - Math.floor(kept * 0.4))}`;
+}
+
+function paintToggle(context: CanvasRenderingContext2D, box: PictureBox, palette: Palette): void {
+  const x = box.x + TOGGLE.x;
+  const y = box.y + TOGGLE.y;
+  context.strokeStyle = palette.muted;
+  context.lineWidth = 1.4;
+  context.beginPath();
+  context.roundRect(x - 6.5, y - 6.5, 13, 13, 3);
+  context.moveTo(x - 3.5, y);
+  context.lineTo(x + 3.5, y);
+  if (box.kind === "group") {
+    context.moveTo(x, y - 3.5);
+    context.lineTo(x, y + 3.5);
+  }
+  context.stroke();
+}
+
+/** The variable's own gradient: a disc of its colour; empty where it is none, ringed where it is zero. */
+function paintSwatch(context: CanvasRenderingContext2D, box: PictureBox, picture: Picture, palette: Palette): void {
+  const [x, y] = [box.x + 15, box.y + box.height / 2];
+  const kind = box.missing ? "missing" : (box.magnitude?.kind ?? "unmeasured");
+  context.lineWidth = 1.6;
+  context.beginPath();
+  context.arc(x, y, 5, 0, 2 * Math.PI);
+  if (kind === "finite" && box.magnitude !== null) {
+    context.fillStyle = magnitudeColour(position(picture.scale, box.magnitude.norm), palette.dark);
+    context.fill();
+    return;
+  }
+  const signs: Record<string, [string, string]> = {
+    missing: ["✕", palette.bad],
+    zero: ["0", palette.zero],
+    nan: ["?", palette.nan],
+    inf: ["∞", palette.inf],
+  };
+  const [sign, colour] = signs[kind] ?? ["", palette.none];
+  if (sign === "") {
+    context.strokeStyle = colour;
+    context.stroke();
+    return;
+  }
+  context.textAlign = "center";
+  write(context, sign, x, y + 0.5, 20, colour, `700 12px ${FONT}`);
+  context.textAlign = "left";
+}
+
+function paintBadges(context: CanvasRenderingContext2D, box: PictureBox, palette: Palette, zoom: number): void {
+  const size = Math.max(9, 8 / zoom);
+  if (box.kind === "op" && box.mark !== null) {
+    const colour = box.mark === "blocking" ? palette.bad : palette.warn;
+    paintBadge(context, box.x + box.width - 2, box.y + 1, box.mark === "blocking" ? "⊘" : "!", colour, size, palette);
+  }
+  if (box.kind === "group" && box.badge > 0) {
+    paintBadge(context, box.x + box.width - 2, box.y + 2, formatCount(box.badge), palette.bad, size, palette);
+  } else if (box.kind === "group" && box.warnings > 0) {
+    paintBadge(context, box.x + box.width - 2, box.y + 2, formatCount(box.warnings), palette.warn, size, palette);
+  }
+}
+
+function paintBadge(
+  context: CanvasRenderingContext2D,
+  x: number,
+  y: number,
+  text: string,
+  colour: string,
+  size: number,
+  palette: Palette,
+): void {
+  context.font = `700 ${size * 1.25}px ${FONT}`;
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  const half = Math.max(size, context.measureText(text).width / 2 + size * 0.5);
+  context.fillStyle = colour;
+  context.strokeStyle = palette.canvas;
+  context.lineWidth = size / 5;
+  context.beginPath();
+  context.roundRect(x - half, y - size, 2 * half, 2 * size, size);
+  context.fill();
+  context.stroke();
+  context.fillStyle = palette.onBad;
+  context.fillText(text, x, y + size * 0.08);
+}
+
+function paintRing(context: CanvasRenderingContext2D, box: PictureBox, palette: Palette, zoom: number, strong: boolean): void {
+  context.strokeStyle = palette.accent;
+  context.lineWidth = (strong ? 2.5 : 1.2) / zoom;
+  outline(context, box, radiusOf(box), (strong ? 4 : 2.5) / Math.max(zoom, 0.5));
+  context.stroke();
+}

@@ -1,0 +1,195 @@
+/** Paints the edges: one stroke for all that look the same. Widths and dashes are in screen pixels. */
+
+import type {Look} from "../model/bundle.ts";
+import {position} from "../model/scale.ts";
+import type {Points} from "../layout/layered.ts";
+import {magnitudeColour, magnitudeWidth, SHADES, shadeOf} from "./colour.ts";
+import type {Palette} from "./palette.ts";
+import type {Focus, Picture, PictureEdge} from "./picture.ts";
+
+/** Below this zoom, curves are lines and marks are left out. */
+export const COARSE = 0.3;
+const DIMMED = 0.13;
+
+interface Stroke {
+  readonly colour: string;
+  readonly width: number;
+  readonly dash: readonly number[];
+}
+
+export function paintEdges(
+  context: CanvasRenderingContext2D,
+  picture: Picture,
+  edges: readonly PictureEdge[],
+  focus: Focus,
+  palette: Palette,
+  zoom: number,
+): void {
+  const lit = (edge: PictureEdge): boolean => edge.routed.segment.edges.some((id) => focus.litEdges?.has(id));
+  const shining = focus.litEdges === null ? edges : edges.filter(lit);
+  if (focus.litEdges !== null) {
+    context.globalAlpha = DIMMED;
+    paintAll(context, picture, edges.filter((edge) => !lit(edge)), palette, zoom, 1);
+    context.globalAlpha = 1;
+  }
+  paintAll(context, picture, shining, palette, zoom, focus.litEdges === null ? 1 : 1.5);
+}
+
+function paintAll(
+  context: CanvasRenderingContext2D,
+  picture: Picture,
+  edges: readonly PictureEdge[],
+  palette: Palette,
+  zoom: number,
+  boost: number,
+): void {
+  const base = bucketed(edges.filter((edge) => edge.bundle.look !== "broken"), (edge) => baseKey(edge, picture));
+  for (const [key, bucket] of base) {
+    strokeBucket(context, bucket, strokeOf(key, palette), zoom, boost);
+  }
+  // What is broken comes last, over everything that is whole.
+  const broken = edges.filter((edge) => edge.bundle.broken > 0);
+  strokeBucket(context, broken, {colour: palette.bad, width: 2.4, dash: [7, 4]}, zoom, boost);
+  if (zoom >= COARSE) {
+    edges.forEach((edge) => paintMark(context, edge, palette, zoom));
+  }
+}
+
+function bucketed(edges: readonly PictureEdge[], keyOf: (edge: PictureEdge) => string): Map<string, PictureEdge[]> {
+  const buckets = new Map<string, PictureEdge[]>();
+  for (const edge of edges) {
+    const key = keyOf(edge);
+    const bucket = buckets.get(key);
+    if (bucket === undefined) {
+      buckets.set(key, [edge]);
+    } else {
+      bucket.push(edge);
+    }
+  }
+  return buckets;
+}
+
+function baseKey(edge: PictureEdge, picture: Picture): string {
+  const {look, norm} = edge.bundle;
+  return look === "finite" ? `${shadeOf(position(picture.scale, norm))}` : look;
+}
+
+function strokeOf(key: string, palette: Palette): Stroke {
+  const looks: Record<Exclude<Look, "finite" | "broken">, Stroke> = {
+    zero: {colour: palette.zero, width: 1.5, dash: [2, 3]},
+    nan: {colour: palette.nan, width: 4, dash: [12, 2]},
+    inf: {colour: palette.inf, width: 4, dash: [12, 2, 2, 2]},
+    unrecorded: {colour: palette.none, width: 1.2, dash: []},
+    lost: {colour: palette.muted, width: 1.6, dash: [1.5, 4]},
+    off: {colour: palette.none, width: 1, dash: [1, 3]},
+  };
+  const look = looks[key as keyof typeof looks];
+  if (look !== undefined) {
+    return look;
+  }
+  const place = Number(key) / (SHADES - 1);
+  return {colour: magnitudeColour(place, palette.dark), width: magnitudeWidth(place), dash: []};
+}
+
+function strokeBucket(
+  context: CanvasRenderingContext2D,
+  edges: readonly PictureEdge[],
+  stroke: Stroke,
+  zoom: number,
+  boost: number,
+): void {
+  if (edges.length === 0) {
+    return;
+  }
+  context.strokeStyle = stroke.colour;
+  context.fillStyle = stroke.colour;
+  context.lineWidth = (stroke.width * boost * Math.min(1, 0.55 + zoom * 0.6)) / zoom;
+  context.setLineDash(stroke.dash.map((length) => length / zoom));
+  context.beginPath();
+  edges.forEach((edge) => trace(context, edge.routed.points, zoom));
+  context.stroke();
+  context.setLineDash([]);
+  if (zoom >= COARSE) {
+    context.beginPath();
+    edges.filter((edge) => edge.arrow).forEach((edge) => traceArrow(context, edge, stroke.width));
+    context.fill();
+  }
+}
+
+function trace(context: CanvasRenderingContext2D, points: Points, zoom: number): void {
+  context.moveTo(points[0], points[1]);
+  for (let at = 2; at < points.length; at += 2) {
+    const [x0, y0, x1, y1] = [points[at - 2], points[at - 1], points[at], points[at + 1]];
+    if (x0 === x1 || y0 === y1 || zoom < COARSE) {
+      context.lineTo(x1, y1);
+    } else {
+      const middle = (y0 + y1) / 2;
+      context.bezierCurveTo(x0, middle, x1, middle, x1, y1);
+    }
+  }
+}
+
+function traceArrow(context: CanvasRenderingContext2D, edge: PictureEdge, width: number): void {
+  const {points, back} = edge.routed;
+  const [x, y] = points.slice(-2);
+  const size = 4.5 + width * 0.6;
+  const direction = back ? -1 : 1;
+  context.moveTo(x, y);
+  context.lineTo(x - size * 0.62, y - size * 1.25 * direction);
+  context.lineTo(x + size * 0.62, y - size * 1.25 * direction);
+  context.closePath();
+}
+
+/** A word or sign on edges whose look is not to be told by colour alone. */
+function paintMark(context: CanvasRenderingContext2D, edge: PictureEdge, palette: Palette, zoom: number): void {
+  const {bundle, routed} = edge;
+  if (bundle.cut && routed.segment.to >= 0) {
+    const [x, y] = routed.points.slice(-2);
+    paintCross(context, x, y - 11, palette, zoom);
+  }
+  const words: Partial<Record<Look, [string, string]>> = {
+    zero: ["0", palette.zero],
+    nan: ["NaN", palette.nan],
+    inf: ["∞", palette.inf],
+  };
+  const mark = words[bundle.look];
+  if (mark !== undefined && zoom >= 0.5) {
+    const middle = 2 * Math.floor(routed.points.length / 4);
+    const x = (routed.points[middle - 2] + routed.points[middle]) / 2;
+    const y = (routed.points[middle - 1] + routed.points[middle + 1]) / 2;
+    paintWord(context, x, y, mark[0], mark[1], palette);
+  }
+}
+
+function paintCross(context: CanvasRenderingContext2D, x: number, y: number, palette: Palette, zoom: number): void {
+  const size = Math.max(6.5, 5 / zoom);
+  context.fillStyle = palette.bad;
+  context.beginPath();
+  context.arc(x, y, size, 0, 2 * Math.PI);
+  context.fill();
+  context.strokeStyle = palette.onBad;
+  context.lineWidth = size / 3.6;
+  context.beginPath();
+  const arm = size * 0.42;
+  context.moveTo(x - arm, y - arm);
+  context.lineTo(x + arm, y + arm);
+  context.moveTo(x + arm, y - arm);
+  context.lineTo(x - arm, y + arm);
+  context.stroke();
+}
+
+function paintWord(context: CanvasRenderingContext2D, x: number, y: number, word: string, colour: string, palette: Palette): void {
+  context.font = "600 10px system-ui, sans-serif";
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  const width = context.measureText(word).width + 8;
+  context.fillStyle = palette.canvas;
+  context.beginPath();
+  context.roundRect(x - width / 2, y - 7, width, 14, 7);
+  context.fill();
+  context.strokeStyle = colour;
+  context.lineWidth = 1;
+  context.stroke();
+  context.fillStyle = colour;
+  context.fillText(word, x, y + 0.5);
+}

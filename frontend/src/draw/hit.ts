@@ -1,0 +1,63 @@
+/** What is under a point of the scene. */
+
+import {TOGGLE} from "./boxes.ts";
+import type {Picture, PictureBox, PictureEdge} from "./picture.ts";
+
+interface Point {
+  readonly x: number;
+  readonly y: number;
+}
+
+/** The innermost box; null where there is none. */
+export function boxAt(picture: Picture, point: Point, zoom: number): PictureBox | null {
+  const slack = Math.max(0, 2 / zoom - 2);
+  for (let at = picture.boxes.length - 1; at >= 0; at -= 1) {
+    const box = picture.boxes[at];
+    const dx = Math.max(box.x - point.x, point.x - box.x - box.width);
+    const dy = Math.max(box.y - point.y, point.y - box.y - box.height);
+    if (dx <= slack && dy <= slack) {
+      return box;
+    }
+  }
+  return null;
+}
+
+/** Whether a point is on the sign that opens and closes a group. */
+export function isOnToggle(box: PictureBox, point: Point): boolean {
+  const isGroup = box.kind === "group" || box.kind === "open";
+  return isGroup && Math.hypot(point.x - box.x - TOGGLE.x, point.y - box.y - TOGGLE.y) <= TOGGLE.radius + 2;
+}
+
+/** The nearest edge within a distance; null where there is none. */
+export function edgeAt(picture: Picture, point: Point, distance: number): PictureEdge | null {
+  let nearest: PictureEdge | null = null;
+  let least = distance;
+  for (const edge of picture.edges) {
+    const near =
+      point.x >= edge.x - least &&
+      point.x <= edge.x + edge.width + least &&
+      point.y >= edge.y - least &&
+      point.y <= edge.y + edge.height + least;
+    const away = near ? distanceTo(edge.routed.points, point) : Infinity;
+    if (away < least) {
+      least = away;
+      nearest = edge;
+    }
+  }
+  return nearest;
+}
+
+function distanceTo(points: readonly number[], point: Point): number {
+  let least = Infinity;
+  for (let at = 2; at < points.length; at += 2) {
+    least = Math.min(least, distanceToLine(points[at - 2], points[at - 1], points[at], points[at + 1], point));
+  }
+  return least;
+}
+
+function distanceToLine(x0: number, y0: number, x1: number, y1: number, point: Point): number {
+  const length = (x1 - x0) ** 2 + (y1 - y0) ** 2;
+  const along = length === 0 ? 0 : ((point.x - x0) * (x1 - x0) + (point.y - y0) * (y1 - y0)) / length;
+  const share = Math.min(1, Math.max(0, along));
+  return Math.hypot(point.x - x0 - share * (x1 - x0), point.y - y0 - share * (y1 - y0));
+}

@@ -1,0 +1,50 @@
+/** What is to be drawn: a scene, and how each part of it looks at this moment. Made by `look`, read by painters. */
+
+import type {Bundle} from "../model/bundle.ts";
+import type {Magnitude} from "../model/gradients.ts";
+import type {Status} from "../record.ts";
+import type {Placed, Routed} from "../layout/scene.ts";
+import type {Scale} from "../model/scale.ts";
+import type {Rectangle} from "./camera.ts";
+
+export type BoxKind = "op" | "variable" | "loss" | "group" | "open";
+
+export interface PictureBox extends Rectangle {
+  readonly item: number;
+  readonly kind: BoxKind;
+  readonly title: string;
+  readonly subtitle: string;
+  /** Of a variable. */
+  readonly status: Status | null;
+  readonly magnitude: Magnitude | null;
+  /** A variable that gets no gradient and misses it. */
+  readonly missing: boolean;
+  /** An op that a gradient ends at, or that a warning blames. */
+  readonly mark: "blocking" | "warning" | null;
+  /** Troubles inside a closed group. */
+  readonly badge: number;
+  readonly warnings: number;
+}
+
+export interface PictureEdge extends Rectangle {
+  readonly routed: Routed;
+  readonly bundle: Bundle;
+  /** Ends at something closed, where an arrow belongs. */
+  readonly arrow: boolean;
+}
+
+export interface Picture {
+  readonly boxes: readonly PictureBox[];
+  readonly edges: readonly PictureEdge[];
+  readonly scale: Scale;
+}
+
+/** What the reader points at or has chosen; everything else steps back while a path is lit. */
+export interface Focus {
+  readonly litItems: ReadonlySet<number> | null;
+  readonly litEdges: ReadonlySet<number> | null;
+  readonly selected: number;
+  readonly hovered: number;
+}
+
+export type {Placed};

@@ -1,0 +1,38 @@
+/** The entry of the page: TensorBoard's frame imports this module and calls `render()`. */
+
+import {HttpSource} from "./api/source.ts";
+import {App} from "./panels/app.ts";
+import {Store} from "./state/store.ts";
+
+/** Fills the frame's empty body; whatever goes wrong is written there, never swallowed. */
+export function render(): void {
+  document.body.style.margin = "0";
+  window.addEventListener("error", (event) => paintError(event.error ?? event.message));
+  window.addEventListener("unhandledrejection", (event) => paintError(event.reason));
+  try {
+    const app = new App();
+    app.store = new Store(new HttpSource(document.baseURI));
+    document.body.replaceChildren(app);
+  } catch (error) {
+    paintError(error);
+  }
+}
+
+/** A bug of ours, as text over the page: it hides nothing and can be reported. */
+function paintError(error: unknown): void {
+  const harmless = "ResizeObserver loop";
+  const words = error instanceof Error ? `${error.message}\n${error.stack ?? ""}` : String(error);
+  if (words.startsWith(harmless)) {
+    return;
+  }
+  const box = document.querySelector("pre.gradflow-error") ?? document.createElement("pre");
+  box.className = "gradflow-error";
+  box.textContent = `Something went wrong in this page. Please report it with these lines:\n${words}`;
+  box.setAttribute("role", "alert");
+  box.setAttribute(
+    "style",
+    "position:fixed;inset:auto 12px 12px;margin:0;padding:12px;max-height:40vh;overflow:auto;z-index:9;" +
+      "background:#fff4f4;color:#8c1325;border:1px solid #d01f3c;border-radius:8px;white-space:pre-wrap",
+  );
+  document.body.append(box);
+}

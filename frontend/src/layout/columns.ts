@@ -1,0 +1,106 @@
+/** Where layers stand: below one another, or, where that would be a ribbon, in columns side by side. */
+
+import type {Link} from "./acyclic.ts";
+import {GAP_Y} from "./layered.ts";
+
+export interface Column {
+  /** What to add to the x of everything in it. */
+  shift: number;
+  /** The x of the space to the left of it, in which links come up from the column before. */
+  gutter: number;
+}
+
+export interface Columns {
+  /** The column of each layer. */
+  readonly of: readonly Column[];
+  /** The top and the height of each layer. */
+  readonly tops: readonly number[];
+  readonly heights: readonly number[];
+  readonly width: number;
+  readonly height: number;
+}
+
+/** A drawing lower than this is never cut. */
+const TALL = 1300;
+/** Nor is one that is not this many times as high as wide. */
+const RIBBON = 2.4;
+/** Width over height of what columns aim for. */
+const ASPECT = 1.5;
+const GUTTER = 70;
+/** How far from the even place, as a share of a column, a cut may be to cross fewer links. */
+const SLACK = 0.25;
+
+export function columnsOf(
+  layers: readonly (readonly number[])[],
+  x: Float64Array,
+  widths: readonly number[],
+  heights: readonly number[],
+  links: readonly Link[],
+  layerOf: Int32Array,
+): Columns {
+  const total = heights.reduce((sum, height) => sum + height + GAP_Y, -GAP_Y);
+  const extent = extentOf(layers.flat(), x, widths);
+  const starts = startsOf(heights, total, extent[1] - extent[0], crossedBy(layers.length, links, layerOf));
+  const of: Column[] = [];
+  const tops: number[] = [];
+  let left = 0;
+  let bottom = 0;
+  starts.forEach((start, index) => {
+    const end = starts[index + 1] ?? layers.length;
+    const [low, high] = extentOf(layers.slice(start, end).flat(), x, widths);
+    const column: Column = {shift: left - low, gutter: left - GUTTER / 2};
+    let top = 0;
+    for (let layer = start; layer < end; layer += 1) {
+      of.push(column);
+      tops.push(top);
+      top += heights[layer] + GAP_Y;
+    }
+    bottom = Math.max(bottom, top - GAP_Y);
+    left += high - low + GUTTER;
+  });
+  return {of, tops, heights, width: Math.max(0, left - GUTTER), height: Math.max(0, bottom)};
+}
+
+function extentOf(nodes: readonly number[], x: Float64Array, widths: readonly number[]): [number, number] {
+  let low = Infinity;
+  let high = -Infinity;
+  for (const node of nodes) {
+    const half = Math.max(0, widths[node] / 2);
+    low = Math.min(low, x[node] - half);
+    high = Math.max(high, x[node] + half);
+  }
+  return nodes.length === 0 ? [0, 0] : [low, high];
+}
+
+/** How many links pass between each layer and the next. */
+function crossedBy(count: number, links: readonly Link[], layerOf: Int32Array): Int32Array {
+  const crossed = new Int32Array(count);
+  for (const link of links) {
+    crossed[layerOf[link.from]] += 1;
+  }
+  return crossed;
+}
+
+/** The first layer of each column. */
+function startsOf(heights: readonly number[], total: number, width: number, crossed: Int32Array): number[] {
+  if (total < TALL || total < RIBBON * width) {
+    return [0];
+  }
+  const count = Math.max(2, Math.round(Math.sqrt((ASPECT * total) / (width + GUTTER))));
+  const each = total / count;
+  const starts = [0];
+  let used = 0;
+  let best = -1;
+  for (let layer = 0; layer + 1 < heights.length && starts.length < count; layer += 1) {
+    used += heights[layer] + GAP_Y;
+    if (used >= each * (1 - SLACK) && (best < 0 || crossed[layer] < crossed[best])) {
+      best = layer;
+    }
+    if (used >= each * (1 + SLACK / 2)) {
+      starts.push(best + 1);
+      used = heights.slice(best + 1, layer + 1).reduce((sum, height) => sum + height + GAP_Y, 0);
+      best = -1;
+    }
+  }
+  return starts;
+}

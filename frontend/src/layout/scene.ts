@@ -1,0 +1,207 @@
+/**
+ * Where everything is: groups laid out one by one, innermost first, and put into one another. A group whose inside
+ * did not change is not laid out again.
+ */
+
+import {portKey, type GroupFlow, type Segment} from "../model/segments.ts";
+import {isGroup, type Tree} from "../model/tree.ts";
+import {subtitleOf, titleOf} from "../model/titles.ts";
+import {GAP_X, GAP_Y, layered, type Box, type Points} from "./layered.ts";
+import {groupSize, HEADER, lossSize, opSize, PADDING, variableSize, type Size} from "./sizes.ts";
+
+/** A drawn item: left, top and size, absolute. */
+export interface Placed extends Size {
+  readonly item: number;
+  readonly x: number;
+  readonly y: number;
+  readonly open: boolean;
+}
+
+export interface Routed {
+  readonly group: number;
+  readonly segment: Segment;
+  readonly points: Points;
+  /** Whether it runs against the flow. */
+  readonly back: boolean;
+}
+
+export interface Scene extends Size {
+  /** Outer ones first. */
+  readonly placed: readonly Placed[];
+  readonly byItem: ReadonlyMap<number, Placed>;
+  readonly routed: readonly Routed[];
+}
+
+interface GroupLayout extends Size {
+  /** Left and top of each child, from the group's own. */
+  readonly children: readonly {readonly item: number; readonly x: number; readonly y: number; readonly size: Size}[];
+  readonly routed: readonly Routed[];
+  /** The x of each port, by its key. */
+  readonly portX: ReadonlyMap<string, number>;
+}
+
+interface Kept {
+  readonly inside: readonly (GroupLayout | null)[];
+  readonly layout: GroupLayout;
+}
+
+const NO_FLOW: GroupFlow = {ports: [], portIndex: new Map(), segments: []};
+
+/** Lays out one tree again and again, as its groups open and close. */
+export class Arranger {
+  readonly #tree: Tree;
+  readonly #flows: ReadonlyMap<number, GroupFlow>;
+  readonly #kept = new Map<number, Kept>();
+
+  constructor(tree: Tree, flows: ReadonlyMap<number, GroupFlow>) {
+    this.#tree = tree;
+    this.#flows = flows;
+  }
+
+  arrange(open: ReadonlySet<number>): Scene {
+    const layouts = new Map<number, GroupLayout>();
+    for (const group of openGroups(this.#tree, open).reverse()) {
+      layouts.set(group, this.#layoutOf(group, layouts));
+    }
+    return assemble(this.#tree.root, layouts);
+  }
+
+  #layoutOf(group: number, layouts: ReadonlyMap<number, GroupLayout>): GroupLayout {
+    const inside = this.#tree.items[group].children.map((child) => layouts.get(child) ?? null);
+    const kept = this.#kept.get(group);
+    if (kept !== undefined && kept.inside.every((each, index) => each === inside[index])) {
+      return kept.layout;
+    }
+    const layout = layoutGroup(this.#tree, group, this.#flows.get(group) ?? NO_FLOW, inside);
+    this.#kept.set(group, {inside, layout});
+    return layout;
+  }
+}
+
+/** Open groups that are seen, the root first, outer before inner. */
+function openGroups(tree: Tree, open: ReadonlySet<number>): number[] {
+  const groups = [tree.root];
+  for (let at = 0; at < groups.length; at += 1) {
+    groups.push(...tree.items[groups[at]].children.filter((child) => open.has(child)));
+  }
+  return groups;
+}
+
+function sizeOf(tree: Tree, item: number): Size {
+  if (isGroup(tree, item)) {
+    return groupSize(titleOf(tree, item), subtitleOf(tree, item));
+  }
+  const {kind} = tree.graph.nodes[item];
+  const size = kind === "variable" ? variableSize : kind === "loss" ? lossSize : opSize;
+  return size(titleOf(tree, item));
+}
+
+function layoutGroup(tree: Tree, group: number, flow: GroupFlow, inside: readonly (GroupLayout | null)[]): GroupLayout {
+  const children = tree.items[group].children;
+  const sizes = children.map((child, index): Size => inside[index] ?? sizeOf(tree, child));
+  const linked = new Set(flow.segments.flatMap((segment) => [segment.from, segment.to]));
+  const joined = children.map((_, index) => index).filter((index) => linked.has(children[index]));
+  const alone = children.map((_, index) => index).filter((index) => !linked.has(children[index]));
+  const position = new Map(joined.map((index, at) => [children[index], at]));
+  const endOf = (end: number): number => (end < 0 ? joined.length - 1 - end : (position.get(end) as number));
+  const offsetOf = (end: number, key: string): number => {
+    const index = end < 0 ? -1 : joined[position.get(end) as number];
+    const layout = index < 0 ? null : inside[index];
+    return layout === null ? 0 : (layout.portX.get(key) ?? layout.width / 2) - layout.width / 2;
+  };
+  const boxes: Box[] = [
+    ...joined.map((index): Box => ({...sizes[index], pin: null})),
+    ...flow.ports.map((port): Box => ({width: 4, height: 0, pin: port.inward ? "first" : "last"})),
+  ];
+  const links = flow.segments.map((segment) => ({
+    from: endOf(segment.from),
+    to: endOf(segment.to),
+    fromOffset: offsetOf(segment.from, segment.fromPort),
+    toOffset: offsetOf(segment.to, segment.toPort),
+  }));
+  const drawing = layered(boxes, links);
+  const frame = group === tree.root ? {left: 0, top: 0, bottom: 0} : frameOf(flow);
+  const grid = gridOf(alone, sizes, drawing.width, drawing.width > 0 ? drawing.height + GAP_Y : 0);
+  const width = Math.max(drawing.width, grid.width, group === tree.root ? 0 : sizeOf(tree, group).width - 40) + 2 * frame.left;
+  const height = Math.max(drawing.height, grid.height) + frame.top + frame.bottom;
+  const shift = frame.left + Math.max(0, (width - 2 * frame.left - drawing.width) / 2);
+  const placedChildren = [
+    ...joined.map((index, at) => ({
+      item: children[index],
+      x: drawing.x[at] - sizes[index].width / 2 + shift,
+      y: drawing.y[at] - sizes[index].height / 2 + frame.top,
+      size: sizes[index],
+    })),
+    ...grid.placed.map(({index, x, y}) => ({item: children[index], x: x + frame.left, y: y + frame.top, size: sizes[index]})),
+  ];
+  const routed = drawing.routes.map((points, index): Routed => {
+    const segment = flow.segments[index];
+    return {group, segment, points: toBorder(moved(points, shift, frame.top), segment, height), back: drawing.back[index]};
+  });
+  const portX = new Map(
+    flow.ports.map((port, at) => [portKey(port.outside, port.inward), drawing.x[joined.length + at] + shift] as const),
+  );
+  return {width, height, children: placedChildren, routed, portX};
+}
+
+/** Space between a group's border and what is inside; ports bring an empty layer of their own. */
+function frameOf(flow: GroupFlow): {left: number; top: number; bottom: number} {
+  const inward = flow.ports.some((port) => port.inward);
+  const outward = flow.ports.some((port) => !port.inward);
+  return {left: PADDING, top: inward ? HEADER - 22 : HEADER + 6, bottom: outward ? 0 : PADDING};
+}
+
+/** Items without links in rows, below everything else. */
+function gridOf(items: readonly number[], sizes: readonly Size[], width: number, top: number) {
+  const widest = items.reduce((most, index) => Math.max(most, sizes[index].width), 0);
+  const area = items.reduce((sum, index) => sum + (sizes[index].width + GAP_X) * (sizes[index].height + GAP_X), 0);
+  const limit = Math.max(width, widest, Math.sqrt(area * 1.6));
+  const placed: {index: number; x: number; y: number}[] = [];
+  let [x, y, row, right] = [0, top, 0, 0];
+  for (const index of items) {
+    if (x > 0 && x + sizes[index].width > limit) {
+      [x, y, row] = [0, y + row + GAP_X, 0];
+    }
+    placed.push({index, x, y});
+    right = Math.max(right, x + sizes[index].width);
+    x += sizes[index].width + GAP_X;
+    row = Math.max(row, sizes[index].height);
+  }
+  return {placed, width: right, height: items.length === 0 ? 0 : y + row};
+}
+
+function moved(points: Points, x: number, y: number): Points {
+  return points.map((value, index) => value + (index % 2 === 0 ? x : y));
+}
+
+/** Ends at ports lie on the group's border, however short their column is. */
+function toBorder(points: Points, segment: Segment, height: number): Points {
+  if (segment.from < 0) {
+    points[1] = 0;
+  }
+  if (segment.to < 0) {
+    points[points.length - 1] = height;
+  }
+  return points;
+}
+
+function assemble(root: number, layouts: ReadonlyMap<number, GroupLayout>): Scene {
+  const whole = layouts.get(root) as GroupLayout;
+  const placed: Placed[] = [];
+  const routed: Routed[] = [];
+  const waiting: {layout: GroupLayout; x: number; y: number}[] = [{layout: whole, x: 0, y: 0}];
+  for (const {layout, x, y} of waiting) {
+    for (const child of layout.children) {
+      const inner = layouts.get(child.item);
+      const at = {x: x + child.x, y: y + child.y};
+      placed.push({item: child.item, ...at, width: child.size.width, height: child.size.height, open: inner !== undefined});
+      if (inner !== undefined) {
+        waiting.push({layout: inner, ...at});
+      }
+    }
+    for (const each of layout.routed) {
+      routed.push({...each, points: moved(each.points, x, y)});
+    }
+  }
+  return {placed, byItem: new Map(placed.map((each) => [each.item, each])), routed, width: whole.width, height: whole.height};
+}

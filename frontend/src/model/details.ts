@@ -1,0 +1,139 @@
+/** What there is to say about one item: a list of facts, its inputs, and the rows of numbers that belong to it. */
+
+import type {Source} from "../record.ts";
+import {formatShape, plural} from "./format.ts";
+import type {Answer, Answers} from "./gradients.ts";
+import type {FlowGraph} from "./graph.ts";
+import {isGroup, type Tree} from "./tree.ts";
+import {PASSES} from "./words.ts";
+
+export interface InputDetail {
+  /** Item to go to; -1 if it was left out. */
+  readonly node: number;
+  readonly name: string;
+  readonly blocked: boolean;
+  readonly words: string;
+}
+
+export interface TensorDetail {
+  readonly name: string;
+  readonly answer: Answer;
+}
+
+export interface Details {
+  readonly title: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly facts: readonly (readonly [string, string])[];
+  readonly source: Source | null;
+  readonly inputs: readonly InputDetail[];
+  /** Items that take its output. */
+  readonly users: readonly number[];
+  /** Its gradients: of a variable one, of an op one an output. */
+  readonly tensors: readonly TensorDetail[];
+  /** Index of the variable it is; -1 for everything else. */
+  readonly variable: number;
+}
+
+export function detailsOf(tree: Tree, item: number, answers: Answers): Details {
+  if (isGroup(tree, item)) {
+    return groupDetails(tree, item);
+  }
+  const node = tree.graph.nodes[item];
+  const details = {op: opDetails, variable: variableDetails, loss: lossDetails}[node.kind];
+  return {...details(tree.graph, node.index, answers), users: usersOf(tree.graph, item)};
+}
+
+function usersOf(graph: FlowGraph, node: number): number[] {
+  return [...new Set(graph.outgoing[node].map((edge) => graph.edges[edge].to))];
+}
+
+const NOTHING = {facts: [], source: null, inputs: [], users: [], tensors: [], variable: -1} as const;
+
+function groupDetails(tree: Tree, item: number): Details {
+  const {label, name, layer, size, children} = tree.items[item];
+  const facts: [string, string][] = [["Inside", `${plural(size, "node")}, ${children.length} at the top`]];
+  return {
+    ...NOTHING,
+    title: layer?.name ?? label,
+    kind: layer === null ? "Group" : `Layer ${layer.type}`,
+    name: name.includes("[") ? label : name,
+    facts,
+  };
+}
+
+function opDetails(graph: FlowGraph, index: number, answers: Answers): Details {
+  const {trace} = graph;
+  const op = trace.ops[index];
+  const outputs = op.outputs.map(({shape, dtype}) => `${dtype} ${formatShape(shape)}`).join("; ");
+  const facts: [string, string][] = [["Output", outputs || "none"]];
+  if (op.api !== null) {
+    facts.unshift(["Made by", op.api]);
+  }
+  if (op.custom_gradient !== null) {
+    facts.push(["Custom gradient", op.custom_gradient]);
+  }
+  for (const [word, variable] of [["Reads", op.reads], ["Writes", op.writes]] as const) {
+    if (variable !== null) {
+      facts.push([word, trace.variables[variable].name]);
+    }
+  }
+  const many = op.outputs.length > 1;
+  return {
+    ...NOTHING,
+    title: op.type,
+    kind: "Op",
+    name: op.name,
+    facts,
+    source: op.source === null ? null : trace.sources[op.source],
+    inputs: op.inputs.map((input) => ({
+      node: input.op < 0 ? -1 : graph.nodeOfOp[input.op],
+      name: inputName(graph, input.op),
+      blocked: input.passes !== "yes" && input.passes !== "unknown",
+      words: PASSES[input.passes] + (input.carried ? ", from the iteration before" : ""),
+    })),
+    tensors: op.outputs.map((_, output) => ({
+      name: many ? `Output ${output}` : "",
+      answer: answers.tensor(index, output),
+    })),
+  };
+}
+
+function inputName(graph: FlowGraph, op: number): string {
+  const node = graph.nodes[graph.nodeOfOp[op] ?? -1];
+  return node === undefined ? "data without a variable" : node.name;
+}
+
+function variableDetails(graph: FlowGraph, index: number, answers: Answers): Details {
+  const variable = graph.trace.variables[index];
+  const facts: [string, string][] = [
+    ["Value", `${variable.dtype} ${formatShape(variable.shape)}`],
+    ["Trainable", variable.trainable ? "yes" : "no"],
+  ];
+  if (!variable.tracked) {
+    facts.push(["In the model", "no: the model does not list it among its variables"]);
+  }
+  return {
+    ...NOTHING,
+    title: graph.nodes[graph.nodeOfVariable[index]]?.label ?? variable.name,
+    kind: "Variable",
+    name: variable.name,
+    facts,
+    tensors: [{name: "", answer: answers.variables[index]}],
+    variable: index,
+  };
+}
+
+function lossDetails(graph: FlowGraph, index: number, answers: Answers): Details {
+  const target = graph.trace.targets[index];
+  const op = graph.trace.ops[target.op];
+  return {
+    ...NOTHING,
+    title: target.name,
+    kind: "Loss",
+    name: op?.name ?? target.name,
+    facts: [["Missing gradients become", target.unconnected === "zero" ? "zeros" : "None"]],
+    source: target.source === null ? null : graph.trace.sources[target.source],
+    tensors: op === undefined ? [] : [{name: "", answer: answers.tensor(target.op, target.output)}],
+  };
+}

@@ -1,0 +1,25 @@
+/** Findings in the order a person should read them. */
+
+import type {Finding, Severity} from "../record.ts";
+
+const SEVERITIES: readonly Severity[] = ["error", "warning", "info"];
+
+/** Worst first; within a severity as the diagnosis has them. */
+export function inOrder(findings: readonly Finding[]): Finding[] {
+  return SEVERITIES.flatMap((severity) => findings.filter((finding) => finding.severity === severity));
+}
+
+/** Tells a finding from others, and finds it again in the diagnosis of another step. */
+export function keyOf(finding: Finding): string {
+  return JSON.stringify([finding.cause, finding.op?.name ?? "", finding.target, finding.variables]);
+}
+
+/** The finding `step` places on in the list, round its ends; from nowhere, the first or the last. */
+export function neighbour(findings: readonly Finding[], key: string | null, step: 1 | -1): Finding | null {
+  if (findings.length === 0) {
+    return null;
+  }
+  const at = findings.findIndex((finding) => keyOf(finding) === key);
+  const next = at < 0 ? (step > 0 ? 0 : findings.length - 1) : at + step;
+  return findings[(next + findings.length) % findings.length];
+}

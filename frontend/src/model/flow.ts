@@ -1,0 +1,139 @@
+/**
+ * Where the gradient flows and where it does not: what the structure and the diagnosis say about each edge and
+ * node, whatever the step. Numbers are `gradients`' business.
+ */
+
+import type {Diagnosis, Finding, VariableReport} from "../record.ts";
+import type {Answers} from "./gradients.ts";
+import {isOpen, type FlowGraph} from "./graph.ts";
+
+/**
+ * gradient    a gradient was recorded here: its number says the rest
+ * broken      on the way of a variable that gets no gradient, up to the cut
+ * lost        behind the cut: it would have flowed
+ * off         no gradient, and no variable misses it
+ * unrecorded  nobody asked, or nobody knows
+ */
+export type EdgeFlow = "gradient" | "broken" | "lost" | "off" | "unrecorded";
+
+/**
+ * blocking  a gradient that a variable misses ends here
+ * warning   a finding of severity warning blames it
+ */
+export type Mark = "blocking" | "warning" | null;
+
+export interface Flow {
+  readonly edges: readonly EdgeFlow[];
+  /** Whether an edge is where the gradient ends. */
+  readonly cuts: readonly boolean[];
+  readonly marks: readonly Mark[];
+  /** Nodes of variables that get no gradient and miss it. */
+  readonly missing: ReadonlySet<number>;
+}
+
+const WITHOUT_GRADIENT: ReadonlySet<string> = new Set(["disconnected", "unused", "error"]);
+
+export function flowOf(graph: FlowGraph, answers: Answers, diagnosis: Diagnosis | null): Flow {
+  const missing = missingVariables(graph, diagnosis);
+  const live = reach(graph, missing, (edge) => isOpen(graph.edges[edge].passes));
+  const isCut = (edge: number): boolean => live.has(graph.edges[edge].from) && !isOpen(graph.edges[edge].passes);
+  const cuts = graph.edges.map((_, edge) => isCut(edge));
+  const behind = graph.edges.filter((_, edge) => cuts[edge]).map((edge) => edge.to);
+  const lost = reach(graph, new Set(behind), () => true);
+  const edges = graph.edges.map((edge, id): EdgeFlow => {
+    const {outcome} = answers.edges[id];
+    if (live.has(edge.from) && (cuts[id] || outcome !== "value")) {
+      return "broken";
+    }
+    if (outcome === "value") {
+      return isOpen(edge.passes) ? "gradient" : "off";
+    }
+    if (lost.has(edge.from)) {
+      return "lost";
+    }
+    return outcome === "none" || !isOpen(edge.passes) ? "off" : "unrecorded";
+  });
+  return {edges, cuts, marks: marksOf(graph, cuts, diagnosis), missing};
+}
+
+/** Nodes of the variables without a gradient, but for those whose absence is only told as information. */
+function missingVariables(graph: FlowGraph, diagnosis: Diagnosis | null): Set<number> {
+  const explained = new Set(namesIn(diagnosis, (finding) => finding.severity === "info"));
+  for (const name of namesIn(diagnosis, (finding) => finding.severity !== "info")) {
+    explained.delete(name);
+  }
+  const missing = new Set<number>();
+  diagnosis?.variables.forEach((variable: VariableReport, index) => {
+    const node = graph.nodeOfVariable[index] ?? -1;
+    if (node >= 0 && WITHOUT_GRADIENT.has(variable.status) && !explained.has(variable.name)) {
+      missing.add(node);
+    }
+  });
+  return missing;
+}
+
+function namesIn(diagnosis: Diagnosis | null, which: (finding: Finding) => boolean): string[] {
+  return (diagnosis?.findings ?? []).filter(which).flatMap((finding) => finding.variables);
+}
+
+/** All nodes that forward edges lead to from some, those themselves included. */
+export function reach(graph: FlowGraph, from: ReadonlySet<number>, follows: (edge: number) => boolean): Set<number> {
+  const seen = new Set(from);
+  const queue = [...from];
+  for (let at = 0; at < queue.length; at += 1) {
+    for (const edge of graph.outgoing[queue[at]]) {
+      const next = graph.edges[edge].to;
+      if (!seen.has(next) && follows(edge)) {
+        seen.add(next);
+        queue.push(next);
+      }
+    }
+  }
+  return seen;
+}
+
+function marksOf(graph: FlowGraph, cuts: readonly boolean[], diagnosis: Diagnosis | null): Mark[] {
+  const marks: Mark[] = graph.nodes.map(() => null);
+  for (const finding of diagnosis?.findings ?? []) {
+    const node = graph.nodeOfOp[finding.culprit] ?? -1;
+    if (node >= 0 && finding.severity !== "info" && marks[node] !== "blocking") {
+      marks[node] = finding.severity === "error" ? "blocking" : "warning";
+    }
+  }
+  graph.edges.forEach((edge, id) => {
+    if (cuts[id]) {
+      marks[edge.to] = "blocking";
+    }
+  });
+  return marks;
+}
+
+/** What is inside each item, by its id; for nodes, the node itself. */
+export interface Troubles {
+  readonly blocking: Int32Array;
+  readonly warnings: Int32Array;
+  readonly missing: Int32Array;
+}
+
+/** Counts rolled up from the nodes to every group around them. */
+export function troublesOf(flow: Flow, items: readonly {readonly parent: number}[]): Troubles {
+  const troubles: Troubles = {
+    blocking: new Int32Array(items.length),
+    warnings: new Int32Array(items.length),
+    missing: new Int32Array(items.length),
+  };
+  const count = (counts: Int32Array, node: number): void => {
+    for (let at = node; at >= 0; at = items[at].parent) {
+      counts[at] += 1;
+    }
+  };
+  flow.marks.forEach((mark, node) => {
+    if (mark !== null) {
+      count(mark === "blocking" ? troubles.blocking : troubles.warnings, node);
+    }
+  });
+  for (const node of flow.missing) {
+    count(troubles.missing, node);
+  }
+  return troubles;
+}

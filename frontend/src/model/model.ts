@@ -1,0 +1,22 @@
+/** A trace made ready for drawing: all that stays the same while steps, losses and open groups change. */
+
+import type {Diagnosis, Trace} from "../record.ts";
+import {flowGraph} from "./graph.ts";
+import {groupFlows, type GroupFlow} from "./segments.ts";
+import {treeOf, type Tree} from "./tree.ts";
+
+export interface Model {
+  readonly tree: Tree;
+  readonly flows: ReadonlyMap<number, GroupFlow>;
+}
+
+export function modelOf(trace: Trace, kept: ReadonlySet<number>): Model {
+  const tree = treeOf(flowGraph(trace, kept));
+  return {tree, flows: groupFlows(tree)};
+}
+
+/** Ops that a diagnosis blames: they have to be seen. */
+export function blamedOps(diagnosis: Diagnosis | null): Set<number> {
+  const culprits = (diagnosis?.findings ?? []).map((finding) => finding.culprit);
+  return new Set(culprits.filter((op) => op >= 0));
+}

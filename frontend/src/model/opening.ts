@@ -1,0 +1,73 @@
+/** Which groups are open: at the start, and to show something. */
+
+import type {Diagnosis} from "../record.ts";
+import {pathOf, type Path} from "./paths.ts";
+import {ancestorsOf, isGroup, type Tree} from "./tree.ts";
+
+/** A path through more groups than this stays closed but for its ends and its cut. */
+const MOST_GROUPS = 12;
+/** Findings whose paths are open from the start. */
+const MOST_FINDINGS = 4;
+/** A picture of fewer items than this shows too little to start with, of more too much. */
+const FEW_ITEMS = 10;
+const MANY_ITEMS = 40;
+
+/** The groups to open so that a path is seen: all around it, or around what matters of it. */
+export function groupsToShow(tree: Tree, path: Path): Set<number> {
+  const all = groupsAround(tree, path.nodes);
+  if (all.size <= MOST_GROUPS) {
+    return all;
+  }
+  const at = path.nodes.indexOf(path.culprit);
+  const near = at < 0 ? [] : path.nodes.slice(Math.max(0, at - 1), at + 2);
+  return groupsAround(tree, [...path.nodes.slice(0, 1), ...near]);
+}
+
+function groupsAround(tree: Tree, nodes: readonly number[]): Set<number> {
+  return new Set(nodes.flatMap((node) => ancestorsOf(tree, node)));
+}
+
+/** What is open at the start: the groups on the paths of errors and warnings, or enough to see a model. */
+export function initiallyOpen(tree: Tree, diagnosis: Diagnosis | null): Set<number> {
+  const worst = (diagnosis?.findings ?? []).filter((finding) => finding.severity !== "info").slice(0, MOST_FINDINGS);
+  const open = new Set<number>();
+  for (const finding of worst) {
+    for (const group of groupsToShow(tree, pathOf(tree.graph, finding))) {
+      open.add(group);
+    }
+  }
+  openUntilSomethingShows(tree, open);
+  return open;
+}
+
+function openUntilSomethingShows(tree: Tree, open: Set<number>): void {
+  for (;;) {
+    const visible = visibleItems(tree, open).filter((item) => !open.has(item));
+    const closed = visible.filter((item) => isGroup(tree, item));
+    if (visible.length >= FEW_ITEMS || closed.length === 0) {
+      return;
+    }
+    const largest = closed.reduce((a, b) => (tree.items[a].size >= tree.items[b].size ? a : b));
+    if (open.size > 0 && visible.length + tree.items[largest].children.length > MANY_ITEMS) {
+      return;
+    }
+    open.add(largest);
+  }
+}
+
+/** Items that are drawn, open groups among them, without the root; parents first. */
+export function visibleItems(tree: Tree, open: ReadonlySet<number>): number[] {
+  const visible = [...tree.items[tree.root].children];
+  for (let at = 0; at < visible.length; at += 1) {
+    if (open.has(visible[at])) {
+      visible.push(...tree.items[visible[at]].children);
+    }
+  }
+  return visible;
+}
+
+/** The visible item that stands for a node: itself, or the outermost closed group around it. */
+export function standIn(tree: Tree, open: ReadonlySet<number>, node: number): number {
+  const closed = ancestorsOf(tree, node).filter((group) => !open.has(group));
+  return closed.at(-1) ?? node;
+}

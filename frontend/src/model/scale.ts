@@ -1,0 +1,30 @@
+/** The scale of magnitudes: logarithmic, in whole decades, the same for all steps that were seen. */
+
+export interface Scale {
+  /** Exponents of ten. */
+  readonly low: number;
+  readonly high: number;
+}
+
+/** Narrower scales would make noise look like a difference. */
+const LEAST_DECADES = 4;
+/** Wider ones would make all healthy gradients look alike; what is below is drawn as the lowest. */
+const MOST_DECADES = 12;
+
+export const START: Scale = {low: -4, high: 0};
+
+/** The smallest scale that holds what `scale` held and these norms too. Never narrower than before. */
+export function widened(scale: Scale | null, smallest: number, largest: number): Scale {
+  if (!(smallest > 0) || !Number.isFinite(largest)) {
+    return scale ?? START;
+  }
+  const high = Math.max(scale?.high ?? -Infinity, Math.ceil(Math.log10(largest)));
+  const lowest = Math.min(scale?.low ?? Infinity, Math.floor(Math.log10(smallest)), high - LEAST_DECADES);
+  return {low: Math.max(lowest, high - MOST_DECADES), high};
+}
+
+/** Where a norm stands on the scale: 0 at the low end or below, 1 at the high end or above. */
+export function position(scale: Scale, norm: number): number {
+  const decades = scale.high - scale.low;
+  return Math.min(1, Math.max(0, (Math.log10(norm) - scale.low) / decades));
+}

@@ -1,0 +1,183 @@
+/** The frame of the page. */
+
+import {css} from "lit";
+
+export const appStyles = css`
+  :host {
+    display: flex;
+    flex-direction: column;
+    height: 100vh;
+    min-height: 360px;
+    background: var(--gf-page);
+    overflow: hidden;
+  }
+  header {
+    display: flex;
+    align-items: center;
+    gap: 14px;
+    padding: 8px 14px;
+    border-bottom: 1px solid var(--gf-line);
+  }
+  .picker {
+    display: flex;
+    align-items: center;
+    gap: 7px;
+    min-width: 0;
+  }
+  .picker select {
+    max-width: 240px;
+    text-overflow: ellipsis;
+  }
+  gf-steps {
+    flex: 1;
+    margin-left: 8px;
+  }
+  .summary {
+    display: flex;
+    align-items: center;
+    gap: 10px;
+    padding: 8px 16px;
+    border-bottom: 1px solid var(--gf-line);
+  }
+  .summary .icon {
+    font-size: 16px;
+    font-weight: 700;
+  }
+  .summary .sentence {
+    flex: 1;
+    min-width: 0;
+    font-weight: 600;
+  }
+  .summary.error {
+    background: var(--gf-badSoft);
+  }
+  .summary.error .icon {
+    color: var(--gf-bad);
+  }
+  .summary.warning {
+    background: var(--gf-warnSoft);
+  }
+  .summary.warning .icon {
+    color: var(--gf-warn);
+  }
+  .summary.healthy .icon {
+    color: var(--gf-good);
+  }
+  .go {
+    flex: none;
+  }
+  .problems {
+    padding: 8px 16px;
+    background: var(--gf-badSoft);
+    color: var(--gf-bad);
+    border-bottom: 1px solid var(--gf-line);
+    overflow-wrap: anywhere;
+  }
+  .columns {
+    position: relative;
+    display: flex;
+    flex: 1;
+    min-height: 0;
+  }
+  aside {
+    flex: none;
+    overflow: auto;
+    background: var(--gf-page);
+  }
+  .side {
+    width: 330px;
+    border-right: 1px solid var(--gf-line);
+    background: var(--gf-raised);
+  }
+  .details {
+    width: 320px;
+    border-left: 1px solid var(--gf-line);
+  }
+  main {
+    display: flex;
+    flex-direction: column;
+    flex: 1;
+    min-width: 0;
+  }
+  .stage {
+    position: relative;
+    flex: 1;
+    min-height: 0;
+  }
+  gf-graph {
+    position: absolute;
+    inset: 0;
+  }
+  .drawer {
+    display: flex;
+    flex-direction: column;
+    flex: none;
+    border-top: 1px solid var(--gf-line);
+  }
+  .drawer.unfolded {
+    height: 34%;
+    min-height: 150px;
+    max-height: 320px;
+  }
+  .drawer .handle {
+    flex: none;
+    border: 0;
+    border-radius: 0;
+    background: var(--gf-page);
+    padding: 7px 14px;
+    text-align: left;
+    font-weight: 600;
+  }
+  gf-variables {
+    flex: 1;
+  }
+  .waiting,
+  .empty {
+    align-items: center;
+    justify-content: center;
+    padding: 24px;
+    color: var(--gf-muted);
+  }
+  .empty {
+    text-align: center;
+    color: var(--gf-text);
+  }
+  .empty h1 {
+    margin: 0 0 6px;
+    font-size: 19px;
+    font-weight: 600;
+  }
+  .empty p {
+    margin: 8px 0;
+  }
+  .empty pre {
+    margin: 8px 0;
+    max-width: 100%;
+    overflow: auto;
+    border: 1px solid var(--gf-line);
+    border-radius: 8px;
+    background: var(--gf-raised);
+    padding: 14px 18px;
+    text-align: left;
+  }
+  @media (max-width: 1099px) {
+    .details {
+      position: absolute;
+      right: 0;
+      top: 0;
+      bottom: 0;
+      z-index: 3;
+      box-shadow: -6px 0 18px rgb(0 0 0 / 12%);
+    }
+  }
+  @media (max-width: 899px) {
+    .side {
+      position: absolute;
+      left: 0;
+      top: 0;
+      bottom: 0;
+      z-index: 3;
+      box-shadow: 6px 0 18px rgb(0 0 0 / 12%);
+    }
+  }
+`;

@@ -1,0 +1,168 @@
+/** Series over the steps on a logarithmic axis. What a logarithm cannot show, a zero or a NaN, leaves a gap. */
+
+import {css, html, LitElement, unsafeCSS, type PropertyValues, type TemplateResult} from "lit";
+import uPlot from "uplot";
+import uplotStyles from "uplot/dist/uPlot.min.css?inline";
+import {formatNumber} from "../model/format.ts";
+import type {Palette} from "../draw/palette.ts";
+import {LIGHT} from "../draw/palette.ts";
+import {shared} from "./styles.ts";
+
+export interface Series {
+  readonly label: string;
+  readonly values: readonly (number | null)[];
+}
+
+const HEIGHT = 150;
+
+export class Chart extends LitElement {
+  static override properties = {
+    steps: {attribute: false},
+    series: {attribute: false},
+    at: {attribute: false},
+    palette: {attribute: false},
+    label: {attribute: false},
+  };
+  declare steps: readonly number[];
+  declare series: readonly Series[];
+  /** The chosen step: a line. */
+  declare at: number;
+  declare palette: Palette;
+  declare label: string;
+
+  #plot: uPlot | null = null;
+  readonly #resized = new ResizeObserver(() => this.#resize());
+
+  static override styles = [
+    unsafeCSS(uplotStyles),
+    shared,
+    css`
+      :host {
+        display: block;
+        min-height: ${HEIGHT}px;
+      }
+      .u-legend {
+        font-size: 11.5px;
+        text-align: left;
+        color: var(--gf-muted);
+      }
+      .u-legend th,
+      .u-legend td {
+        padding: 1px 4px 1px 0;
+      }
+      .u-legend .u-marker {
+        width: 10px;
+        height: 10px;
+      }
+    `,
+  ];
+
+  constructor() {
+    super();
+    this.steps = [];
+    this.series = [];
+    this.at = -1;
+    this.palette = LIGHT;
+    this.label = "";
+  }
+
+  override connectedCallback(): void {
+    super.connectedCallback();
+    this.#resized.observe(this);
+  }
+
+  override disconnectedCallback(): void {
+    super.disconnectedCallback();
+    this.#resized.disconnect();
+    this.#plot?.destroy();
+    this.#plot = null;
+  }
+
+  override render(): TemplateResult {
+    return html`<div class="plot" role="img" aria-label=${this.label}></div>`;
+  }
+
+  override updated(changed: PropertyValues<this>): void {
+    if (["steps", "series", "palette"].some((name) => changed.has(name as keyof Chart))) {
+      this.#draw();
+    } else if (changed.has("at")) {
+      this.#plot?.redraw(false);
+    }
+  }
+
+  #draw(): void {
+    this.#plot?.destroy();
+    const container = this.renderRoot.querySelector<HTMLElement>(".plot");
+    if (container === null || this.clientWidth === 0) {
+      return;
+    }
+    const data = [this.steps, ...this.series.map(({values}) => values.map(loggable))];
+    this.#plot = new uPlot(this.#options(), data as unknown as uPlot.AlignedData, container);
+  }
+
+  #options(): uPlot.Options {
+    const {muted, line, accent, warn, good} = this.palette;
+    const colours = [accent, warn, good];
+    const axis = {stroke: muted, grid: {stroke: line, width: 1}, ticks: {stroke: line, width: 1}, font: "11px system-ui"};
+    return {
+      width: this.clientWidth,
+      height: HEIGHT,
+      scales: {x: {time: false}, y: {distr: 3, range: logRange}},
+      axes: [
+        {...axis, size: 26},
+        {...axis, size: 52, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : formatNumber(tick)))},
+      ],
+      series: [
+        {label: "Step"},
+        ...this.series.map(({label}, index) => ({
+          label,
+          stroke: colours[index % colours.length],
+          width: 1.6,
+          points: {show: this.steps.length < 40, size: 5},
+          value: (_: uPlot, value: number | null) => formatNumber(value),
+        })),
+      ],
+      cursor: {y: false, drag: {x: false, y: false}},
+      hooks: {draw: [(plot) => this.#drawStep(plot)]},
+    };
+  }
+
+  #drawStep(plot: uPlot): void {
+    const {ctx, bbox} = plot;
+    const x = Math.round(plot.valToPos(this.at, "x", true));
+    if (this.at < 0 || x < bbox.left || x > bbox.left + bbox.width) {
+      return;
+    }
+    ctx.save();
+    ctx.strokeStyle = this.palette.muted;
+    ctx.setLineDash([4, 4]);
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+    ctx.restore();
+  }
+
+  #resize(): void {
+    if (this.#plot === null) {
+      this.#draw();
+    } else if (this.clientWidth > 0 && this.clientWidth !== this.#plot.width) {
+      this.#plot.setSize({width: this.clientWidth, height: HEIGHT});
+    }
+  }
+}
+
+function loggable(value: number | null): number | null {
+  return value !== null && value > 0 && Number.isFinite(value) ? value : null;
+}
+
+/** Whole decades around the data; some range even where there is none. */
+function logRange(_: uPlot, low: number | null, high: number | null): [number, number] {
+  if (low === null || high === null || !(low > 0)) {
+    return [0.1, 1];
+  }
+  const [bottom, top] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))];
+  return [10 ** bottom, 10 ** Math.max(top, bottom + 1)];
+}
+
+customElements.define("gf-chart", Chart);

@@ -1,0 +1,362 @@
+/** The panel of the selected item: what it is, its numbers at the step and over all steps, its line of code. */
+
+import {css, html, LitElement, nothing, type PropertyValues, type TemplateResult} from "lit";
+import type {Source as DataSource} from "../api/source.ts";
+import type {Overview} from "../api/routes.ts";
+import {LIGHT, type Palette} from "../draw/palette.ts";
+import {detailsOf, type Details, type InputDetail, type TensorDetail} from "../model/details.ts";
+import {fileName, formatNumber} from "../model/format.ts";
+import type {Answers, StepNumbers} from "../model/gradients.ts";
+import type {Tree} from "../model/tree.ts";
+import {OUTCOME, STATUS} from "../model/words.ts";
+import {GRADIENT_STATISTICS, VARIABLE_STATISTICS, type Source, type Status} from "../record.ts";
+import type {Series} from "./chart.ts";
+import "./chart.ts";
+import {shared} from "./styles.ts";
+
+const FEW = 6;
+
+export class DetailsPanel extends LitElement {
+  static override properties = {
+    source: {attribute: false},
+    overview: {attribute: false},
+    tree: {attribute: false},
+    item: {attribute: false},
+    answers: {attribute: false},
+    numbers: {attribute: false},
+    status: {attribute: false},
+    step: {attribute: false},
+    palette: {attribute: false},
+    gradientSeries: {state: true},
+    weightSeries: {state: true},
+    problem: {state: true},
+  };
+  declare source: DataSource | null;
+  declare overview: Overview | null;
+  declare tree: Tree | null;
+  declare item: number;
+  declare answers: Answers | null;
+  declare numbers: StepNumbers | null;
+  /** Of the selected variable. */
+  declare status: Status | null;
+  declare step: number;
+  declare palette: Palette;
+  declare gradientSeries: readonly Series[];
+  declare weightSeries: readonly Series[];
+  declare problem: string;
+
+  #details: Details | null = null;
+  #asked = "";
+
+  static override styles = [
+    shared,
+    css`
+      :host {
+        display: block;
+        padding: 14px 16px 24px;
+      }
+      header {
+        display: flex;
+        align-items: start;
+        gap: 8px;
+      }
+      header div {
+        flex: 1;
+        min-width: 0;
+      }
+      .kind {
+        color: var(--gf-muted);
+        font-size: 12px;
+      }
+      .title {
+        font-size: 16px;
+        font-weight: 600;
+        overflow-wrap: anywhere;
+      }
+      .name {
+        color: var(--gf-muted);
+        font-size: 12px;
+        overflow-wrap: anywhere;
+      }
+      h2 {
+        margin: 20px 0 6px;
+        font-size: 12px;
+        color: var(--gf-muted);
+      }
+      dl {
+        display: grid;
+        grid-template-columns: auto 1fr;
+        gap: 3px 14px;
+        margin: 0;
+      }
+      dt {
+        color: var(--gf-muted);
+      }
+      dd {
+        margin: 0;
+        text-align: right;
+        overflow-wrap: anywhere;
+        font-variant-numeric: tabular-nums;
+      }
+      .status {
+        display: inline-block;
+        margin-top: 8px;
+        border-radius: 10px;
+        background: var(--gf-raised);
+        padding: 1px 10px;
+        font-weight: 600;
+        font-size: 12px;
+      }
+      .bad {
+        color: var(--gf-bad);
+        background: var(--gf-badSoft);
+      }
+      .warn {
+        color: var(--gf-warn);
+        background: var(--gf-warnSoft);
+      }
+      .good {
+        color: var(--gf-good);
+      }
+      .code {
+        border-radius: 6px;
+        background: var(--gf-raised);
+        padding: 7px 10px;
+        overflow-wrap: anywhere;
+        white-space: pre-wrap;
+      }
+      .where {
+        color: var(--gf-muted);
+        font-size: 12px;
+        margin-bottom: 3px;
+        overflow-wrap: anywhere;
+      }
+      ul {
+        margin: 0;
+        padding: 0;
+        list-style: none;
+      }
+      li {
+        padding: 3px 0;
+      }
+      li .words {
+        color: var(--gf-muted);
+        font-size: 12px;
+      }
+      li.blocked .words {
+        color: var(--gf-bad);
+      }
+      .link {
+        border: 0;
+        padding: 0;
+        background: none;
+        color: var(--gf-accent);
+        text-align: left;
+        overflow-wrap: anywhere;
+      }
+      .link:hover {
+        text-decoration: underline;
+        background: none !important;
+      }
+      gf-chart {
+        margin: 0 -6px;
+      }
+      .problem {
+        color: var(--gf-bad);
+      }
+    `,
+  ];
+
+  constructor() {
+    super();
+    this.source = null;
+    this.overview = null;
+    this.tree = null;
+    this.item = -1;
+    this.answers = null;
+    this.numbers = null;
+    this.status = null;
+    this.step = -1;
+    this.palette = LIGHT;
+    this.gradientSeries = [];
+    this.weightSeries = [];
+    this.problem = "";
+  }
+
+  override willUpdate(): void {
+    const known = this.tree !== null && this.answers !== null && this.item >= 0;
+    this.#details = known ? detailsOf(this.tree as Tree, this.item, this.answers as Answers) : null;
+  }
+
+  override render(): TemplateResult | typeof nothing {
+    const details = this.#details;
+    if (details === null) {
+      return nothing;
+    }
+    return html`
+      <header>
+        <div>
+          <div class="kind">${details.kind}</div>
+          <div class="title">${details.title}</div>
+          ${details.name === details.title ? nothing : html`<div class="name">${details.name}</div>`}
+          ${this.#status()}
+        </div>
+        <button class="quiet" aria-label="Close the details" title="Close (Escape)" @click=${() => this.#go(-1)}>✕</button>
+      </header>
+      <h2>Facts</h2>
+      <dl>
+        ${details.facts.map(([term, text]) => html`<dt>${term}</dt><dd>${text}</dd>`)}
+      </dl>
+      ${details.source === null ? nothing : this.#code(details.source)} ${details.tensors.map((tensor) => this.#gradient(tensor))}
+      ${this.#weights(details)} ${this.#charts()} ${this.#inputs(details.inputs)} ${this.#users(details.users)}
+    `;
+  }
+
+  override updated(_: PropertyValues<this>): void {
+    void this.#loadSeries();
+  }
+
+  #status(): TemplateResult | typeof nothing {
+    if (this.status === null) {
+      return nothing;
+    }
+    const {icon, word, tone} = STATUS[this.status];
+    return html`<span class="status ${tone}"><span aria-hidden="true">${icon}</span> ${word}</span>`;
+  }
+
+  #code(source: Source): TemplateResult {
+    return html`<h2>Line of code</h2>
+      <div class="where" title=${source.file}>${fileName(source.file)}:${source.line} in ${source.function}</div>
+      ${source.code === "" ? nothing : html`<div class="code">${source.code}</div>`}`;
+  }
+
+  #gradient({name, answer}: TensorDetail): TemplateResult {
+    const title = `Gradient${name === "" ? "" : `, ${name.toLowerCase()}`}${this.step < 0 ? "" : ` at step ${this.step}`}`;
+    const statistics = this.numbers?.gradient(answer.row) ?? null;
+    if (statistics === null || answer.outcome !== "value") {
+      return html`<h2>${title}</h2>
+        <div>${answer.outcome === "value" ? "not measured" : OUTCOME[answer.outcome]}</div>`;
+    }
+    return html`<h2>${title}</h2>
+      <dl>
+        <dt>Norm</dt><dd>${formatNumber(statistics.norm)}</dd>
+        <dt>Max |g|</dt><dd>${formatNumber(statistics.max_abs)}</dd>
+        <dt>Mean |g|</dt><dd>${formatNumber(statistics.mean_abs)}</dd>
+        <dt>Exact zeros</dt><dd>${percentage(statistics.zero_fraction)}</dd>
+        ${statistics.nan_count > 0 ? html`<dt>NaN</dt><dd>${formatNumber(statistics.nan_count)}</dd>` : nothing}
+        ${statistics.inf_count > 0 ? html`<dt>Infinite</dt><dd>${formatNumber(statistics.inf_count)}</dd>` : nothing}
+      </dl>`;
+  }
+
+  #weights({variable}: Details): TemplateResult | typeof nothing {
+    if (variable < 0 || this.numbers === null) {
+      return nothing;
+    }
+    const weight = this.numbers.weightNorm(variable);
+    const update = this.numbers.updateNorm(variable);
+    return html`<h2>Value</h2>
+      <dl>
+        <dt>Weight norm</dt><dd>${formatNumber(weight)}</dd>
+        <dt>Update norm</dt><dd>${formatNumber(update)}</dd>
+        <dt>Update / weight</dt><dd>${formatNumber(weight > 0 ? update / weight : NaN)}</dd>
+      </dl>`;
+  }
+
+  #charts(): TemplateResult | typeof nothing {
+    if (this.problem !== "") {
+      return html`<h2>Over the steps</h2><div class="problem">${this.problem}</div>`;
+    }
+    const chart = (title: string, series: readonly Series[]) =>
+      series.length === 0
+        ? nothing
+        : html`<h2>${title}</h2>
+            <gf-chart .steps=${this.overview?.steps ?? []} .series=${series} .at=${this.step} .palette=${this.palette} .label=${title}></gf-chart>`;
+    return html`${chart("Gradient over the steps", this.gradientSeries)} ${chart("Weight and update over the steps", this.weightSeries)}`;
+  }
+
+  #inputs(inputs: readonly InputDetail[]): TemplateResult | typeof nothing {
+    if (inputs.length === 0) {
+      return nothing;
+    }
+    return html`<h2>Inputs</h2>
+      <ul>
+        ${inputs.map(
+          ({node, name, blocked, words}) => html`<li class=${blocked ? "blocked" : ""}>
+            ${node < 0 ? name : this.#link(node, name)}
+            <div class="words"><span aria-hidden="true">${blocked ? "⊘ " : ""}</span>${words}</div>
+          </li>`,
+        )}
+      </ul>`;
+  }
+
+  #users(users: readonly number[]): TemplateResult | typeof nothing {
+    if (users.length === 0) {
+      return nothing;
+    }
+    const nodes = this.tree?.graph.nodes ?? [];
+    return html`<h2>Used by</h2>
+      <ul>
+        ${users.slice(0, FEW).map((user) => html`<li>${this.#link(user, nodes[user].name)}</li>`)}
+        ${users.length > FEW ? html`<li class="muted">and ${users.length - FEW} more</li>` : nothing}
+      </ul>`;
+  }
+
+  #link(node: number, text: string): TemplateResult {
+    return html`<button class="link" @click=${() => this.#go(node)}>${text}</button>`;
+  }
+
+  #go(item: number): void {
+    this.dispatchEvent(new CustomEvent<number>("gf-go", {detail: item}));
+  }
+
+  /** Asks for the series of the first gradient, and of the weights, once for each item and number of steps. */
+  async #loadSeries(): Promise<void> {
+    const row = this.#details?.tensors[0]?.answer.row ?? -1;
+    const variable = this.#details?.variable ?? -1;
+    const run = this.overview?.run ?? "";
+    const wanted = `${run} ${this.overview?.session.id} ${row} ${variable} ${this.overview?.steps.length}`;
+    if (wanted === this.#asked || this.source === null) {
+      return;
+    }
+    this.#asked = wanted;
+    try {
+      const [gradients, weights] = await Promise.all([
+        row < 0 ? null : this.source.series(run, row),
+        variable < 0 ? null : this.source.weights(run, variable),
+      ]);
+      if (wanted === this.#asked) {
+        this.problem = "";
+        this.gradientSeries = gradients === null ? [] : gradientSeries(gradients);
+        this.weightSeries = weights === null ? [] : weightSeries(weights);
+      }
+    } catch (error) {
+      this.problem = error instanceof Error ? error.message : String(error);
+    }
+  }
+}
+
+function gradientSeries(values: Float32Array): Series[] {
+  const width = GRADIENT_STATISTICS.length;
+  return [
+    {label: "Norm", values: column(values, width, 0)},
+    {label: "Max |g|", values: column(values, width, 1)},
+  ];
+}
+
+function weightSeries(values: Float32Array): Series[] {
+  const width = VARIABLE_STATISTICS.length;
+  return [
+    {label: "Weight", values: column(values, width, 0)},
+    {label: "Update", values: column(values, width, 1)},
+  ];
+}
+
+function column(values: Float32Array, width: number, index: number): (number | null)[] {
+  return Array.from({length: values.length / width}, (_, row) => values[row * width + index]);
+}
+
+function percentage(fraction: number): string {
+  return Number.isNaN(fraction) ? "–" : `${formatNumber(100 * fraction)}\u202f%`;
+}
+
+customElements.define("gf-details", DetailsPanel);

@@ -1,0 +1,38 @@
+/** The sentence on top, what went wrong while loading, and what to do where there is nothing yet. */
+
+import {html, nothing, type TemplateResult} from "lit";
+import type {Diagnosis} from "../record.ts";
+
+export function summaryStrip(diagnosis: Diagnosis, go: (step: 1 | -1) => void): TemplateResult {
+  const worst = ["error", "warning"].find((severity) => diagnosis.findings.some((finding) => finding.severity === severity));
+  const icon = worst === "error" ? "⊘" : worst === "warning" ? "△" : "✓";
+  return html`<div class="summary ${worst ?? "healthy"}" role="status">
+    <span class="icon" aria-hidden="true">${icon}</span>
+    <span class="sentence">${diagnosis.summary}</span>
+    ${diagnosis.findings.length === 0
+      ? nothing
+      : html`<span class="go">
+          <button class="quiet" title="Previous finding (p)" aria-label="Previous finding" @click=${() => go(-1)}>◂</button>
+          <button class="quiet" title="Next finding (n)" aria-label="Next finding" @click=${() => go(1)}>▸</button>
+        </span>`}
+  </div>`;
+}
+
+export function problemsStrip(problems: ReadonlyMap<string, string>): TemplateResult | typeof nothing {
+  if (problems.size === 0) {
+    return nothing;
+  }
+  const words = [...new Set(problems.values())];
+  return html`<div class="problems" role="alert">${words.map((problem) => html`<div>${problem}</div>`)}</div>`;
+}
+
+export function emptyState(): TemplateResult {
+  return html`<main class="empty">
+    <h1>No gradient flow recorded yet</h1>
+    <p>Add the callback to <code>fit</code>, with a directory that TensorBoard reads:</p>
+    <pre><code>import tb_gradflow
+
+model.fit(x, y, callbacks=[tb_gradflow.GradFlowCallback("logs/run1")])</code></pre>
+    <p class="muted">This page looks for new runs every few seconds.</p>
+  </main>`;
+}

@@ -1,0 +1,298 @@
+/**
+ * Written by `python -m tb_gradflow.record.typescript` from the Python records. Do not edit.
+ */
+
+export const FORMAT = 1;
+
+export const GRADIENT_STATISTICS = ["norm", "max_abs", "mean_abs", "zero_fraction", "nan_count", "inf_count"] as const;
+
+export const VARIABLE_STATISTICS = ["weight_norm", "update_norm"] as const;
+
+export type Passes =
+  | "yes"
+  | "none"
+  | "not_differentiable"
+  | "unregistered"
+  | "dtype"
+  | "error"
+  | "state"
+  | "unknown";
+
+export type Outcome =
+  | "value"
+  | "none"
+  | "not_asked"
+  | "error";
+
+/** A line of the user's code. */
+export interface Source {
+  /** Path as Python knows it. */
+  readonly file: string;
+  /** Line number, from one. */
+  readonly line: number;
+  /** Name of the function the line is in. */
+  readonly function: string;
+  /** The line itself, stripped; empty if the file could not be read. */
+  readonly code: string;
+}
+
+/** An output of an op. */
+export interface Tensor {
+  /** Sizes, -1 where unknown until run time; null if not even the rank is known. */
+  readonly shape: readonly number[] | null;
+  /** TensorFlow's name of it, such as `float32`. */
+  readonly dtype: string;
+}
+
+/** An input of an op. */
+export interface Edge {
+  /**
+   * Index in `Trace.ops` of the op that produces the tensor; -1 if that op touches no variable and was left out (a
+   * constant, shape arithmetic, preprocessing).
+   */
+  readonly op: number;
+  /** Which of its outputs. */
+  readonly output: number;
+  /** Which input of the consumer, from zero. */
+  readonly input: number;
+  /** Whether the consumer hands its gradient on to this input. */
+  readonly passes: Passes;
+  /** True if the value comes from the previous iteration of a loop. Without these edges the graph has no cycle. */
+  readonly carried: boolean;
+}
+
+/**
+ * One op of the forward graph, between a variable and a loss, or where the way to a loss ended.
+ *
+ * Functions are inlined: an op of a function's body is named `<call>/<op>`. Each output of an `If` and each
+ * loop variable of a `While` stands as an op of its own with that type, its inputs being the predicate and
+ * the branches' results, or the initial value, the condition and the body's result.
+ */
+export interface Op {
+  /** TensorFlow's name of it, unique in the trace; `/` separates name scopes. */
+  readonly name: string;
+  /** TensorFlow's op type, such as `MatMul`. */
+  readonly type: string;
+  /** In the op's order. Data inputs that were left out are not listed. */
+  readonly inputs: readonly Edge[];
+  /** In the op's order. */
+  readonly outputs: readonly Tensor[];
+  /** Index in `Trace.sources` of the user's line that made it; null if none did. */
+  readonly source: number | null;
+  /** The function that line called, such as `tf.sequence_mask`; null if unknown. */
+  readonly api: string | null;
+  /** Index of the variable whose value it reads; null for most ops. */
+  readonly reads: number | null;
+  /** Index of the variable that it assigns; null for most ops. */
+  readonly writes: number | null;
+  /**
+   * Name of the gradient function that `tf.custom_gradient` or `gradient_override_map` put in the place of the
+   * registered one; null for most ops.
+   */
+  readonly custom_gradient: string | null;
+}
+
+/** A variable that the step reads, or that the model owns. */
+export interface Variable {
+  /** Keras's `variable.path`, or `tf.Variable.name` without `:0`. */
+  readonly name: string;
+  /** Sizes. */
+  readonly shape: readonly number[];
+  /** TensorFlow's name of it. */
+  readonly dtype: string;
+  /** Whether its owner means it to be trained. */
+  readonly trainable: boolean;
+  /** Whether the model lists it among its variables. */
+  readonly tracked: boolean;
+}
+
+/** A loss: what one call of `tape.gradient` differentiated. */
+export interface Target {
+  /** What a person would call it. */
+  readonly name: string;
+  /** Index in `Trace.ops` of the op that produced it; -1 if it depends on no variable. */
+  readonly op: number;
+  /** Which of its outputs. */
+  readonly output: number;
+  /** Index in `Trace.sources` of the line that asked for the gradient. */
+  readonly source: number | null;
+  /** What the caller wanted in the place of a missing gradient. */
+  readonly unconnected: "none" | "zero";
+}
+
+/** What the tape answered for one variable and one target. */
+export interface VariableGradient {
+  /** Index in `Trace.targets`. */
+  readonly target: number;
+  /** Index in `Trace.variables`. */
+  readonly variable: number;
+  /** The answer. */
+  readonly outcome: Outcome;
+  /** Row of `Chunk.gradients` with its statistics; null unless the outcome is `value`. */
+  readonly row: number | null;
+  /** Whether the tape watched the variable. */
+  readonly watched: boolean;
+}
+
+/**
+ * What the tape answered for one tensor on the way and one target. A tensor that is not listed was not
+ * recorded (it lies inside a function's body, or was not asked for).
+ */
+export interface TensorGradient {
+  /** Index in `Trace.targets`. */
+  readonly target: number;
+  /** Index in `Trace.ops` of the op that produced the tensor. */
+  readonly op: number;
+  /** Which of its outputs. */
+  readonly output: number;
+  /** The answer. */
+  readonly outcome: Outcome;
+  /** Row of `Chunk.gradients`; null unless the outcome is `value`. */
+  readonly row: number | null;
+}
+
+/** A name scope that is a layer. */
+export interface Layer {
+  /** The scope's full name, such as `functional_1/dense_1`. */
+  readonly scope: string;
+  /** The layer's own name, such as `dense`. */
+  readonly name: string;
+  /** Class of the layer, such as `Dense`. */
+  readonly type: string;
+}
+
+/** The structure of a training step, as one compilation of it saw it. */
+export interface Trace {
+  /** Number of the trace in its session, from zero. */
+  readonly index: number;
+  /** In an order in which every edge that is not carried points back. */
+  readonly ops: readonly Op[];
+  /** Every variable of the model, then others that the step read. */
+  readonly variables: readonly Variable[];
+  /** In the order of the calls. */
+  readonly targets: readonly Target[];
+  /** For each target, every variable that was asked for or watched. */
+  readonly variable_gradients: readonly VariableGradient[];
+  /** For each target, every tensor on the way that was asked for. */
+  readonly tensor_gradients: readonly TensorGradient[];
+  /** The name scopes that are layers. */
+  readonly layers: readonly Layer[];
+  /** Lines of code that ops and targets refer to. */
+  readonly sources: readonly Source[];
+  /** Facts about how this trace was recorded that limit what can be concluded from it. */
+  readonly notes: readonly string[];
+}
+
+/** One recording: from the construction of a recorder to its end. */
+export interface Session {
+  /** Version of the schema it was written in. */
+  readonly format: number;
+  /** Milliseconds since the epoch when it began, as thirteen digits: sessions sort by it. */
+  readonly id: string;
+  /** Version of tb_gradflow. */
+  readonly tool: string;
+  /** Version of TensorFlow. */
+  readonly tensorflow: string;
+  /** Version of Keras; empty without it. */
+  readonly keras: string;
+  /** Name of the model; empty if there is none. */
+  readonly model: string;
+  /** Patterns (fnmatch) of variables that are meant to get no gradient. */
+  readonly expected: readonly string[];
+}
+
+export const REPORT_FORMAT = 1;
+
+export type Status =
+  | "connected"
+  | "disconnected"
+  | "unused"
+  | "zero"
+  | "vanishing"
+  | "exploding"
+  | "nan"
+  | "inf"
+  | "frozen"
+  | "error";
+
+export type Severity =
+  | "error"
+  | "warning"
+  | "info";
+
+/** Statistics of a variable's gradient at one step, unscaled, over the finite elements. */
+export interface GradientReport {
+  readonly norm: number;
+  readonly max_abs: number;
+  readonly mean_abs: number;
+  readonly zero_fraction: number;
+  readonly nan_count: number;
+  readonly inf_count: number;
+}
+
+/** A variable, and what the training step gave it. */
+export interface VariableReport {
+  readonly name: string;
+  readonly status: Status;
+  readonly shape: readonly number[];
+  readonly dtype: string;
+  /** Null if no gradient arrived, or none was measured. */
+  readonly gradient: GradientReport | null;
+}
+
+/** The op that a finding blames. */
+export interface OpReport {
+  readonly name: string;
+  readonly type: string;
+}
+
+/** The user's line that a finding speaks of. */
+export interface SourceReport {
+  readonly file: string;
+  readonly line: number;
+  readonly code: string;
+}
+
+/** Something that a person should know about the gradient. */
+export interface Finding {
+  /** A word of the taxonomy (docs/causes.md). */
+  readonly cause: string;
+  /** error: will not train; warning: look at it; info: explained, and probably meant. */
+  readonly severity: Severity;
+  /** Names of the variables it is about. */
+  readonly variables: readonly string[];
+  /** The op to blame; null where no op is. */
+  readonly op: OpReport | null;
+  /** The user's line; null if unknown. */
+  readonly source: SourceReport | null;
+  /** What happens, in the user's words. */
+  readonly message: string;
+  /** What to write instead. */
+  readonly fix: string;
+  /** Index of the target in the trace. */
+  readonly target: number;
+  /** Index in the trace of the op to blame; -1 where there is none. */
+  readonly culprit: number;
+  /**
+   * Ops from the first variable to the loss, as indices in the trace, the culprit among them; as far as the way goes if
+   * it never reaches the loss.
+   */
+  readonly path: readonly number[];
+}
+
+/** Everything that one step says. */
+export interface Diagnosis {
+  readonly format: number;
+  /** The optimizer step it is about; -1 if no step was completed. */
+  readonly step: number;
+  /** Index of the trace of that step. */
+  readonly trace: number;
+  /** One sentence that says how the run is. */
+  readonly summary: string;
+  /** In the order of the trace. */
+  readonly variables: readonly VariableReport[];
+  /** Most severe first. */
+  readonly findings: readonly Finding[];
+  /** What could not be known, a sentence each. */
+  readonly unverified: readonly string[];
+}

@@ -1,0 +1,101 @@
+/** What follows from the state: the model, its flow, what is lit. Each is made again only when its causes change. */
+
+import type {Condition} from "../draw/look.ts";
+import {flowOf, troublesOf} from "../model/flow.ts";
+import {keyOf} from "../model/findings.ts";
+import {answersFor} from "../model/gradients.ts";
+import {blamedOps, modelOf, type Model} from "../model/model.ts";
+import {initiallyOpen} from "../model/opening.ts";
+import {pathOf, type Path} from "../model/paths.ts";
+import {START} from "../model/scale.ts";
+import type {Diagnosis, Trace} from "../record.ts";
+import type {State} from "./store.ts";
+
+export class Derived {
+  model: Model | null = null;
+  condition: Condition | null = null;
+  initiallyOpen: ReadonlySet<number> = new Set();
+  /** Null while none for the shown trace is known. */
+  diagnosis: Diagnosis | null = null;
+  readonly #memory = new Map<string, {causes: readonly unknown[]; value: unknown}>();
+  #trace: Trace | null = null;
+  /** Ops that were ever blamed, and so have a place in the graph of this trace. */
+  #kept: ReadonlySet<number> = new Set();
+
+  update(state: State): void {
+    const {trace, target, numbers, scale} = state;
+    this.diagnosis = state.diagnosis !== null && state.diagnosis.trace === trace?.index ? state.diagnosis : null;
+    if (trace === null) {
+      this.model = null;
+      this.condition = null;
+      return;
+    }
+    // Without a word on what is wrong there is no knowing what to open: wait for it, unless it will not come.
+    if (this.diagnosis === null && this.#trace !== trace && !state.problems.has("report")) {
+      return;
+    }
+    this.#keep(trace, blamedOps(this.diagnosis));
+    this.model = this.once("model", [trace, this.#kept], () => modelOf(trace, this.#kept));
+    const {tree} = this.model;
+    this.initiallyOpen = this.once("open", [tree], () => initiallyOpen(tree, this.diagnosis));
+    const answers = this.once("answers", [tree, target], () => answersFor(tree.graph, target));
+    const {diagnosis} = this;
+    const flow = this.once("flow", [tree, answers, diagnosis], () => flowOf(tree.graph, answers, diagnosis));
+    const troubles = this.once("troubles", [tree, flow], () => troublesOf(flow, tree.items));
+    const causes = [tree, flow, troubles, answers, numbers, diagnosis, scale];
+    this.condition = this.once("condition", causes, () => ({
+      tree,
+      flow,
+      troubles,
+      answers,
+      numbers,
+      diagnosis,
+      scale: scale ?? START,
+    }));
+  }
+
+  /** The way of the finding with a key; null where there is none at this step. */
+  pathOf(key: string | null): Path | null {
+    const finding = this.diagnosis?.findings.find((each) => keyOf(each) === key);
+    if (key === null || finding === undefined || this.model === null) {
+      return null;
+    }
+    const {graph} = this.model.tree;
+    return this.once("path", [graph, finding], () => pathOf(graph, finding));
+  }
+
+  nameOf(item: number): string {
+    return this.model?.tree.items[item]?.name ?? "";
+  }
+
+  /** The item of a full name; -1 where there is none. */
+  itemNamed(name: string): number {
+    return name === "" ? -1 : (this.model?.tree.items.find((item) => item.name === name)?.id ?? -1);
+  }
+
+  /** The value, computed anew when a cause is another than last time. */
+  once<T>(name: string, causes: readonly unknown[], compute: () => T): T {
+    const known = this.#memory.get(name);
+    if (known !== undefined && causes.every((cause, index) => cause === known.causes[index])) {
+      return known.value as T;
+    }
+    const value = compute();
+    this.#memory.set(name, {causes, value});
+    return value;
+  }
+
+  #keep(trace: Trace, blamed: ReadonlySet<number>): void {
+    if (this.#trace !== trace) {
+      this.#trace = trace;
+      this.#kept = blamed;
+    } else if ([...blamed].some((op) => !this.#kept.has(op) && this.#isFolded(op))) {
+      this.#kept = new Set([...this.#kept, ...blamed]);
+    }
+  }
+
+  #isFolded(op: number): boolean {
+    const graph = this.model?.tree.graph;
+    const node = graph?.nodes[graph.nodeOfOp[op]];
+    return node === undefined || node.kind !== "op" || node.index !== op;
+  }
+}
