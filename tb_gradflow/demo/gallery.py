@@ -1,0 +1,72 @@
+"""The programs of the demonstration by name, known without importing them: that would load TensorFlow."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tb_gradflow.errors import SetupError
+
+Train = Callable[..., Any]
+"""`train(log_dir, fixed=…)`: trains a model with the recorder, and returns it."""
+
+NO_TENSORFLOW = (
+    "the demonstration trains models and needs {missing}, which is not installed: `pip install tensorflow`, or "
+    "`pip install 'tensorboard-plugin-gradflow[tensorflow]'`"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """A program that trains a broken model, and the same one repaired.
+
+    Attributes:
+        name: Of its module in this package, and of the directory of its runs.
+        variants: Its runs, by the name that each has below that directory; the value is `fixed` of `train`.
+    """
+
+    name: str
+    variants: tuple[tuple[str, bool], ...] = (("broken", False), ("fixed", True))
+
+    @property
+    def promise(self) -> str:
+        """The first line of the program: what the model is, and the cause that is to be found."""
+        text = ast.get_docstring(ast.parse(self.path.read_text(encoding="utf-8"))) or ""
+        return text.partition("\n")[0]
+
+    @property
+    def path(self) -> Path:
+        return Path(__file__).with_name(f"{self.name}.py")
+
+    def runs(self, logdir: str | os.PathLike[str]) -> dict[str, str]:
+        """Name of each run -> the directory that it is recorded in."""
+        return {f"{self.name}/{variant}": os.path.join(logdir, self.name, variant) for variant, _ in self.variants}
+
+    def load(self) -> Train:
+        """The program's `train`. Raises SetupError where TensorFlow is missing."""
+        try:
+            module = importlib.import_module(f"tb_gradflow.demo.{self.name}")
+        except ModuleNotFoundError as error:
+            if error.name and error.name.partition(".")[0] in ("tensorflow", "keras"):
+                raise SetupError(NO_TENSORFLOW.format(missing=error.name)) from error
+            raise
+        train: Train = module.train
+        return train
+
+
+DEMOS = (Demo("step_filter"), Demo("resnet50"))
+
+
+def chosen(names: list[str]) -> tuple[Demo, ...]:
+    """The demonstrations of these names, in the order of the gallery; all without any."""
+    known = {demo.name: demo for demo in DEMOS}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise SetupError(f"there is no demonstration {unknown[0]!r}: there are {', '.join(known)}")
+    return tuple(demo for demo in DEMOS if demo.name in names or not names)
