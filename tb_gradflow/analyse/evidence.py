@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tb_gradflow.analyse.measured import Measured
 from tb_gradflow.analyse.status import State
-from tb_gradflow.analyse.topology import Crossing, Topology, is_float, passes_gradient
+from tb_gradflow.analyse.topology import Crossing, Topology, is_float, members, passes_gradient
 from tb_gradflow.record.report import Severity
 from tb_gradflow.record.schema import Edge, Op
 
@@ -111,21 +111,24 @@ def discrete_part(suspect: Suspect) -> Discrete:
     topology, ops = suspect.topology, suspect.topology.trace.ops
     influence = topology.influence(suspect.target).hops
     order, uses = [suspect.culprit], []
+
+    def is_discrete(op: int) -> bool:
+        return not any(is_float(tensor.dtype) for tensor in ops[op].outputs)
+
     for op in order:  # grows while it is walked
         for consumer, edge in topology.consumers[op]:
             if influence[consumer] < 0:
                 continue
-            if any(is_float(tensor.dtype) for tensor in ops[consumer].outputs):
-                if _is_floating(ops[op], edge.output):
-                    return Discrete((suspect.culprit,), ())
-                uses.append(Use(consumer, edge.input, op))
-            elif consumer not in order:
+            users = [user for user, _ in topology.consumers[consumer] if influence[user] >= 0]
+            # Zeros and ones that are only compared again are as discrete as the truths they were made of.
+            counts = is_discrete(consumer) or (ops[consumer].type == "Cast" and users and all(map(is_discrete, users)))
+            if counts and consumer not in order:
                 order.append(consumer)
+            elif not counts and not is_discrete(op) and op == suspect.culprit:
+                return Discrete((suspect.culprit,), ())
+            elif not counts:
+                uses.append(Use(consumer, edge.input, op))
     return Discrete(tuple(order), tuple(uses))
-
-
-def _is_floating(op: Op, output: int) -> bool:
-    return output < len(op.outputs) and is_float(op.outputs[output].dtype)
 
 
 def cut_suspects(measured: Measured, missing: list[State]) -> Iterator[Suspect]:
@@ -166,15 +169,12 @@ def _suspects(
     measured: Measured, states: list[State], inside: list[bool], crossings: list[Crossing], exact: list[bool] | None
 ) -> Iterator[Suspect]:
     topology = measured.topology
-    met, culprits = topology.met_first(inside, crossings)
-    by_culprit: dict[int, Crossing] = {}
-    for crossing in crossings:
-        by_culprit.setdefault(crossing.culprit, crossing)
+    met = topology.met_first(inside, crossings)
     for state in states:
         bits = 0
         for reader in topology.readers[state.variable]:
             bits |= met[reader]
-        for place, culprit in enumerate(culprits):
-            if bits >> place & 1:
-                producer = by_culprit[culprit].producer
-                yield Suspect(measured, state, culprit, producer, exact is None or exact[producer])
+        for place in members(bits):
+            crossing = crossings[place]
+            certain = exact is None or exact[crossing.producer]
+            yield Suspect(measured, state, crossing.culprit, crossing.producer, certain)

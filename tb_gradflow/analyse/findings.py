@@ -147,7 +147,7 @@ def _group(measured: Measured, judged: list[Judged]) -> Group:
 
 
 def _is_cut(judged: Judged) -> bool:
-    return judged.verdict.cause in causes.CUT_PRECEDENCE
+    return judged.suspect.state.status in ("disconnected", "error")
 
 
 def _distance(measured: Measured, target: int, op: int) -> int:

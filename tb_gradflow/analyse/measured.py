@@ -37,6 +37,7 @@ class Measured:
         self.gradients = gradients
         self.variables = variables
         self.losses = losses
+        self._levels: dict[int, list[float]] = {}
         self._op_rows: dict[int, dict[int, list[int]]] = {}
 
     def loss_is_finite(self, target: int) -> bool:
@@ -64,6 +65,17 @@ class Measured:
             self._op_rows[target] = rows
         reports = [self.of_row(row) for row in self._op_rows[target].get(op, ())]
         return max((report for report in reports if report is not None), key=_size, default=None)
+
+    def levels(self, target: int) -> list[float]:
+        """For each op, the largest element of its gradient; 0 where that is zero, not finite or not known."""
+        if target not in self._levels:
+            found = [0.0] * len(self.topology.trace.ops)
+            if self.gradients is not None:
+                sizes = np.where(self._nonfinite_rows, 0, np.nan_to_num(self.gradients[:, MAX_ABS])).tolist()
+                for op, row in zip(*self.topology.tensor_rows.get(target, ([], [])), strict=True):
+                    found[op] = max(found[op], sizes[row])
+            self._levels[target] = found
+        return self._levels[target]
 
     @cached_property
     def _zero_rows(self) -> npt.NDArray[np.bool_]:

@@ -114,13 +114,13 @@ def _not_asked(topology: Topology, variable: int, entries: list[VariableGradient
 def _behind_error(topology: Topology, target: int) -> frozenset[int]:
     """Variables whose gradient for `target` would have to pass an op whose gradient cannot be built."""
     gradient = topology.gradient(target).hops
-    met, _ = topology.met_first(
+    met = topology.met_first(
         [hops < 0 for hops in gradient],
-        (
+        [
             crossing
             for crossing in topology.cut_crossings(target)
             if crossing.edge.passes in ("unregistered", "error") and gradient[crossing.consumer] >= 0
-        ),
+        ],
     )
     return frozenset(
         variable for variable, readers in enumerate(topology.readers) if any(met[reader] for reader in readers)

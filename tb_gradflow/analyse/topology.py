@@ -7,7 +7,7 @@ edges, whatever the number of variables: one backward sweep per target answers f
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -164,21 +164,18 @@ class Topology:
         made_it = op.reads is None and any(passes_gradient(each) and each.op >= 0 for each in op.inputs)
         return producer if made_it and tensor is not None and not is_float(tensor.dtype) else consumer
 
-    def met_first(self, inside: Sequence[bool], crossings: Iterable[Crossing]) -> tuple[list[int], list[int]]:
-        """For each op inside a region, the culprits met first on any way out of it along passing edges.
+    def met_first(self, inside: Sequence[bool], crossings: Sequence[Crossing]) -> list[int]:
+        """For each op inside a region, the crossings met first on any way out of it along passing edges.
 
-        Returns bit sets, one an op, and the culprit that each bit stands for, in increasing order.
+        Bit sets, one an op: bit `n` stands for the crossing number `n`.
         """
-        listed = list(crossings)
-        culprits = sorted({crossing.culprit for crossing in listed})
-        bit = {culprit: 1 << place for place, culprit in enumerate(culprits)}
         met = [0] * len(self.trace.ops)
-        for crossing in listed:
-            met[crossing.producer] |= bit[crossing.culprit]
-        changed = bool(listed)
+        for place, crossing in enumerate(crossings):
+            met[crossing.producer] |= 1 << place
+        changed = bool(crossings)
         while changed:
             changed = self._spread(met, inside) and self.has_carried
-        return met, culprits
+        return met
 
     def _spread(self, met: list[int], inside: Sequence[bool]) -> bool:
         changed = False
@@ -229,7 +226,18 @@ class Topology:
         if all(self.trace.ops[op].type in _COPIES for op in reached):
             return -1
         ends = [op for op in reached if not any(consumer != op for consumer, _ in self.consumers[op])]
-        return max(ends or reached, default=-1)
+        end = max(ends or reached, default=-1)
+        while self.trace.ops[end].type in _COPIES and self.trace.ops[end].inputs:
+            end = self.trace.ops[end].inputs[0].op
+        return end
+
+    @cached_property
+    def by_type(self) -> dict[str, list[int]]:
+        """The ops of each type, in the order of the trace."""
+        found: dict[str, list[int]] = {}
+        for place, op in enumerate(self.trace.ops):
+            found.setdefault(op.type, []).append(place)
+        return found
 
     @cached_property
     def tensor_rows(self) -> dict[int, tuple[list[int], list[int]]]:
@@ -241,6 +249,14 @@ class Topology:
                 ops.append(tensor.op)
                 places.append(tensor.row)
         return rows
+
+
+def members(bits: int) -> Iterator[int]:
+    """The numbers of the bits that are set, increasing."""
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest
 
 
 def _ways_to(goal: int, sources: Sequence[Sequence[int]]) -> Ways:

@@ -56,6 +56,7 @@ MISSING: tuple[Rule, ...] = (
 """Structure lets the gradient pass, and none arrived."""
 
 UNUSED: tuple[Rule, ...] = (
+    unused.kept_as_state,
     unused.regularizer_only,
     unused.unused_by_design,
     unused.recurrent_weight_single_step,
@@ -66,12 +67,14 @@ UNUSED: tuple[Rule, ...] = (
 ZERO: tuple[Rule, ...] = (
     left_graph.python_escape,
     no_derivative.nondiff_sign,
+    zero.softmax_single_class,
+    cancelling.normalised_then_summed,
+    zero.degenerate_normalisation,
     cancelling.shift_invariant_parameter,
+    zero.detour_around_rounding,
     cancelling.gradient_cancellation,
     zero.branch_not_taken,
     zero.recurrent_weight_single_step,
-    zero.softmax_single_class,
-    zero.normalised_then_summed,
     zero.saturation_softmax,
     zero.saturation_sigmoid,
     zero.saturation_quant_range,
@@ -79,7 +82,6 @@ ZERO: tuple[Rule, ...] = (
     zero.dead_relu,
     zero.zero_initialised,
     zero.fp16_underflow,
-    zero.degenerate_normalisation,
     zero.mask_multiplies_to_zero,
     zero.zero_gradient,
 )
@@ -95,13 +97,18 @@ NOT_FINITE: tuple[Rule, ...] = (
 
 VANISHING: tuple[Rule, ...] = (
     cancelling.shift_invariant_parameter,
+    cancelling.normalised_then_summed,
     cancelling.gradient_cancellation,
     strength.local_saturation,
     strength.vanishing_depth,
 )
 """The gradient arrives, and is next to nothing."""
 
-CONNECTED: tuple[Rule, ...] = (unused.regularizer_only, cancelling.shift_invariant_parameter)
+CONNECTED: tuple[Rule, ...] = (
+    unused.regularizer_only,
+    cancelling.shift_invariant_parameter,
+    cancelling.normalised_then_summed,
+)
 """The gradient arrives, and is not what it seems."""
 
 EXPLODING: tuple[Rule, ...] = (strength.normalise_zero_vector, strength.exploding_recurrence)

@@ -7,6 +7,9 @@ from tb_gradflow.analyse.evidence import Suspect, Verdict
 # Sums of a thousand float32 values that cancel leave about this share of their norm.
 _NOISE = 1e-4
 
+# What a softmax leaves of a gradient that is the same for every class, times a few inputs.
+_SUM_NOISE = 1e-5
+
 _KEEPING = frozenset({"Reshape", "Squeeze", "ExpandDims", "Cast", "Identity", "BroadcastTo"})
 _SHIFTS = frozenset({"BiasAdd", "AddV2", "Add"})
 _SCORING = frozenset(
@@ -24,7 +27,12 @@ def shift_invariant_parameter(suspect: Suspect) -> Verdict | None:
     for reader in topology.readers[state.variable]:
         shift = _first_other_than(suspect, reader, _KEEPING)
         behind = suspect.measured.of_op(state.target, shift) if shift >= 0 else None
-        if behind is None or suspect.type_of(shift) not in _SHIFTS or state.gradient.norm > _NOISE * behind.norm:
+        if (
+            behind is None
+            or not behind.norm
+            or suspect.type_of(shift) not in _SHIFTS
+            or state.gradient.norm > _NOISE * behind.norm
+        ):
             continue
         if _is_normalised(suspect, shift) or _ends_in_softmax(suspect, shift):
             return Verdict("shift_invariant_parameter", "info", shift)
@@ -46,6 +54,26 @@ def gradient_cancellation(suspect: Suspect) -> Verdict | None:
         return None
     subtractions = [user for user in users if suspect.type_of(user) == "Sub"]
     return Verdict("gradient_cancellation", "warning", (subtractions or users)[0])
+
+
+def normalised_then_summed(suspect: Suspect) -> Verdict | None:
+    """The loss sums what a softmax made to sum to one: every element gets the same gradient, and they cancel."""
+    state, topology = suspect.state, suspect.topology
+    if state.gradient is None:
+        return None
+    summed = [op for op in topology.by_type.get("Softmax", ()) if _sums_it(suspect, op, state.gradient.max_abs)]
+    if not summed:
+        return None
+    reached = topology.reached_from(topology.readers[state.variable])
+    return next((Verdict("normalised_then_summed", "error", op) for op in summed if op in reached), None)
+
+
+def _sums_it(suspect: Suspect, op: int, left: float) -> bool:
+    """Whether what arrives at the op is the same for every element, and next to it `left` is noise."""
+    incoming = suspect.measured.of_op(suspect.target, op)
+    if incoming is None or not incoming.max_abs or left > _SUM_NOISE * incoming.max_abs:
+        return False
+    return incoming.zero_fraction == 0 and incoming.mean_abs >= incoming.max_abs * (1 - 1e-5)
 
 
 def _first_other_than(suspect: Suspect, op: int, types: frozenset[str]) -> int:

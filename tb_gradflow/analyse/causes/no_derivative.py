@@ -23,11 +23,11 @@ SAMPLING = frozenset(
     {"Multinomial", "StatelessMultinomial", "StatelessRandomBinomial", "RandomPoisson", "RandomPoissonV2"}
     | {"StatelessRandomPoisson", "RandomShuffle", "LearnedUnigramCandidateSampler"}
 )
-_COUNTING_CALLS = ("count_nonzero", "bincount", "histogram", "unique_with_counts")
+COUNTING_CALLS = ("count_nonzero", "bincount", "histogram", "unique_with_counts")
 _SAMPLING_CALLS = ("categorical", "multinomial", "binomial", "bernoulli", "poisson", "random.uniform")
 _REDUCTIONS = frozenset({"Sum", "Mean", "Max", "Min", "Prod", "SegmentSum", "UnsortedSegmentSum"})
 _INDEX_INPUTS = {
-    "Gather": 1, "GatherV2": 1, "GatherNd": 1, "ResourceGather": 0, "ResourceGatherNd": 0, "OneHot": 0,
+    "Gather": 1, "GatherV2": 1, "GatherNd": 1, "ResourceGather": 1, "ResourceGatherNd": 1, "OneHot": 0,
     "ScatterNd": 0, "TensorScatterUpdate": 1, "TensorScatterAdd": 1, "UnsortedSegmentSum": 1, "SegmentSum": 1,
     "StridedSlice": 1, "Slice": 1, "SparseSoftmaxCrossEntropyWithLogits": 1,
 }  # fmt: skip
@@ -56,7 +56,7 @@ def predicate_only(suspect: Suspect) -> Verdict | None:
 def nondiff_counting(suspect: Suspect) -> Verdict | None:
     """Something is counted: a histogram, or a comparison whose ones and zeros are summed and nothing else."""
     called = suspect.op.api or ""
-    if suspect.op.type in COUNTING or any(word in called for word in _COUNTING_CALLS):
+    if suspect.op.type in COUNTING or any(word in called for word in COUNTING_CALLS):
         return Verdict("nondiff_counting", "error")
     uses = discrete_part(suspect).uses
     summed = uses and all(_is_summed_truth(suspect, use.consumer, use.via) for use in uses)

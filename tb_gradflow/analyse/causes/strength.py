@@ -34,21 +34,20 @@ class Slope:
 
 def slopes(suspect: Suspect) -> tuple[Slope, ...]:
     """How the gradient's largest element changes from the loss to the variable, the loss first."""
-    measured, target = suspect.measured, suspect.target
-    gradient = suspect.topology.gradient(target)
+    gradient = suspect.topology.gradient(suspect.target)
+    levels = suspect.measured.levels(suspect.target)
     readers = [op for op in suspect.topology.readers[suspect.state.variable] if gradient.hops[op] >= 0]
     if not readers or suspect.state.gradient is None:
         return ()
     way = gradient.from_op(min(readers, key=lambda op: gradient.hops[op]))
     found: list[Slope] = []
-    after, level, last = way[-1], 1.0, len(way) - 1
-    for place in range(last, -1, -1):
-        here = suspect.state.gradient if place == 0 else measured.of_op(target, way[place])
-        if here is None or not here.max_abs or here.nan_count or here.inf_count:
-            continue
-        if place < last:
-            found.append(Slope(after, log10(level / here.max_abs)))
-        after, level = way[place], here.max_abs
+    # The gradient of the loss with respect to itself is one.
+    after, level = way[-1], levels[way[-1]] or 1.0
+    for op in reversed(way[:-1]):
+        here = levels[op] if op != way[0] else suspect.state.gradient.max_abs
+        if here:
+            found.append(Slope(after, log10(level / here)))
+            after, level = op, here
     return tuple(found)
 
 

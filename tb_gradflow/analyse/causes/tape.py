@@ -7,8 +7,9 @@ from tb_gradflow.analyse.evidence import Suspect, Verdict
 
 def untracked_variable(suspect: Suspect) -> Verdict | None:
     """Watched, trainable, on a differentiable way, and the model does not list it, so nobody asks for it."""
-    variable = suspect.topology.trace.variables[suspect.state.variable]
-    return Verdict("untracked_variable", "warning") if not variable.tracked and _nobody_asked(suspect) else None
+    variables = suspect.topology.trace.variables
+    forgotten = not variables[suspect.state.variable].tracked and any(variable.tracked for variable in variables)
+    return Verdict("untracked_variable", "warning") if forgotten and _nobody_asked(suspect) else None
 
 
 def not_in_gradient_sources(suspect: Suspect) -> Verdict | None:

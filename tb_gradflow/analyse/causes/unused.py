@@ -13,6 +13,16 @@ _SCALINGS = frozenset({"Square", "Abs", "L2Loss", "Mul", "Sum", "Mean", "Sqrt", 
 _ADDITIONS = frozenset({"AddN", "AddV2", "Add", "Pack"})
 
 
+def kept_as_state(suspect: Suspect) -> Verdict | None:
+    """The loss depends on no variable, and this one's way ends in an assignment: the loss is read from state.
+
+    Such as the result of a metric, whose variables are no part of the trace.
+    """
+    stored = suspect.culprit >= 0 and suspect.op.type.startswith("Assign")
+    detached = suspect.target >= 0 and suspect.topology.trace.targets[suspect.target].op < 0
+    return Verdict("variable_assign", "error") if stored and detached else None
+
+
 def unused_by_design(suspect: Suspect) -> Verdict | None:
     """A pooler or projection head, called and not used: harmless, and known for it."""
     name = suspect.topology.trace.variables[suspect.state.variable].name.lower()

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from math import prod
+
+from tb_gradflow.analyse.causes.no_derivative import ROUNDING
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.analyse.measured import is_zero
+from tb_gradflow.record.schema import Trace
 
 _RELU = frozenset({"Relu", "Relu6", "ReluN"})
 _SQUASHING = frozenset({"Sigmoid", "Tanh", "Erf", "Erfc", "Softsign", "Softplus"})
@@ -27,6 +31,8 @@ _NORMALISING = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV
 # Half precision has nothing between zero and 6e-8; what comes in above this is not brought there by one op.
 _HALF_AT_RISK_BELOW = 1e-3
 
+_NEARBY = 12
+
 
 def branch_not_taken(suspect: Suspect) -> Verdict | None:
     """The branch of a `tf.cond` that this step skipped, or the side of a `tf.where` that it never chose."""
@@ -37,15 +43,6 @@ def softmax_single_class(suspect: Suspect) -> Verdict | None:
     """Softmax over an axis of length one is always one."""
     single = any(tensor.shape and tensor.shape[-1] == 1 for tensor in suspect.op.outputs[:1])
     return Verdict("softmax_single_class", "error") if suspect.op.type in _SOFTMAX and single else None
-
-
-def normalised_then_summed(suspect: Suspect) -> Verdict | None:
-    """The loss sums what a softmax made to sum to one: every element gets the same gradient, and they cancel."""
-    incoming = suspect.measured.of_op(suspect.target, suspect.culprit)
-    if suspect.op.type != "Softmax" or incoming is None or not incoming.max_abs:
-        return None
-    uniform = incoming.zero_fraction == 0 and incoming.mean_abs >= incoming.max_abs * (1 - 1e-5)
-    return Verdict("normalised_then_summed", "error") if uniform else None
 
 
 def saturation_softmax(suspect: Suspect) -> Verdict | None:
@@ -101,37 +98,59 @@ def _behind(suspect: Suspect, types: frozenset[str]) -> int:
 def recurrent_weight_single_step(suspect: Suspect) -> Verdict | None:
     """The state weights of a recurrent layer that sees one time step: they multiply a state of zeros."""
     name = suspect.topology.trace.variables[suspect.state.variable].name
-    return Verdict("recurrent_weight_single_step", "warning") if name.endswith("recurrent_kernel") else None
+    if not name.endswith("recurrent_kernel"):
+        return None
+    readers = suspect.topology.readers[suspect.state.variable]
+    products = [user for op in readers for user in suspect.topology.onward(op) if suspect.type_of(user) in _PRODUCTS]
+    return Verdict("recurrent_weight_single_step", "warning", min(products, default=suspect.culprit))
 
 
 def zero_initialised(suspect: Suspect) -> Verdict | None:
     """A product with a variable that is all zeros. If that one learns, this one will, from the next step on."""
-    trace, variables = suspect.topology.trace, suspect.measured.variables
-    if suspect.op.type not in _PRODUCTS or variables is None:
+    if suspect.op.type not in _PRODUCTS or suspect.measured.variables is None:
         return None
-    for edge in suspect.op.inputs:
-        factor = _variable_behind(suspect, edge.op)
-        if factor is None or factor == suspect.state.variable:
-            continue
-        after, moved = (float(value) for value in variables[factor])
-        # The norm is taken after the step: one that equals the step's own length began at zero.
-        if abs(after - moved) > 1e-6 * max(after, 1e-30):
-            continue
-        entries = [entry for entry in trace.variable_gradients if entry.variable == factor]
-        gradients = [suspect.measured.of_variable(entry) for entry in entries]
-        learns = any(gradient is not None and gradient.max_abs > 0 for gradient in gradients)
-        return Verdict("zero_init_by_design", "info") if learns else Verdict("zero_init_product", "error")
-    return None
+    others = [edge.op for edge in suspect.op.inputs if edge.op >= 0 and edge.op != suspect.producer]
+    factors = _variables_behind(suspect, others) - {suspect.state.variable}
+    zeros = [factor for factor in sorted(factors) if _began_at_zero(suspect, factor)]
+    if not zeros:
+        return None
+    entries = [entry for entry in suspect.topology.trace.variable_gradients if entry.variable in zeros]
+    gradients = [suspect.measured.of_variable(entry) for entry in entries]
+    learns = any(gradient is not None and gradient.max_abs > 0 for gradient in gradients)
+    return Verdict("zero_init_by_design", "info") if learns else Verdict("zero_init_product", "error")
 
 
-def _variable_behind(suspect: Suspect, op: int) -> int | None:
-    trace = suspect.topology.trace
-    while op >= 0:
-        if trace.ops[op].reads is not None:
-            return trace.ops[op].reads
-        before = [edge.op for edge in trace.ops[op].inputs if edge.op >= 0]
-        keeps = trace.ops[op].type in ("Cast", "Identity", "Reshape", "Transpose", "ExpandDims")
-        op = before[0] if keeps and before else -1
+def _began_at_zero(suspect: Suspect, variable: int) -> bool:
+    """The norm is taken after the step: one that equals the step's own length began at zero."""
+    assert suspect.measured.variables is not None
+    after, moved = (float(value) for value in suspect.measured.variables[variable])
+    return after == 0 or abs(after - moved) <= 1e-6 * after
+
+
+def _variables_behind(suspect: Suspect, ops: list[int]) -> set[int]:
+    """The variables that a factor is zero with: those it is, or is a product of."""
+    trace, found = suspect.topology.trace, set()
+    stack = list(ops)
+    for op in stack:  # grows while it is walked
+        read = trace.ops[op].reads
+        if read is not None:
+            found.add(read)
+        elif trace.ops[op].type in _PRODUCTS or trace.ops[op].type in _PASSED_THROUGH:
+            stack.extend(edge.op for edge in trace.ops[op].inputs if edge.op >= 0 and edge.op not in stack)
+    return found
+
+
+def detour_around_rounding(suspect: Suspect) -> Verdict | None:
+    """The ways around a rounded value cancel, `x - (x - floor(x))`, and the way through it has no derivative."""
+    if suspect.op.type not in ("Sub", "AddV2", "Add", "Neg"):
+        return None
+    influence = suspect.topology.influence(suspect.target).hops
+    near = list(suspect.topology.readers[suspect.state.variable])
+    for op in near:  # grows while it is walked
+        near.extend(each for each in suspect.topology.onward(op) if each not in near and len(near) < _NEARBY)
+        for consumer, _ in suspect.topology.consumers[op]:
+            if influence[consumer] >= 0 and suspect.type_of(consumer) in ROUNDING:
+                return Verdict("nondiff_rounding", "error", consumer)
     return None
 
 
@@ -144,8 +163,38 @@ def fp16_underflow(suspect: Suspect) -> Verdict | None:
 
 
 def degenerate_normalisation(suspect: Suspect) -> Verdict | None:
-    """Normalised over a single element: the result is the same whatever comes in."""
-    return Verdict("degenerate_normalisation", "error") if suspect.op.type in _NORMALISING else None
+    """Normalised over a single element: the result is the same whatever comes in.
+
+    The evidence is a mean, of the normaliser or beside the op, that averages as many elements as it puts out.
+    """
+    trace, topology = suspect.topology.trace, suspect.topology
+    scope = _normaliser_around(suspect)
+    if suspect.op.type in _NORMALISING:
+        return Verdict("degenerate_normalisation", "error")
+    beside = [suspect.culprit, *(consumer for consumer, _ in topology.consumers[suspect.producer])]
+    if scope:
+        beside += [op for op in topology.by_type.get("Mean", ()) if trace.ops[op].name.startswith(scope)]
+    return Verdict("degenerate_normalisation", "error") if any(_averages_one(trace, op) for op in beside) else None
+
+
+def _normaliser_around(suspect: Suspect) -> str:
+    """Name scope of the normalisation layer that the culprit is in; empty if it is in none."""
+    name = suspect.op.name
+    layers = suspect.topology.trace.layers
+    scopes = (layer.scope + "/" for layer in layers if layer.type.endswith("Normalization"))
+    return next((scope for scope in scopes if name.startswith(scope)), "")
+
+
+def _averages_one(trace: Trace, index: int) -> bool:
+    op = trace.ops[index]
+    if op.type != "Mean" or not op.inputs or op.inputs[0].op < 0 or not op.outputs:
+        return False
+    given = trace.ops[op.inputs[0].op].outputs
+    before = given[op.inputs[0].output].shape if op.inputs[0].output < len(given) else None
+    after = op.outputs[0].shape
+    if before is None or after is None or min((*before, *after), default=1) < 0:
+        return False
+    return len(before) > 0 and prod(before) == prod(after)
 
 
 def mask_multiplies_to_zero(suspect: Suspect) -> Verdict | None:

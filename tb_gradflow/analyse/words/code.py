@@ -26,9 +26,24 @@ class Call:
     arguments: tuple[str, ...]
     head: str
 
-    def with_first(self, value: str) -> str:
-        """The same call with another first argument."""
-        return f"{self.head}({', '.join((value, *self.arguments[1:]))})"
+    @property
+    def subject(self) -> str:
+        """The argument that a remedy is about: the first that is not a literal number."""
+        return next((each for each in self.arguments if not _is_number(each)), self.arguments[0])
+
+    @property
+    def is_operator(self) -> bool:
+        return not self.head.replace(".", "").replace("_", "").isalnum()
+
+    def with_subject(self, value: str) -> str:
+        """The same call of another value."""
+        others = list(self.arguments)
+        others[others.index(self.subject)] = value
+        return (
+            f"{bracketed(others[0])} {self.head} {bracketed(others[1])}"
+            if self.is_operator
+            else (f"{self.head}({', '.join(others)})")
+        )
 
 
 def call_on(line: str, api: str | None) -> Call | None:
@@ -37,7 +52,10 @@ def call_on(line: str, api: str | None) -> Call | None:
     if tree is None or not api:
         return None
     name = api.rpartition(".")[2]
-    return next((call for node in ast.walk(tree) for call in _calls(node, name, api)), None)
+    found = [call for node in ast.walk(tree) for call in _calls(node, name, api)]
+    # Of `cast(cast(x, int), float)` the innermost is meant: it is the first that the value meets.
+    inner = [call for call in found if not any(call.head + "(" in argument for argument in call.arguments)]
+    return next(iter(inner or found), None)
 
 
 def innermost_call(expression: str) -> Call | None:
@@ -48,6 +66,13 @@ def innermost_call(expression: str) -> Call | None:
         call for call in calls if not any(isinstance(each, ast.Call) for arg in call.args for each in ast.walk(arg))
     ]
     return _call(plain[0]) if plain else None
+
+
+def _is_number(expression: str) -> bool:
+    try:
+        return isinstance(ast.literal_eval(expression), (int, float))
+    except (ValueError, SyntaxError):
+        return False
 
 
 def is_simple(expression: str) -> bool:

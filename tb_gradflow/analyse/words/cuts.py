@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tb_gradflow.analyse.causes.no_derivative import COUNTING, COUNTING_CALLS
 from tb_gradflow.analyse.words.code import bracketed, is_simple
 from tb_gradflow.analyse.words.fields import Template, fields
 from tb_gradflow.analyse.words.names import (
@@ -16,7 +17,7 @@ from tb_gradflow.analyse.words.names import (
     short,
 )
 
-_NONE = "{they_get} no gradient: "
+_NONE = "{they_get} {size}: "
 _LESS = ("Less", "LessEqual")
 _EQUAL = ("Equal", "NotEqual")
 
@@ -26,7 +27,8 @@ def rounding(group: Group) -> Text:
     fix = f"pass the gradient straight through: {passed_through(group)}."
     if _is_in_loss(group):
         fix = f"leave `{names['whole']}` out of the loss and round in a metric, or " + fix
-    message = _NONE + "{op} rounds, and a step function has no derivative."
+    around = " The ways around it cancel." if group.suspect.state.status == "zero" else ""
+    message = _NONE + "{op} rounds, and a step function has no derivative." + around
     return Text(message.format_map(names), fix[0].upper() + fix[1:])
 
 
@@ -40,10 +42,10 @@ def passed_through(group: Group) -> str:
         return f"`x + {lib}.stop_gradient({fields(group)['whole']} - x)`"
     if call.head == "//":
         return f"`v = {' / '.join(map(bracketed, call.arguments))}`, then `v + {lib}.stop_gradient({lib}.floor(v) - v)`"
-    x = call.arguments[0]
+    x = call.subject
     if is_simple(x):
         return f"`{x} + {lib}.stop_gradient({call.text} - {x})`"
-    return f"`v = {x}`, then `v + {lib}.stop_gradient({call.with_first('v')} - v)`"
+    return f"`v = {x}`, then `v + {lib}.stop_gradient({call.with_subject('v')} - v)`"
 
 
 def sign(group: Group) -> Text:
@@ -88,7 +90,7 @@ def soft_step(group: Group) -> str:
         size = call.arguments[1].removeprefix("maxlen=") if call and len(call.arguments) > 1 else "n"
         length = bracketed(call.arguments[0]) if call else short(group)
         return f"tf.sigmoid(({length} - tf.range({size}, dtype=tf.float32)) / 0.5)"
-    left, right = ("x", short(group))
+    left, right = ("x", short(group) if len(group.variables) == 1 else "threshold")
     if call and len(call.arguments) > 1:
         left, right = bracketed(call.arguments[0]), bracketed(call.arguments[1])
     kind = group.op.type if group.op else ""
@@ -130,17 +132,58 @@ _INDEX_FIXES = {
 
 
 def counting(group: Group) -> Text:
-    names = fields(group)
-    compares = group.op is not None and group.op.type in (*_LESS, "Greater", "GreaterEqual")
-    soft = f"sum `{soft_step(group)}`" if compares else _SOFT_COUNT.format_map(names)
-    return Text(
-        (_NONE + "{op} counts, and a count changes in steps: it has no derivative.").format_map(names),
-        "Train on a smooth loss, `keras.losses.binary_crossentropy(y, p)`, with the count as a metric, or count "
-        f"softly: {soft}.",
+    kind = group.op.type if group.op else ""
+    counts = kind in COUNTING or any(word in _api(group) for word in COUNTING_CALLS)
+    why = "{op} counts" if counts else "{op} makes a yes or no of {them}, which is then counted"
+    fix = next((fix for kinds, fix in _COUNTED if kind in kinds), _SOFT_COUNT)
+    names = fields(group) | {"step": soft_step(group)}
+    message = _NONE + why + ", and a count changes in steps: it has no derivative."
+    return Text(message.format_map(names), fix.format_map(names))
+
+
+_SOFT_COUNT = (
+    "Count softly, for a histogram with `tf.reduce_sum(tf.exp(-tf.square(({bx}[..., None] - centres) / width)), 0)`."
+)
+_COUNTED = (
+    (
+        ("ArgMax", "ArgMin"),
+        "Train on `keras.losses.sparse_categorical_crossentropy(y, {x}, from_logits=True)` and count in a metric.",
+    ),
+    (("Round",), "Train on `keras.losses.binary_crossentropy(y, {x})` and count in a metric."),
+    (("Equal", "NotEqual"), "Count softly: `tf.reduce_sum(1 - tf.exp(-tf.square({bx} / 0.1)))`."),
+    ((*_LESS, "Greater", "GreaterEqual"), "Count softly, with `{step}` in the place of each yes or no."),
+)
+
+
+def sampling(group: Group) -> Text:
+    """By comparing with uniform noise a coin is tossed; the other draws are among several classes."""
+    call = call_of(group)
+    if call is None or not call.is_operator:
+        return Template(_DRAWS, _GUMBEL)(group)
+    chance = next((each for each in call.arguments if "random" not in each), "p")
+    fix = (
+        f"Draw softly: `noise = tf.math.log(u) - tf.math.log(1 - u)`, then "
+        f"`tf.sigmoid((tf.math.log({chance}) - tf.math.log(1 - {bracketed(chance)}) + noise) / 0.5)`."
     )
+    return Text(_DRAWS.format_map(fields(group)), fix)
 
 
-_SOFT_COUNT = "`tf.reduce_sum(tf.exp(-tf.square(({bx}[..., None] - centres) / width)), axis=0)`"
+_DRAWS = _NONE + "{op} draws a discrete sample, and a draw has no derivative."
+_GUMBEL = (
+    "Draw softly: `u = tf.random.uniform(tf.shape({x}), 1e-6, 1 - 1e-6)`, then "
+    "`tf.nn.softmax(({bx} - tf.math.log(-tf.math.log(u))) / 0.5)`, or weight the loss with the log-probability."
+)
+
+
+def custom(group: Group) -> Text:
+    """TensorFlow numbers anonymous gradient functions; a number says nothing to anybody."""
+    name = (group.op.custom_gradient if group.op else None) or ""
+    known = "" if name.startswith("CustomGradient-") else f" `{name}`"
+    place = place_of(group.trace, group.culprit)
+    return Template(
+        _NONE + f"the custom gradient{known}{place} returns none for {{them}}.",
+        "Return a gradient for every argument: `def grad(upstream): return upstream * d_first, upstream * d_second`.",
+    )(group)
 
 
 def integer(group: Group) -> Text:
@@ -200,11 +243,7 @@ WRITERS: dict[str, Writer] = {
     "nondiff_counting": counting,
     "integer_dtype": integer,
     "python_escape": python,
-    "nondiff_sampling": Template(
-        _NONE + "{op} draws a discrete sample, and a draw has no derivative.",
-        "Draw softly: `u = tf.random.uniform(tf.shape({x}), 1e-6, 1 - 1e-6)`, then "
-        "`tf.nn.softmax(({bx} - tf.math.log(-tf.math.log(u))) / 0.5)`, or weight the loss with the log-probability.",
-    ),
+    "nondiff_sampling": sampling,
     "nondiff_sign": sign,
     "nondiff_op": any_op,
     "no_gradient_registered": Template(
@@ -213,10 +252,7 @@ WRITERS: dict[str, Writer] = {
         "Move {fn} in front of the layers that learn, into the input pipeline, or give it a gradient with "
         "`tf.custom_gradient`.",
     ),
-    "custom_gradient_wrong": Template(
-        _NONE + "the custom gradient `{custom}` at {op} returns none for {them}.",
-        "Return a gradient for every argument: `def grad(upstream): return upstream * d_first, upstream * d_second`.",
-    ),
+    "custom_gradient_wrong": custom,
     "nondiff_op_input": Template(
         _NONE + "{op} has a gradient for other inputs, and none for the one that this goes into.",
         "Write this part out with arithmetic, for a resampling op the bilinear `(1 - w) * left + w * right`, or "

@@ -38,7 +38,8 @@ def fields(group: Group) -> dict[str, str]:
     they_get: The variables and "get", in number; they_take, they_are, they_have: likewise.
     them: "it" or "them".
     op: The culprit with its place; fn: without; kind: its op type.
-    whole, x, bx: The user's call of it; its first argument; the same, fit to stand beside an operator.
+    whole, x, bx: The user's call of it; what they call it with; the same, fit to stand beside an operator.
+    head: What they call it.
     lib: Where they take such functions from.
     variable: The first variable's own name; layer: its layer, quoted; attribute: its layer, as code may call it.
     pattern: For `expected`. line: Where the gradient was asked for, in brackets.
@@ -47,7 +48,7 @@ def fields(group: Group) -> dict[str, str]:
     call = call_of(group)
     one = len(group.variables) == 1
     name = called(group.trace, group.culprit).strip("`") if group.culprit >= 0 else "f"
-    x = call.arguments[0] if call else "x"
+    x = call.subject if call else "x"
     return {
         "names": quoted(group.names),
         "they_get": subject(group, "gets", "get"),
@@ -62,6 +63,7 @@ def fields(group: Group) -> dict[str, str]:
         "whole": call.text if call else f"{name if name.replace('.', '').isidentifier() else 'f'}(x)",
         "x": x,
         "bx": bracketed(x),
+        "head": call.head if call and not call.is_operator else name if "." in name else "f",
         "lib": namespace(group),
         "variable": short(group),
         "layer": _layer(group),
@@ -97,6 +99,8 @@ def _line(group: Group) -> str:
 
 def _size(group: Group) -> str:
     state = group.suspect.state
+    if state.status in ("disconnected", "unused", "error"):
+        return "no gradient"
     if state.status in ("nan", "inf"):
         return "NaN" if state.status == "nan" else "infinite values"
     if state.gradient is None:

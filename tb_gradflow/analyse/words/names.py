@@ -92,9 +92,11 @@ def short(group: Group) -> str:
 
 
 def called(trace: Trace, index: int) -> str:
-    """What the user calls an op: the function on their line, or else the kind of op."""
-    op = trace.ops[index]
-    return f"`{op.api or _SPOKEN.get(op.type, op.type)}`"
+    """What the user calls an op: the function as they wrote it on their line, or else the kind of op."""
+    op, source = trace.ops[index], source_of(trace, index)
+    name = op.api or _SPOKEN.get(op.type, op.type)
+    call = call_on(source.code, name) if source is not None else None
+    return f"`{call.head if call is not None else name}`"
 
 
 def source_of(trace: Trace, index: int) -> Source | None:
@@ -138,7 +140,7 @@ def call_of(group: Group) -> Call | None:
     source, op = group.source, group.op
     if source is None or op is None:
         return None
-    return call_on(source.code, op.api or _SPOKEN.get(op.type))
+    return call_on(source.code, op.api or _SPOKEN.get(op.type, op.type))
 
 
 def namespace(group: Group) -> str:

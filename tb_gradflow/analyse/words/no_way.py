@@ -7,17 +7,31 @@ from tb_gradflow.analyse.words.names import Group, Text, Writer
 
 
 def output_not_used(group: Group) -> Text:
-    return (_ENDS if group.culprit >= 0 else _NEVER_READ)(group)
+    """A variable of no layer has no output that could be used; it is the variable that has to take part."""
+    why = "what is computed from {them} ends at {op} and never reaches the loss" if group.culprit >= 0 else _UNREAD
+    if not _in_layer(group):
+        fix = "Let {names} take part in the loss, or remove {them}."
+    elif group.culprit >= 0:
+        fix = "Use the output of {layer} on the way to the loss, `x = {attribute}(x)`, or give it a loss of its own."
+    else:
+        fix = "Call {layer} on the way to the loss, `x = {attribute}(x)`, or leave it out of the model."
+    return Template("{they_get} no gradient: " + why + ".", fix)(group)
 
 
-_ENDS = Template(
-    "{they_get} no gradient: what is computed from {them} ends at {op} and never reaches the loss.",
-    "Use the output of {layer} on the way to the loss, for example `x = {attribute}(x)`, or give it a loss of its own.",
-)
-_NEVER_READ = Template(
-    "{they_get} no gradient: nothing in this step reads {them}.",
-    "Call {layer} on the way to the loss, for example `x = {attribute}(x)`, or leave it out of the model.",
-)
+_UNREAD = "nothing in this step computes with {them}"
+
+
+def not_asked(group: Group) -> Text:
+    quiet = "`{attribute}.trainable = False`" if _in_layer(group) else "`tf.Variable(..., trainable=False)`"
+    return Template(
+        "{they_take} part in the loss, and `tape.gradient` was not asked for {them}{line}.",
+        f"Pass all of them, `tape.gradient(loss, model.trainable_variables)`; if this is meant, say so: {quiet}.",
+    )(group)
+
+
+def _in_layer(group: Group) -> bool:
+    return "/" in group.names[0]
+
 
 WRITERS: dict[str, Writer] = {
     "output_not_used": output_not_used,
@@ -38,11 +52,7 @@ WRITERS: dict[str, Writer] = {
         "{they_take} part in the loss, and the model does not list {them}, so nobody trains {them}.",
         'Create it in `build`, not in `call`: `self.{variable} = self.add_weight(name="{variable}", shape=...)`.',
     ),
-    "not_in_gradient_sources": Template(
-        "{they_take} part in the loss, and `tape.gradient` was not asked for {them}{line}.",
-        "Pass all of them, `tape.gradient(loss, model.trainable_variables)`; if {layer} is not meant to learn, say so: "
-        "`{attribute}.trainable = False`.",
-    ),
+    "not_in_gradient_sources": not_asked,
     "tape_not_watching": Template(
         "{they_get} no gradient: a differentiable way leads to the loss, and the tape does not watch {them}{line}.",
         "Drop `watch_accessed_variables=False`, or watch them too: "

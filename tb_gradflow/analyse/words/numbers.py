@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.words.code import innermost_call
+from tb_gradflow.analyse.words.code import Call, bracketed, innermost_call
 from tb_gradflow.analyse.words.fields import Template, fields
 from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of
 
@@ -18,18 +18,49 @@ def dead_relu(group: Group) -> Text:
 
 def where_inactive(group: Group) -> Text:
     names, call = fields(group), call_of(group)
-    product = group.op is not None and group.op.type in ("Mul", "MatMul", "RealDiv")
+    product = group.op is not None and group.op.type in ("Mul", "MatMul")
     why = "multiplies with something that is not finite" if product else "has no finite derivative"
-    # Of `alpha * tf.math.log(x)` it is the argument of the logarithm that has to be safe.
-    inner = innermost_call(call.text) if call else None
-    x, hidden = ("x", "f(safe)") if inner is None else (inner.arguments[0], inner.with_first("safe"))
-    if call is not None and inner is not None:
-        hidden = call.text.replace(inner.text, hidden)
+    x, hidden = _made_safe(call) if call else ("x", "f(safe)")
     return Text(
         f"{names['they_get']} NaN: {names['op']} {why} for some elements, and `tf.where` hides their value but not "
         "their gradient, which becomes 0 * inf.",
         f"Make what goes in safe as well: `safe = tf.where(ok, {x}, 1.0)`, then `tf.where(ok, {hidden}, other)`.",
     )
+
+
+def _made_safe(call: Call) -> tuple[str, str]:
+    """What has to be safe, and the user's expression with that in its place.
+
+    Of `alpha * tf.math.log(x)` it is the argument of the logarithm, of `a / b` the divisor.
+    """
+    inner = innermost_call(call.text)
+    if inner is not None:
+        return inner.subject, call.text.replace(inner.text, inner.with_subject("safe"))
+    return call.arguments[-1], f"{bracketed(call.arguments[0])} {call.head} safe"
+
+
+def square_root(group: Group) -> Text:
+    """`tf.norm` and `tf.math.reduce_std` end in a square root that has no place for an epsilon: written out."""
+    name = ((group.op.api if group.op else None) or "").rpartition(".")[2]
+    inside = _UNDER_THE_ROOT.get(name, "{bx}")
+    return Template(
+        _SIZE + "the derivative of {op} is infinite at zero, and something is zero there.",
+        f"Keep away from zero: `{{lib}}.sqrt({inside} + 1e-12)`.",
+    )(group)
+
+
+_UNDER_THE_ROOT = {
+    "norm": "tf.reduce_sum(tf.square({x}), axis=-1)",
+    "reduce_euclidean_norm": "tf.reduce_sum(tf.square({x}), axis=-1)",
+    "reduce_std": "tf.math.reduce_variance({x})",
+    "std": "keras.ops.var({x})",
+}
+
+
+def zero_gradient(group: Group) -> Text:
+    product = group.op is not None and group.op.type in ("Mul", "MatMul", "BatchMatMulV2", "Einsum", "Conv2D")
+    why = "in this step {op} multiplies with zeros" if product else "it is there behind {op}, and zero in front of it"
+    return Template(_ZERO + why + ".", "Look at what {op} is given in this step.")(group)
 
 
 _LET_THROUGH = (
@@ -86,11 +117,11 @@ WRITERS: dict[str, Writer] = {
         "Use a larger batch, or `keras.layers.LayerNormalization()`.",
     ),
     "normalised_then_summed": Template(
-        _ZERO + "the loss sums what {op} made to sum to one, so it is constant.",
+        _SIZE + "the loss sums what {op} made to sum to one, so it is constant.",
         "Compare with targets: `keras.losses.categorical_crossentropy(y, probabilities)`.",
     ),
     "mask_multiplies_to_zero": Template(
-        _ZERO + "the mask at {op} is zero wherever {names} would have a say.",
+        _ZERO + "{op} multiplies what comes from {them} with zeros, a mask or a weight of the loss.",
         "Nothing to repair if these labels are missing in this batch; else check the mask, or the weight of this loss.",
     ),
     "shift_invariant_parameter": Template(
@@ -103,9 +134,7 @@ WRITERS: dict[str, Writer] = {
         "Stop one of them: for a score function `log_prob(tf.stop_gradient(sample))`, so that `{variable}` acts "
         "through the density alone.",
     ),
-    "zero_gradient": Template(
-        _ZERO + "it is still there behind {op}, and zero in front of it.", "Look at what {op} is given in this step."
-    ),
+    "zero_gradient": zero_gradient,
     "vanishing_depth": Template(
         _SIZE + "it fades on the way from the loss, most of all at {op} and its like.",
         'Keep it alive along the way: `activation="relu"` with `kernel_initializer="he_normal"`, '
@@ -120,14 +149,11 @@ WRITERS: dict[str, Writer] = {
         _SIZE + "{op} divides by the length of a vector that is nearly zero.",
         "Give it a larger epsilon: `tf.math.l2_normalize({x}, axis=-1, epsilon=1e-3)`.",
     ),
-    "sqrt_at_zero": Template(
-        _SIZE + "the derivative of {op} is infinite at zero, and something is zero there.",
-        "Keep away from zero: `{lib}.sqrt({bx} + 1e-12)`.",
-    ),
+    "sqrt_at_zero": square_root,
     "zero_over_zero": Template(_SIZE + "{op} divides by zero.", "Divide safely: `tf.math.divide_no_nan({x}, total)`."),
     "log_zero": Template(
         _SIZE + "{op} is given zero, where the logarithm is infinite.",
-        "Keep away from zero: `{lib}.log({bx} + 1e-7)`, or " + _FROM_LOGITS + ".",
+        "Keep away from zero: `{head}({bx} + 1e-7)`, or " + _FROM_LOGITS + ".",
     ),
     "exp_overflow": Template(
         _SIZE + "{op} overflows.",
