@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from tb_gradflow.analyse.course import Courses, courses_to
 from tb_gradflow.analyse.topology import Topology
 from tb_gradflow.record.report import GradientReport
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VariableGradient
@@ -37,7 +38,7 @@ class Measured:
         self.gradients = gradients
         self.variables = variables
         self.losses = losses
-        self._levels: dict[int, list[float]] = {}
+        self._courses: dict[int, Courses] = {}
         self._op_rows: dict[int, dict[int, list[int]]] = {}
 
     def loss_is_finite(self, target: int) -> bool:
@@ -66,16 +67,22 @@ class Measured:
         reports = [self.of_row(row) for row in self._op_rows[target].get(op, ())]
         return max((report for report in reports if report is not None), key=_size, default=None)
 
-    def levels(self, target: int) -> list[float]:
+    def courses(self, target: int) -> Courses:
+        """How the gradient's size changes on its way from the target to every op."""
+        if target not in self._courses:
+            types = [op.type for op in self.topology.trace.ops]
+            self._courses[target] = courses_to(self.topology.gradient(target), self._levels(target), types)
+        return self._courses[target]
+
+    def _levels(self, target: int) -> list[float]:
         """For each op, the largest element of its gradient; 0 where that is zero, not finite or not known."""
-        if target not in self._levels:
-            found = [0.0] * len(self.topology.trace.ops)
-            if self.gradients is not None:
-                sizes = np.where(self._nonfinite_rows, 0, np.nan_to_num(self.gradients[:, MAX_ABS])).tolist()
-                for op, row in zip(*self.topology.tensor_rows.get(target, ([], [])), strict=True):
-                    found[op] = max(found[op], sizes[row])
-            self._levels[target] = found
-        return self._levels[target]
+        found = [0.0] * len(self.topology.trace.ops)
+        if self.gradients is None:
+            return found
+        sizes = np.where(self._nonfinite_rows, 0, np.nan_to_num(self.gradients[:, MAX_ABS])).tolist()
+        for op, row in zip(*self.topology.tensor_rows.get(target, ([], [])), strict=True):
+            found[op] = max(found[op], sizes[row])
+        return found
 
     @cached_property
     def _zero_rows(self) -> npt.NDArray[np.bool_]:
