@@ -80,7 +80,9 @@ def main() -> None:
         size = sum(os.path.getsize(os.path.join(d, f)) for d, _, names in os.walk(directory) for f in names)
     recorded, plain = watch.seconds[2::2], watch.seconds[3::2]
     ratios = [a / b for a, b in zip(recorded, plain, strict=True)]
-    print(f"first recorded step {watch.seconds[0]:.2f} s, first plain step {watch.seconds[1]:.2f} s (both with tracing)")
+    print(
+        f"first recorded step {watch.seconds[0]:.2f} s, first plain step {watch.seconds[1]:.2f} s (both with tracing)"
+    )
     print(f"recorded {statistics.median(recorded) * 1e3:.1f} ms, plain {statistics.median(plain) * 1e3:.1f} ms")
     print(f"ratio {statistics.median(ratios):.3f} (median of {len(ratios)} pairs)")
     print(f"log {size / len(watch.seconds[::2]) / 1024:.1f} KB a recorded step, structure included")

@@ -194,9 +194,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             action()
         except Exception as error:  # a fault of the recorder must never reach the training
             self._broken = True
-            _warn(
-                f"tb_gradflow stops recording; training goes on. Please report this: {type(error).__name__}: {error}"
-            )
+            _warn(f"tb_gradflow stops recording; training goes on. Please report this: {type(error).__name__}: {error}")
 
 
 class _Tracing:

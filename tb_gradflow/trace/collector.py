@@ -7,8 +7,9 @@ statistics of the answers as symbolic tensors, and gives the caller exactly what
 
 from __future__ import annotations
 
+import contextlib
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -69,6 +70,12 @@ class Collector:
     Args:
         variables: The model's variables; those that the step turns out to read besides are added.
         tensors: For which tensors on the way to ask: all, layers' outputs, or none but variables.
+
+    Attributes:
+        calls: In order.
+        layers: By name scope.
+        root: The graph that the step is traced into.
+        fault: An exception that the collector itself is to blame for; null while there is none.
     """
 
     def __init__(self, variables: Variables, tensors: Tensors = "all") -> None:
@@ -77,21 +84,24 @@ class Collector:
         self.root = tf.compat.v1.get_default_graph()
         self._row_count = 0
         self.layers: dict[str, Layer] = {}
+        self.fault: Exception | None = None
         self._tensors = tensors
         self._flatteners: dict[int, tuple[Any, Flattener]] = {}
         self._scales: dict[int, tuple[Any, Any]] = {}
 
     def gradient(self, original: Callable[..., Any], tape: Any, target: Any, sources: Any, *rest: Any) -> Any:
         """Stands in for `tape.gradient(target, sources, output_gradients, unconnected_gradients)`."""
-        call, extra = self._prepare(tape, target, sources, rest)
+        with self._own_work():
+            call, extra = self._prepare(tape, target, sources, rest)
         try:
             asked, on_the_way = original(tape, target, [sources, list(extra.values())], *rest)
         except Exception:
-            self._answer_all(call, sources, "error")
+            with self._own_work():
+                self._answer_all(call, sources, "error")
             raise
-        with record.stop_recording():
+        with self._own_work(), record.stop_recording():
             self._keep(call, sources, asked, extra, on_the_way, self._scale_of(target))
-        call.flattener.extend(backward=True)
+            call.flattener.extend(backward=True)
         return asked
 
     def scaled(self, loss: Any, result: Any) -> None:
@@ -102,16 +112,26 @@ class Collector:
     def applying(self, apply: Callable[[], Any]) -> Any:
         """Runs an optimizer's update, whose ops are no part of the forward graph."""
         graph = tf.compat.v1.get_default_graph()
-        flattener = self._flattener(graph)
-        flattener.extend()
-        try:
-            return apply()
-        finally:
+        with self._own_work():
+            flattener = self._flattener(graph)
+            flattener.extend()
+        result = apply()
+        with self._own_work():
             flattener.extend(backward=True)
+        return result
 
     def entered(self, layer: Any, scope: str) -> None:
         """A layer has opened its name scope."""
         self.layers.setdefault(scope, Layer(scope, str(layer.name), type(layer).__name__))
+
+    @contextlib.contextmanager
+    def _own_work(self) -> Iterator[None]:
+        """Tells what goes wrong in here from what the user's step raises by itself."""
+        try:
+            yield
+        except Exception as error:
+            self.fault = error
+            raise
 
     def _flattener(self, graph: Any) -> Flattener:
         # The graph is kept with it: an id names an object only while that lives.

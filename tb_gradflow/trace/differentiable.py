@@ -18,7 +18,9 @@ from tb_gradflow.record.schema import Passes
 Signature = tuple[object, ...]
 
 # These see sizes and types, never values: a value that reaches one of them influences nothing behind it.
-VALUE_FREE = frozenset({"Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike", "VariableShape", "TensorListLength"})
+VALUE_FREE = frozenset(
+    {"Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike", "VariableShape", "TensorListLength"}
+)
 
 
 class Differentiability:

@@ -100,7 +100,7 @@ def warning_lines(diagnosis: Diagnosis, *, most: int = 3) -> Sequence[str]:
     loud = [finding for finding in diagnosis.findings if finding.severity in ("error", "warning")]
     lines = [f"tb_gradflow: {finding.message} {finding.fix}".rstrip() for finding in loud[:most]]
     if len(loud) > most:
-        lines.append(f"tb_gradflow: {len(loud) - most} more findings are in TensorBoard's tab \"Gradient flow\".")
+        lines.append(f'tb_gradflow: {len(loud) - most} more findings are in TensorBoard\'s tab "Gradient flow".')
     return lines
 
 
@@ -118,4 +118,3 @@ def check_directory(log_dir: str) -> None:
         raise SetupError(
             f"cannot write to log_dir {log_dir!r} ({reason}): give a directory that this process may write to"
         ) from error
-

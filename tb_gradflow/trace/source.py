@@ -21,6 +21,7 @@ from typing import Any
 from tb_gradflow.record.schema import Source
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_STEP = os.path.join(_PACKAGE, "trace", "step.py")
 
 # Functions that only pass a call on to the one the user meant.
 _WRAPPERS = ("traceback_utils.py", "dispatch.py", "deprecation.py", "weak_tensor_ops.py", "py_builtins.py")
@@ -89,7 +90,7 @@ def origin_of(frames: Sequence[Frame], op_type: str, *, keep_source: bool = True
     """
     for index in range(len(frames) - 1, -1, -1):
         frame = frames[index]
-        if frame.file.startswith(_PACKAGE) and "/demo/" not in frame.file:
+        if frame.file == _STEP:
             break
         if not _is_users(frame.file):
             continue

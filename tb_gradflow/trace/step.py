@@ -61,7 +61,7 @@ class InstrumentedStep:
             with watching(collector):
                 outputs = self._step(*args, **kwargs)
         except BaseException as error:
-            if collector.calls:
+            if collector.calls and collector.fault is None:
                 self._tell(collector, error)
             raise
         index = self._tell(collector, None)
@@ -119,5 +119,3 @@ def _optimizers(model: Any) -> list[Any]:
     import keras
 
     return [value for value in vars(model).values() if isinstance(value, keras.optimizers.Optimizer)]
-
-

@@ -225,5 +225,3 @@ def _distinct(names: Sequence[str]) -> list[str]:
         seen[name] = seen.get(name, 0) + 1
         result.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return result
-
-

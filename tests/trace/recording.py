@@ -70,9 +70,7 @@ class Recorded:
 
     def _gradient_of(self, variable: str, target: int) -> Any:
         names = [v.name for v in self.trace.variables]
-        [found] = [
-            g for g in self.trace.variable_gradients if names[g.variable] == variable and g.target == target
-        ]
+        [found] = [g for g in self.trace.variable_gradients if names[g.variable] == variable and g.target == target]
         return found
 
 

@@ -1,0 +1,168 @@
+"""Wrong arguments are told before training; once training runs, nothing in the recorder stops or alters it."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tb_gradflow import GradFlowCallback
+from tb_gradflow.errors import SetupError
+from tb_gradflow.store.writer import LogWriter
+from tests.trace import models
+from tests.trace.recording import data, read, train
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"update_freq": 0}, "update_freq must be at least 1 step, got 0"),
+        ({"update_freq": "batch"}, "update_freq must be 'auto', 'epoch' or a number of steps, got 'batch'"),
+        ({"update_freq": 2.5}, "got 2.5"),
+        ({"tensors": "some"}, "tensors must be 'all', 'layers' or 'variables', got 'some'"),
+        ({"expected": "dense/*"}, "expected must be a sequence of name patterns, got 'dense/*'"),
+    ],
+)
+def test_wrong_arguments_are_told_at_construction(options: dict[str, Any], told: str, tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match=told.replace("*", r"\*")):
+        GradFlowCallback(str(tmp_path), **options)
+
+
+def test_a_directory_that_cannot_be_written_is_told_at_construction(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a directory")
+
+    with pytest.raises(SetupError, match="cannot write to log_dir .*file.*give a directory"):
+        GradFlowCallback(str(tmp_path / "file" / "run"))
+
+
+def test_a_model_that_is_not_compiled_is_told_by_keras_in_its_words(tmp_path: Path) -> None:
+    model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(2)])
+
+    with pytest.raises(ValueError, match="compile"):
+        model.fit(*data(), callbacks=[GradFlowCallback(str(tmp_path))], verbose=0)
+
+
+def test_eager_training_is_told_to_be_unrecorded_and_goes_on(tmp_path: Path) -> None:
+    def build() -> Any:
+        model = models.functional()
+        model.compile("adam", "mse", run_eagerly=True)
+        return model
+
+    with pytest.warns(RuntimeWarning, match="run_eagerly=True"):
+        trained = train(build, *data(), GradFlowCallback(str(tmp_path)))
+
+    assert len(trained.losses) == 1
+
+
+def test_a_full_disk_ends_the_recording_and_not_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = data(rows=64)
+    plain = train(models.functional, x, y, epochs=2)
+
+    def full(self: LogWriter, record: Any) -> None:
+        raise tf.errors.ResourceExhaustedError(None, None, "no space left on device")
+
+    monkeypatch.setattr(LogWriter, "write_step", full)
+    with pytest.warns(RuntimeWarning, match="stops recording; training goes on.*no space left") as told:
+        recorded = train(models.functional, x, y, GradFlowCallback(str(tmp_path), update_freq=1), epochs=2)
+
+    assert recorded.losses == plain.losses
+    assert len([w for w in told if "stops recording" in str(w.message)]) == 1
+
+
+def test_a_fault_while_tracing_ends_the_recording_and_not_the_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y = data(rows=64)
+    plain = train(models.functional, x, y)
+
+    def faulty(*args: Any) -> Any:
+        raise KeyError("a fault of ours")
+
+    monkeypatch.setattr("tb_gradflow.trace.collector.gradient_statistics", faulty)
+    with pytest.warns(RuntimeWarning, match="a fault of ours"):
+        recorded = train(models.functional, x, y, GradFlowCallback(str(tmp_path), update_freq=1))
+
+    assert recorded.losses == plain.losses
+    for first, second in zip(plain.weights, recorded.weights, strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+def test_warnings_that_are_errors_do_not_become_errors_of_the_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tb_gradflow.trace.collector.gradient_statistics", lambda *args: 1 / 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        trained = train(models.functional, *data(), GradFlowCallback(str(tmp_path)))
+
+    assert len(trained.losses) == 1
+
+
+class NoGradients(keras.layers.Layer):
+    def build(self, shape: Any) -> None:
+        self.w = self.add_weight(name="w", shape=(), initializer="ones")
+
+    def call(self, x: Any) -> Any:
+        return tf.round(x * self.w)
+
+
+def test_a_training_that_keras_refuses_leaves_a_log_that_says_why(tmp_path: Path) -> None:
+    """With no gradient at all the optimizer raises in the first step; the user's error stays what it was."""
+
+    def build() -> Any:
+        x = keras.Input((6,))
+        model = keras.Model(x, NoGradients(name="rounded")(x))
+        model.compile("sgd", "mse")
+        return model
+
+    x, y = data(outputs=6)
+    with pytest.raises(ValueError, match="No gradients provided for any variable"), warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)  # the recorder has nothing to complain about itself
+        train(build, x, y, GradFlowCallback(str(tmp_path)))
+
+    recorded = read(tmp_path)
+    assert recorded.steps == ()
+    assert recorded.outcome("rounded/w") == "none"
+
+
+def test_an_unregistered_gradient_raises_as_ever_and_is_recorded(tmp_path: Path) -> None:
+    class Contrast(keras.layers.Layer):
+        def build(self, shape: Any) -> None:
+            self.w = self.add_weight(name="w", shape=(), initializer="ones")
+
+        def call(self, x: Any) -> Any:
+            return tf.image.adjust_contrast(x * self.w, 2.0)
+
+        def compute_output_shape(self, shape: Any) -> Any:
+            return shape
+
+    def build() -> Any:
+        x = keras.Input((2, 3, 1))
+        model = keras.Model(x, Contrast(name="contrast")(x))
+        model.compile("sgd", "mse")
+        return model
+
+    images = np.ones((16, 2, 3, 1), "float32")
+    with pytest.raises(LookupError, match="AdjustContrastv2"):
+        train(build, images, images, GradFlowCallback(str(tmp_path)))
+
+    recorded = read(tmp_path)
+    assert recorded.outcome("contrast/w") == "error"
+    assert {edge.passes for edge in recorded.op("AdjustContrastv2").inputs} == {"unregistered"}
+
+
+def test_a_users_error_in_a_later_step_is_raised_and_the_log_is_kept(tmp_path: Path) -> None:
+    class Stop(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            if batch == 2:
+                raise RuntimeError("the user's own")
+
+    with pytest.raises(RuntimeError, match="the user's own"):
+        train(models.functional, *data(rows=96), GradFlowCallback(str(tmp_path), update_freq=1), Stop())
+
+    assert read(tmp_path).steps[0] == 0
