@@ -43,7 +43,7 @@ class Recorded:
     losses: list[tuple[float, ...]]
 
     def outcome(self, variable: str, target: int = 0) -> str:
-        return self._gradient_of(variable, target).outcome
+        return str(self._gradient_of(variable, target).outcome)
 
     def gradient(self, variable: str, statistic: str = "norm", step: int = 0, target: int = 0) -> float:
         """A statistic of a variable's gradient at the `step`-th recorded step."""

@@ -14,7 +14,7 @@ from tests.trace.recording import data, record
 layers = keras.layers
 
 
-class FourFates(layers.Layer):
+class FourFates(keras.layers.Layer):
     def build(self, shape: Any) -> None:
         for name in ("none", "zero", "nan", "real"):
             setattr(self, name, self.add_weight(name=name, shape=(6,), initializer="ones"))
@@ -57,7 +57,7 @@ def test_what_moved_is_recorded_beside_what_pushed(tmp_path: Path) -> None:
 
 
 def test_infinite_is_not_nan(tmp_path: Path) -> None:
-    class Root(layers.Layer):
+    class Root(keras.layers.Layer):
         def build(self, shape: Any) -> None:
             self.w = self.add_weight(name="w", shape=(6,), initializer="zeros")
 

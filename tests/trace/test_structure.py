@@ -17,7 +17,7 @@ from tests.trace.recording import data, record
 layers = keras.layers
 
 
-class StepFilter(layers.Layer):
+class StepFilter(keras.layers.Layer):
     def build(self, shape: Any) -> None:
         self.threshold = self.add_weight(name="threshold", shape=(), initializer=keras.initializers.Constant(3.0))
 
@@ -26,7 +26,7 @@ class StepFilter(layers.Layer):
         return x * mask
 
 
-class Calls(layers.Layer):
+class Calls(keras.layers.Layer):
     """Runs `body(self, x)`, with one weight `w`."""
 
     def __init__(self, body: Any, **options: Any) -> None:
@@ -196,7 +196,7 @@ def test_edges_point_back_unless_they_are_carried(tmp_path: Path) -> None:
 def test_state_is_an_edge(tmp_path: Path) -> None:
     """A value that is written to a variable and read back within the step."""
 
-    class Stored(layers.Layer):
+    class Stored(keras.layers.Layer):
         def build(self, shape: Any) -> None:
             self.w = self.add_weight(name="w", shape=(), initializer="ones")
             self.store = self.add_weight(name="store", shape=(), initializer="zeros", trainable=False)
@@ -257,7 +257,7 @@ def test_each_loss_has_the_name_that_the_user_gave_it(tmp_path: Path) -> None:
 
 
 def _first_kernel(recorded: Any, within: str) -> str:
-    return next(v.name for v in recorded.trace.variables if within in v.name and v.name.endswith("kernel"))
+    return next(str(v.name) for v in recorded.trace.variables if within in v.name and v.name.endswith("kernel"))
 
 
 def test_without_source_no_line_of_the_user_is_in_the_log(tmp_path: Path) -> None:
