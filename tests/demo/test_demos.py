@@ -1,0 +1,104 @@
+"""Each demonstration holds what its first line promises, and its repaired version is healthy."""
+
+from __future__ import annotations
+
+import linecache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tb_gradflow import open_log
+from tb_gradflow.demo.gallery import DEMOS, Demo, chosen
+from tb_gradflow.errors import SetupError
+from tests.demo.training import Trained, promised_cause, train
+
+STEP_FILTER, RESNET50 = chosen(["step_filter"])[0], chosen(["resnet50"])[0]
+
+
+@pytest.fixture(scope="module")
+def resnet50(tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    return train(RESNET50, tmp_path_factory.mktemp("resnet50"), steps=2)
+
+
+def test_the_threshold_gets_no_gradient_because_it_is_only_compared(step_filter: Trained) -> None:
+    report = open_log(step_filter.logdir / "step_filter" / "broken").report()
+
+    [finding] = [each for each in report.findings if each.severity == "error"]
+    assert finding.cause == promised_cause(STEP_FILTER)
+    assert finding.variables == ("sensors/step_filter/threshold",)
+    assert finding.op is not None
+    assert finding.op.type in ("Less", "Cast")
+    assert "SequenceMask" in finding.op.name
+    assert "`tf.sequence_mask`" in finding.message
+    assert line_of(finding.source, STEP_FILTER) == "return tf.sequence_mask(threshold, self.width, dtype=tf.float32)"
+    others = {name: each.status for name, each in report.variables.items() if name not in finding.variables}
+    assert set(others.values()) == {"connected"}
+
+
+def test_the_threshold_that_is_compared_stays_where_it_began(step_filter: Trained) -> None:
+    from tb_gradflow.demo.step_filter import FIRST_GUESS
+
+    threshold = step_filter.models["broken"].get_layer("step_filter").threshold.numpy()
+
+    assert (threshold == FIRST_GUESS).all()
+
+
+def test_the_soft_step_finds_the_true_thresholds(step_filter: Trained) -> None:
+    from tb_gradflow.demo.step_filter import FIRST_GUESS, TRUE_THRESHOLDS
+
+    threshold = step_filter.models["fixed"].get_layer("step_filter").threshold.numpy()
+
+    still_off = np.abs(threshold - TRUE_THRESHOLDS)
+    assert (still_off < 0.3 * np.abs(FIRST_GUESS - np.array(TRUE_THRESHOLDS))).all(), threshold
+
+
+def test_the_repaired_filter_is_healthy(step_filter: Trained) -> None:
+    report = open_log(step_filter.logdir / "step_filter" / "fixed").report()
+
+    report.assert_healthy()
+    assert {each.status for each in report.variables.values()} == {"connected"}
+
+
+def test_the_head_that_rounds_gets_no_gradient_and_the_other_does(resnet50: Trained) -> None:
+    report = open_log(resnet50.logdir / "resnet50" / "broken").report()
+
+    [finding] = [each for each in report.findings if each.severity != "info"]
+    assert (finding.cause, finding.severity) == (promised_cause(RESNET50), "error")
+    head = ("count/hidden/kernel", "count/hidden/bias", "count/total/kernel", "count/total/bias")
+    assert sorted(finding.variables) == sorted(head)
+    assert finding.op is not None
+    assert finding.op.type == "Round"
+    assert line_of(finding.source, RESNET50) == "count = keras.ops.round(count)"
+    assert {report.variables[name].status for name in head} == {"disconnected"}
+    assert report.variables["colour/kernel"].status == "connected"
+    assert report.variables["conv1_conv/kernel"].status == "connected"
+
+
+def test_resnet50_without_the_rounding_is_healthy(resnet50: Trained) -> None:
+    report = open_log(resnet50.logdir / "resnet50" / "fixed").report()
+
+    report.assert_healthy()
+    assert report.variables["count/total/kernel"].status == "connected"
+
+
+@pytest.mark.parametrize("demo", DEMOS, ids=lambda demo: demo.name)
+def test_a_demonstration_begins_with_what_to_expect(demo: Demo) -> None:
+    assert promised_cause(demo).startswith("nondiff_")
+
+
+def test_demonstrations_are_chosen_by_name() -> None:
+    assert chosen([]) == DEMOS
+    assert [demo.name for demo in chosen(["resnet50"])] == ["resnet50"]
+    with pytest.raises(SetupError, match="no demonstration 'bert': there are step_filter, resnet50"):
+        chosen(["step_filter", "bert"])
+
+
+def line_of(source: object, demo: Demo) -> str:
+    """The line of the demonstration's own file that a source names, once that is really what stands there."""
+    from tb_gradflow.record.report import SourceReport
+
+    assert isinstance(source, SourceReport)
+    assert Path(source.file) == demo.path
+    assert source.code == linecache.getline(source.file, source.line).strip()
+    return source.code
