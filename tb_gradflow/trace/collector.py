@@ -104,6 +104,10 @@ class Collector:
             call.flattener.extend(backward=True)
         return asked
 
+    def own_ops(self) -> None:
+        """All that the step's graph has gained was made by the recorder, not by the user's step."""
+        self._flattener(self.root).extend(backward=True)
+
     def scaled(self, loss: Any, result: Any) -> None:
         """An optimizer has multiplied a loss with a scale before it is differentiated."""
         if result is not loss and result.op.type == "Mul":

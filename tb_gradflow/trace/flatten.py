@@ -100,7 +100,8 @@ class Flattener:
         self._writes: dict[int, int] = {}
 
     def extend(self, *, backward: bool = False) -> None:
-        """Adds what the graph has gained: forward ops, or ops of a gradient's computation or application."""
+        """Adds what the graph has gained: forward ops, or ops of a gradient's computation or application, where
+        functions stay calls."""
         operations = self._graph.get_operations()
         self._backward = backward
         self._flatten(self._graph, operations[self._done :], self._root)
@@ -114,7 +115,7 @@ class Flattener:
         for op in operations:
             if op.type == "Placeholder":
                 self._placeholder(graph, op, frame)
-            elif op.type in _CALLS:
+            elif op.type in _CALLS and not self._backward:
                 self._call(op, frame)
             elif op.type in _IFS:
                 self._if(op, frame)

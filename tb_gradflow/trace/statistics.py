@@ -34,24 +34,25 @@ def gradient_statistics(gradient: Any) -> Any:
 
 def variable_statistics(now: Any, before: Any) -> Any:
     """float32 `[2]`: norms of a variable's value, and of what has changed in it; `before` null if that is unknown."""
-    change = tf.constant(float("nan"), tf.float32) if before is None else _call(_norm, now - before)
-    return tf.stack([_call(_norm, now), change])
+    if before is None:
+        return tf.concat([_call(_norms, now, now)[:1], [float("nan")]], 0)
+    return _call(_norms, now, before)
 
 
-def _call(function: Callable[[Any], Any], tensor: Any) -> Any:
+def _call(function: Callable[..., Any], *tensors: Any) -> Any:
     # A call whose argument turns out to be constant (the gradient of a mean is) would be specialised by TensorFlow's
     # optimizer, and inside a nested function the specialised copy is then not found (seen with TensorFlow 2.21).
     # This op alone is never folded into a constant.
-    opaque = tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=tensor.shape)
-    return _compiled(function, tensor.dtype)(opaque)
+    opaque = [tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=tensor.shape) for tensor in tensors]
+    return _compiled(function, *(tensor.dtype for tensor in tensors))(*opaque)
 
 
 @functools.cache
-def _compiled(function: Callable[[Any], Any], dtype: Any) -> Any:
+def _compiled(function: Callable[..., Any], *dtypes: Any) -> Any:
     # Outside of any graph that is being built: the function outlives it.
     with tf.init_scope():
         shared = tf.function(function, autograph=False, experimental_attributes={"_noinline": True})
-        return shared.get_concrete_function(tf.TensorSpec(None, dtype))
+        return shared.get_concrete_function(*(tf.TensorSpec(None, dtype) for dtype in dtypes))
 
 
 def _gradient_columns(gradient: Any) -> Any:
@@ -81,6 +82,10 @@ def _careful_columns(magnitude: Any, count: Any) -> Any:
     mean = total / tf.maximum(count - nan_count - inf_count, 1)
     zeros = _count(tf.equal(magnitude, tf.zeros_like(magnitude)), magnitude.dtype) / count
     return tf.stack([norm, largest, mean, zeros, nan_count, inf_count])
+
+
+def _norms(now: Any, before: Any) -> Any:
+    return tf.stack([_norm(now), _norm(now - before)])
 
 
 def _norm(tensor: Any) -> Any:

@@ -57,6 +57,7 @@ class InstrumentedStep:
         variables = self._variables()
         collector = Collector(variables, self._settings.tensors)
         before = [item.variable.read_value() if is_floating(item) else None for item in variables]
+        collector.own_ops()
         try:
             with watching(collector):
                 outputs = self._step(*args, **kwargs)
