@@ -6,7 +6,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := tb_gradflow tests hatch_build.py
+SOURCES := tb_gradflow tests benchmarks hatch_build.py
 NODE_MODULES := frontend/node_modules/.package-lock.json
 
 .PHONY: demo test page chromium clean
