@@ -142,8 +142,8 @@ def _group(measured: Measured, judged: list[Judged]) -> Group:
     hops = [_distance(measured, each.suspect.target, each.culprit) for each in judged]
     lead = judged[hops.index(min(hops))]
     others = tuple(dict.fromkeys(op for op in lead.others if op != lead.culprit)) if _is_cut(lead) else ()
-    variables = tuple(sorted(each.suspect.state.variable for each in judged))
-    return Group(lead.verdict, lead.suspect, variables, lead.culprit, others)
+    states = sorted((each.suspect.state for each in judged), key=lambda state: state.variable)
+    return Group(lead.verdict, lead.suspect, tuple(states), lead.culprit, others)
 
 
 def _is_cut(judged: Judged) -> bool:

@@ -1,10 +1,10 @@
 """Traces and steps made by hand: an op is a line, and what does not matter is left out.
 
-    graph = Graph()
-    threshold = graph.variable("threshold")
-    mask = graph.op("Less", threshold, passes="not_differentiable", dtype="bool")
-    graph.target(graph.op("Mean", graph.op("Cast", mask, passes="dtype")))
-    diagnosis = graph.diagnose()
+graph = Graph()
+threshold = graph.variable("threshold")
+mask = graph.op("Less", threshold, passes="not_differentiable", dtype="bool")
+graph.target(graph.op("Mean", graph.op("Cast", mask, passes="dtype")))
+diagnosis = graph.diagnose()
 """
 
 from __future__ import annotations
@@ -110,8 +110,9 @@ class Graph:
         )
         source = None
         if line is not None:
-            self.sources.append(Source("/home/me/model.py", 17, "call", line))
-            source = len(self.sources) - 1
+            here = Source("/home/me/model.py", 17, "call", line)
+            self.sources.extend([here] if here not in self.sources else [])
+            source = self.sources.index(here)
         return self._add(
             kind,
             edges,
@@ -149,7 +150,13 @@ class Graph:
         return len(self.targets) - 1
 
     def ask(
-        self, name: str, row: Row | None = None, *, outcome: Outcome | None = None, target: int = 0, watched: bool = True
+        self,
+        name: str,
+        row: Row | None = None,
+        *,
+        outcome: Outcome | None = None,
+        target: int = 0,
+        watched: bool = True,
     ) -> None:
         """What the tape answered for a variable: the statistics, or none."""
         answer: Outcome = outcome or ("none" if row is None else "value")

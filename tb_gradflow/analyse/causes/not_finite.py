@@ -19,7 +19,7 @@ _BY_TYPE = {
     "acos_at_one": ("Acos", "Asin", "Acosh", "Atanh", "Atan2"),
     "softmax_all_masked": ("Softmax", "LogSoftmax"),
 }
-_CAUSE = {op_type: cause for cause, types in _BY_TYPE.items() for op_type in types}
+CAUSE = {op_type: cause for cause, types in _BY_TYPE.items() for op_type in types}
 
 _ELEMENTWISE = frozenset(
     {"Mul", "AddV2", "Add", "Sub", "Neg", "RealDiv", "Div", "Exp", "Log", "Log1p", "Sqrt", "Rsqrt", "Square", "Pow"}
@@ -50,12 +50,12 @@ def where_inactive_branch(suspect: Suspect) -> Verdict | None:
 
 def by_op_type(suspect: Suspect) -> Verdict | None:
     """The functions that leave the finite numbers at a point of their own: sqrt at 0, log at 0, 0/0, exp."""
-    if suspect.op.type in _CAUSE:
-        return Verdict(_CAUSE[suspect.op.type], "error")
+    if suspect.op.type in CAUSE:
+        return Verdict(CAUSE[suspect.op.type], "error")
     if suspect.measured.loss_is_finite(suspect.target):
         return None
     culprit = _risky_before(suspect)
-    return Verdict(_CAUSE[suspect.type_of(culprit)], "error", culprit) if culprit >= 0 else None
+    return Verdict(CAUSE[suspect.type_of(culprit)], "error", culprit) if culprit >= 0 else None
 
 
 def _risky_before(suspect: Suspect) -> int:
@@ -63,7 +63,7 @@ def _risky_before(suspect: Suspect) -> int:
     trace = suspect.topology.trace
     queue, seen = [suspect.culprit], {suspect.culprit}
     for op in queue:  # grows while it is walked
-        if trace.ops[op].type in _CAUSE:
+        if trace.ops[op].type in CAUSE:
             return op
         for edge in trace.ops[op].inputs:
             if edge.op >= 0 and edge.op not in seen:

@@ -8,7 +8,7 @@ from tb_gradflow.analyse.evidence import Suspect, Verdict
 # One op that alone takes this many orders of magnitude is no matter of depth.
 _SINGLE_DECADES = 4.0
 
-_LOCAL_FADING = {
+LOCAL_FADING = {
     "Sigmoid": "saturation_sigmoid",
     "Tanh": "saturation_sigmoid",
     "Softmax": "saturation_softmax",
@@ -31,9 +31,9 @@ def local_saturation(suspect: Suspect) -> Verdict | None:
     """One squashing function alone takes most: it is saturated, and depth has no part in it."""
     course = course_of(suspect)
     most = max((share.most for share in course.values()), default=(0.0, -1))
-    if most[0] < _SINGLE_DECADES or suspect.type_of(most[1]) not in _LOCAL_FADING:
+    if most[0] < _SINGLE_DECADES or suspect.type_of(most[1]) not in LOCAL_FADING:
         return None
-    return Verdict(_LOCAL_FADING[suspect.type_of(most[1])], "warning", most[1])
+    return Verdict(LOCAL_FADING[suspect.type_of(most[1])], "warning", most[1])
 
 
 def vanishing_depth(suspect: Suspect) -> Verdict | None:

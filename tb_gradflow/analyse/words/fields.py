@@ -98,14 +98,21 @@ def _line(group: Group) -> str:
 
 
 def _size(group: Group) -> str:
-    state = group.suspect.state
-    if state.status in ("disconnected", "unused", "error"):
-        return "no gradient"
-    if state.status in ("nan", "inf"):
-        return "NaN" if state.status == "nan" else "infinite values"
-    if state.gradient is None:
+    status = group.suspect.state.status
+    if status in _SIZES:
+        return _SIZES[status]
+    sizes = [state.gradient.max_abs for state in group.states if state.gradient is not None]
+    if not sizes:
         return "a gradient"
-    if state.status == "zero":
-        return "a gradient of exactly zero"
-    digits, exponent = f"{state.gradient.max_abs:.1e}".split("e")
+    digits, exponent = f"{max(sizes):.1e}".split("e")
     return f"a gradient of at most {digits}e{int(exponent)}"
+
+
+_SIZES = {
+    "disconnected": "no gradient",
+    "unused": "no gradient",
+    "error": "no gradient",
+    "zero": "a gradient of exactly zero",
+    "nan": "NaN",
+    "inf": "infinite values",
+}

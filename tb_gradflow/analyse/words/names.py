@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tb_gradflow.analyse.evidence import Suspect, Verdict
+from tb_gradflow.analyse.status import State
 from tb_gradflow.analyse.words.code import Call, call_on
 from tb_gradflow.record.schema import Op, Source, Trace
 
@@ -26,20 +27,24 @@ class Group:
     Attributes:
         verdict: What was found.
         suspect: The first of the suspects it was found on.
-        variables: Indices of the variables, in the order of the trace.
+        states: The variables and what they got, in the order of the trace.
         culprit: Index of the op to blame; -1 if none is.
         others: Further culprits that would still cut the same variables off.
     """
 
     verdict: Verdict
     suspect: Suspect
-    variables: tuple[int, ...]
+    states: tuple[State, ...]
     culprit: int
     others: tuple[int, ...] = ()
 
     @property
     def trace(self) -> Trace:
         return self.suspect.topology.trace
+
+    @property
+    def variables(self) -> tuple[int, ...]:
+        return tuple(state.variable for state in self.states)
 
     @property
     def op(self) -> Op | None:

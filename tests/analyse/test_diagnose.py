@@ -1,0 +1,202 @@
+"""The diagnosis as a whole: order, summary, and what is left open."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import math
+import time
+from pathlib import Path
+
+import numpy as np
+
+from tb_gradflow.analyse import causes
+from tb_gradflow.analyse.causes import not_finite, strength
+from tb_gradflow.analyse.diagnose import diagnose
+from tb_gradflow.analyse.topology import Topology
+from tb_gradflow.analyse.words import known_causes
+from tb_gradflow.record.schema import FORMAT, Session
+from tests.analyse.builders import FINE, NAN, ZERO, Graph, sized
+
+SESSION = Session(FORMAT, "0000000000000", "0", "2.21.0", "3.15.0", "model", ())
+
+
+def healthy(layers: int = 2) -> Graph:
+    graph = Graph()
+    op = graph.variable("layer0/kernel")
+    for number in range(1, layers):
+        op = graph.op("MatMul", op, graph.variable(f"layer{number}/kernel"))
+    graph.target(graph.op("Mean", op))
+    for number in range(layers):
+        graph.ask(f"layer{number}/kernel", FINE)
+    return graph
+
+
+def troubled() -> Graph:
+    """A warning about two variables, then errors about one and about two, then something to know."""
+    graph = Graph()
+    rounded = graph.op("Round", graph.variable("a"), passes="none")
+    masks = [graph.op("Less", graph.variable(name), passes="not_differentiable", dtype="bool") for name in ("b", "c")]
+    both = graph.op("LogicalAnd", *masks, passes="not_differentiable", dtype="bool")
+    kept = graph.op("Mul", graph.op("Cast", both, passes="dtype"))
+    clipped = graph.op("Minimum", graph.variable("d"))
+    skipped = graph.op("If", graph.variable("e"), first=1)
+    for op in (clipped, skipped):
+        graph.gradient(op, FINE)
+    graph.target(graph.op("AddN", rounded, kept, clipped, skipped))
+    for name in "abc":
+        graph.ask(name)
+    for name in "de":
+        graph.ask(name, ZERO)
+    return graph
+
+
+def test_findings_come_by_severity_then_by_how_many_variables_they_take() -> None:
+    told = [(finding.severity, finding.cause, finding.variables) for finding in troubled().diagnose().findings]
+
+    assert told == [
+        ("error", "nondiff_rounding", ("a",)),
+        ("error", "nondiff_comparison", ("b",)),
+        ("error", "nondiff_comparison", ("c",)),
+        ("warning", "saturation_clip", ("d",)),
+        ("info", "branch_not_taken", ("e",)),
+    ]
+
+
+def test_the_same_step_says_the_same_twice_and_a_topology_serves_all_steps() -> None:
+    graph = troubled()
+    trace, topology = graph.trace(), Topology(graph.trace())
+
+    answers = [
+        diagnose(trace, SESSION, graph.numbers(), graph.weight_numbers(), (0.5,), step, topology=topology)
+        for step in (1, 2, 1)
+    ]
+
+    assert answers[0] == answers[2]
+    assert dataclasses.replace(answers[1], step=1) == answers[0]
+    assert dataclasses.replace(troubled().diagnose(), step=1) == answers[0]
+
+
+def test_a_healthy_step_says_so() -> None:
+    diagnosis = healthy(3).diagnose()
+
+    assert diagnosis.summary == "Healthy: the loss reaches all 3 trainable variables."
+    assert (diagnosis.findings, diagnosis.unverified) == ((), ())
+    assert (diagnosis.step, diagnosis.trace) == (7, 0)
+
+
+def test_the_summary_counts_and_names_the_worst() -> None:
+    graph = Graph()
+    rounded = graph.op(
+        "Round", graph.variable("a"), passes="none", api="tf.round", line="steps = tf.round(x)", name="head/Round"
+    )
+    graph.target(graph.op("Mean", graph.op("Mul", rounded, graph.variable("b"))))
+    graph.ask("a")
+    graph.ask("b", FINE)
+
+    assert graph.diagnose().summary == (
+        "1 of 2 trainable variables gets no gradient: tf.round in model.py:17 cuts it off."
+    )
+
+
+def test_info_alone_is_healthy() -> None:
+    graph = healthy()
+    graph.op("Tanh", graph.variable("bert/pooler/kernel"))
+    graph.ask("bert/pooler/kernel")
+
+    assert graph.diagnose().summary == "Healthy: the loss reaches 2 of 3 trainable variables; the other is explained."
+
+
+def test_a_step_without_a_target_has_nothing_to_report() -> None:
+    graph = Graph()
+    graph.variable("kernel")
+
+    assert graph.diagnose(measured=False).summary == "No gradient was asked for in this step."
+
+
+def test_what_the_recorder_noted_is_passed_on() -> None:
+    graph = healthy()
+    graph.notes.append("An op was left out.")
+
+    assert graph.diagnose().unverified == ("An op was left out.",)
+
+
+def test_an_edge_that_nobody_asked_about_is_no_cut_and_is_mentioned() -> None:
+    graph = Graph()
+    graph.target(graph.op("Mystery", graph.variable("kernel"), passes="unknown", name="model/mystery"))
+    graph.ask("kernel", FINE)
+
+    diagnosis = graph.diagnose()
+
+    assert diagnosis.findings == ()
+    assert "model/mystery" in diagnosis.unverified[0]
+
+
+def test_every_number_in_a_report_is_finite() -> None:
+    """JSON has no NaN; the log's float32 may hold anything."""
+    graph = healthy()
+    graph.rows[0] = (math.inf, math.inf, math.inf, 0.0, 0.0, 2.0)
+
+    reports = [variable.gradient for variable in graph.diagnose().variables]
+
+    assert all(
+        math.isfinite(number) for report in reports if report is not None for number in dataclasses.astuple(report)
+    )
+
+
+def verdicts() -> set[str]:
+    """Every cause that some rule can return: the literals in `Verdict(...)`, and the tables by op type."""
+    words = {*not_finite.CAUSE.values(), *strength.LOCAL_FADING.values(), "expected"}
+    for path in Path(causes.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Verdict":
+                words |= {str(arg.value) for arg in node.args[:1] if isinstance(arg, ast.Constant)}
+    return words
+
+
+def test_every_cause_has_words_and_no_words_are_idle() -> None:
+    """A verdict without words would end in a KeyError in front of a user."""
+    assert known_causes() == verdicts()
+
+
+def test_every_cut_has_its_place_in_the_order() -> None:
+    rules = {rule.__name__ for rule in causes.CUT}
+
+    assert len(rules) == len(causes.CUT)
+    assert set(causes.CUT_PRECEDENCE) <= verdicts()
+    assert {word for word in verdicts() if word.startswith("nondiff_")} - {"nondiff_sign"} <= set(causes.CUT_PRECEDENCE)
+
+
+def test_the_documentation_lists_every_cause() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "causes.md").read_text(encoding="utf-8")
+
+    listed = {line.split("`")[1] for line in text.splitlines() if line.startswith("| `")}
+
+    assert listed == verdicts()
+
+
+def test_a_big_model_is_diagnosed_at_once() -> None:
+    """Thirty thousand ops, five hundred variables, in every kind of trouble.
+
+    Takes a tenth to a third of a second each. The bound is far above, and far below what it takes when work
+    grows with ops times variables (18 s).
+    """
+    for row in (FINE, None, ZERO, NAN, sized(1e-9)):
+        graph = Graph()
+        op = -1
+        for layer in range(500):
+            op = graph.op("MatMul", *([op] if op >= 0 else []), graph.variable(f"layer{layer}/kernel"))
+            for _ in range(58):
+                op = graph.op("Tanh", op)
+                graph.gradient(op, row or ZERO)
+        op = graph.op("Round", op, passes="none" if row is None else "yes")
+        graph.target(op)
+        for layer in range(500):
+            graph.ask(f"layer{layer}/kernel", row)
+        trace, numbers = graph.trace(), graph.numbers()
+
+        began = time.process_time()
+        diagnosis = diagnose(trace, SESSION, numbers, np.ones((500, 2), np.float32), (0.5,), 0)
+
+        assert time.process_time() - began < 5
+        assert len(diagnosis.findings) == (0 if row == FINE else 1)

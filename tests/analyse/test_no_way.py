@@ -1,0 +1,217 @@
+"""Unused and frozen variables, penalties alone, and ways that the tape lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from tb_gradflow.record.schema import Layer
+from tests.analyse.builders import FINE, Graph, statuses
+
+
+def with_loss() -> Graph:
+    graph = Graph()
+    graph.target(graph.op("Mean", graph.op("MatMul", graph.variable("used/kernel"))))
+    graph.ask("used/kernel", FINE)
+    return graph
+
+
+def test_a_layer_whose_output_nobody_uses_is_an_error_at_the_op_where_its_way_ends() -> None:
+    graph = with_loss()
+    kernel, bias = graph.variable("forgotten/kernel"), graph.variable("forgotten/bias")
+    end = graph.op("Relu", graph.op("BiasAdd", graph.op("MatMul", kernel), bias), line="a = self.forgotten(x)")
+    graph.ask("forgotten/kernel")
+    graph.ask("forgotten/bias")
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.severity, finding.culprit) == ("output_not_used", "error", end)
+    assert finding.variables == ("forgotten/kernel", "forgotten/bias")
+    assert "x = forgotten(x)" in finding.fix
+
+
+def test_a_variable_that_is_idle_in_a_layer_that_learns_is_a_warning() -> None:
+    graph = with_loss()
+    graph.op("Mul", graph.variable("used/scale"))
+    graph.ask("used/scale")
+
+    assert graph.only_finding().severity == "warning"
+
+
+def test_a_layer_that_was_never_called_has_no_op_to_blame() -> None:
+    graph = with_loss()
+    graph.variable("idle/kernel", read=False)
+    graph.ask("idle/kernel")
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.op, finding.path) == ("output_not_used", None, ())
+    assert "nothing in this step computes with it" in finding.message
+
+
+def test_an_idle_pooler_is_harmless() -> None:
+    graph = with_loss()
+    graph.op("Tanh", graph.op("MatMul", graph.variable("bert/pooler/kernel")))
+    graph.ask("bert/pooler/kernel")
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.severity) == ("unused_by_design", "info")
+
+
+def penalised(*, with_other_terms: bool = True) -> Graph:
+    """A kernel whose output is lost and whose square is added to the loss; its bias has not even that."""
+    graph = Graph()
+    data = graph.op("Mean", graph.op("MatMul", graph.variable("used/kernel")), shape=())
+    penalty = graph.op(
+        "Mul", graph.op("Sum", graph.op("Square", graph.variable("forgotten/kernel")), shape=()), shape=()
+    )
+    graph.op("BiasAdd", graph.op("MatMul", graph.read("forgotten/kernel")), graph.variable("forgotten/bias"))
+    graph.target(graph.op("AddN", *((data, penalty) if with_other_terms else (penalty,)), shape=()))
+    graph.ask("used/kernel", FINE)
+    graph.ask("forgotten/kernel", FINE)
+    graph.ask("forgotten/bias")
+    return graph
+
+
+def test_a_regulariser_does_not_hide_a_layer_that_nobody_uses() -> None:
+    graph = penalised()
+
+    diagnosis = graph.diagnose()
+
+    assert statuses(diagnosis)["forgotten/kernel"] == "connected"
+    [finding] = diagnosis.findings
+    assert (finding.cause, finding.severity) == ("regularizer_only", "warning")
+    assert finding.variables == ("forgotten/kernel", "forgotten/bias")
+
+
+def test_a_regularised_layer_that_is_used_is_healthy() -> None:
+    graph = Graph()
+    data = graph.op("Mean", graph.op("MatMul", graph.variable("kernel")), shape=())
+    penalty = graph.op("Sum", graph.op("Square", graph.read("kernel")), shape=())
+    graph.target(graph.op("AddN", data, penalty, shape=()))
+    graph.ask("kernel", FINE)
+
+    assert graph.diagnose().findings == ()
+
+
+def test_a_loss_that_is_nothing_but_a_square_is_no_penalty() -> None:
+    graph = Graph()
+    graph.target(graph.op("Sum", graph.op("Square", graph.variable("w")), shape=()))
+    graph.ask("w", FINE)
+
+    assert graph.diagnose().findings == ()
+
+
+def test_a_loss_read_from_state_is_a_store() -> None:
+    """The result of a metric: the way ends where the metric's total is updated."""
+    graph = Graph()
+    update = graph.op("AssignAddVariableOp", graph.op("MatMul", graph.variable("kernel")), passes="not_differentiable")
+    graph.target(-1)
+    graph.ask("kernel")
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.culprit) == ("variable_assign", update)
+
+
+class TestTheTape:
+    """A way passes gradient all along, and None came."""
+
+    def lost(self, *, watched: bool) -> Graph:
+        graph = with_loss()
+        graph.targets.clear()
+        trunk = graph.op("MatMul", graph.variable("trunk/kernel"))
+        graph.target(graph.op("Mean", graph.op("AddV2", trunk, 1)))
+        graph.ask("trunk/kernel", watched=watched)
+        return graph
+
+    def test_other_variables_watched_and_this_one_not(self) -> None:
+        finding = self.lost(watched=False).only_finding()
+
+        assert (finding.cause, finding.severity) == ("tape_not_watching", "error")
+        assert "watch_accessed_variables" in finding.fix
+
+    def test_nothing_watched_at_all(self) -> None:
+        graph = Graph()
+        graph.target(graph.op("Mean", graph.op("MatMul", graph.variable("kernel"))))
+        graph.ask("kernel", watched=False)
+
+        finding = graph.only_finding()
+
+        assert finding.cause == "tape_scope"
+        assert finding.path == (0, 1, 2)
+
+    def test_a_variable_that_nobody_asked_for(self) -> None:
+        graph = self.lost(watched=True)
+        graph.asked.pop()
+        graph.ask("trunk/kernel", outcome="not_asked")
+
+        finding = graph.only_finding()
+
+        assert (finding.cause, finding.severity) == ("not_in_gradient_sources", "warning")
+
+    def test_a_variable_that_the_model_does_not_know(self) -> None:
+        graph = Graph()
+        hidden = graph.op("MatMul", graph.variable("hidden", tracked=False))
+        graph.target(graph.op("Mean", graph.op("MatMul", hidden, graph.variable("kernel"))))
+        graph.ask("hidden", outcome="not_asked")
+        graph.ask("kernel", FINE)
+
+        finding = graph.only_finding()
+
+        assert (finding.cause, finding.variables) == ("untracked_variable", ("hidden",))
+
+    def test_without_a_model_nobody_knows_variables(self) -> None:
+        graph = Graph()
+        hidden = graph.op("MatMul", graph.variable("hidden", tracked=False))
+        graph.target(graph.op("Mean", graph.op("MatMul", hidden, graph.variable("kernel", tracked=False))))
+        graph.ask("hidden", outcome="not_asked")
+        graph.ask("kernel", FINE)
+
+        assert graph.only_finding().cause == "not_in_gradient_sources"
+
+
+class TestFrozen:
+    def test_a_model_in_which_nothing_is_trainable(self) -> None:
+        graph = Graph()
+        graph.variable("dense/kernel", trainable=False, shape=(4, 2))
+        graph.variable("dense/bias", trainable=False, shape=(2,))
+
+        diagnosis = graph.diagnose(measured=False)
+
+        assert [(finding.cause, finding.severity) for finding in diagnosis.findings] == [("frozen_by_flag", "error")]
+        assert diagnosis.summary.startswith("Nothing is trained")
+
+    def test_counters_and_seeds_alone_are_no_model(self) -> None:
+        graph = Graph()
+        graph.variable("seed", trainable=False, dtype="int32", shape=(2,))
+
+        assert graph.diagnose(measured=False).findings == ()
+
+    def test_a_frozen_layer_among_others_is_quiet(self) -> None:
+        graph = with_loss()
+        graph.op("MatMul", graph.variable("base/kernel", trainable=False, shape=(4, 2)))
+
+        assert graph.diagnose().findings == ()
+
+    def test_moving_statistics_that_were_asked_for(self) -> None:
+        graph = with_loss()
+        graph.op("Mul", graph.variable("bn/moving_mean", trainable=False))
+        graph.ask("bn/moving_mean")
+
+        finding = graph.only_finding()
+
+        assert (finding.cause, finding.severity) == ("non_trainable_state", "info")
+
+
+@pytest.mark.parametrize("pattern", ["forgotten/*", "forgotten/kernel"])
+def test_what_is_expected_is_told_and_is_no_error(pattern: str) -> None:
+    graph = with_loss()
+    graph.layers.append(Layer("model", "model", "Functional"))
+    graph.op("MatMul", graph.variable("forgotten/kernel"))
+    graph.ask("forgotten/kernel")
+
+    [finding] = graph.diagnose(expected=(pattern,)).findings
+
+    assert (finding.cause, finding.severity) == ("expected", "info")
+    assert statuses(graph.diagnose(expected=(pattern,)))["forgotten/kernel"] == "unused"

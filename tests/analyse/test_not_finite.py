@@ -1,0 +1,95 @@
+"""NaN and infinity: born where the incoming gradient is finite and the outgoing one is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.analyse.builders import FINE, INF, NAN, Graph, sized
+
+
+@pytest.mark.parametrize(
+    ("kind", "cause"),
+    [
+        ("Sqrt", "sqrt_at_zero"),
+        ("Rsqrt", "sqrt_at_zero"),
+        ("RealDiv", "zero_over_zero"),
+        ("Log", "log_zero"),
+        ("Exp", "exp_overflow"),
+        ("Pow", "pow_fraction_at_zero"),
+        ("Acos", "acos_at_one"),
+        ("Softmax", "softmax_all_masked"),
+        ("MatMul", "not_finite"),
+    ],
+)
+def test_the_birthplace_is_named_with_its_cause(kind: str, cause: str) -> None:
+    graph = Graph()
+    product = graph.op("MatMul", graph.variable("kernel"))
+    graph.gradient(product, INF)
+    risky = graph.op(kind, product)
+    graph.gradient(risky, FINE)
+    graph.target(graph.op("Mean", risky))
+    graph.ask("kernel", NAN)
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.severity, finding.culprit) == (cause, "error", risky)
+
+
+def test_where_the_loss_is_nan_the_forward_pass_broke_first() -> None:
+    """A 0/0 shows itself in the backward pass only where its value is used: at the square behind it."""
+    graph = Graph()
+    share = graph.op("RealDiv", graph.op("Relu", graph.variable("kernel")))
+    product = graph.op("MatMul", share, graph.variable("head"))
+    square = graph.op("Square", product)
+    for op in (share, product):
+        graph.gradient(op, NAN)
+    graph.gradient(square, FINE)
+    graph.target(graph.op("Mean", square), loss=float("nan"))
+    graph.ask("kernel", NAN)
+    graph.ask("head", NAN)
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.culprit) == ("zero_over_zero", share)
+    assert finding.variables == ("kernel", "head")
+
+
+def hidden_by_where(*, zeros: float, loss: float = 0.5) -> Graph:
+    graph = Graph()
+    log = graph.op("Log", graph.op("Mul", graph.variable("alpha")), line="y = tf.where(x > 0., tf.math.log(x), 0.)")
+    graph.gradient(1, NAN)
+    graph.gradient(log, sized(0.1, zeros=zeros))
+    chosen = graph.op("SelectV2", log, first=1)
+    graph.gradient(chosen, FINE)
+    graph.target(graph.op("Mean", chosen), loss=loss)
+    graph.ask("alpha", NAN)
+    return graph
+
+
+def test_where_hides_the_value_and_not_the_gradient() -> None:
+    finding = hidden_by_where(zeros=0.4).only_finding()
+
+    assert finding.cause == "where_inactive_branch"
+    assert finding.op is not None
+    assert finding.op.type == "Log"
+    assert "tf.where(ok, x, 1.0)" in finding.fix
+
+
+def test_a_where_that_hides_no_element_is_not_to_blame() -> None:
+    assert hidden_by_where(zeros=0.0).only_finding().cause == "log_zero"
+
+
+def test_a_where_that_lets_the_nan_through_is_not_to_blame() -> None:
+    assert hidden_by_where(zeros=0.4, loss=float("nan")).only_finding().cause == "log_zero"
+
+
+def test_above_the_largest_half_there_is_infinity() -> None:
+    graph = Graph()
+    product = graph.op("MatMul", graph.variable("kernel"), dtype="float16")
+    graph.gradient(product, INF)
+    scaled = graph.op("Mul", product, dtype="float16")
+    graph.gradient(scaled, FINE)
+    graph.target(graph.op("Mean", scaled))
+    graph.ask("kernel", INF)
+
+    assert graph.only_finding().cause == "fp16_overflow"

@@ -1,0 +1,93 @@
+"""Vanishing and exploding, measured from the loss."""
+
+from __future__ import annotations
+
+import pytest
+
+from tb_gradflow.analyse.course import courses_to
+from tb_gradflow.analyse.topology import Topology
+from tests.analyse.builders import FINE, Graph, sized
+
+
+def chain(*steps: tuple[str, float]) -> Graph:
+    """Layers from the loss backwards: the op of each, and how large the gradient is in front of it."""
+    graph = Graph()
+    op = graph.variable("first/kernel")
+    for kind, level in reversed(steps):
+        graph.gradient(op, sized(level))
+        op = graph.op(kind, op)
+    graph.gradient(op, sized(1.0))
+    graph.target(op)
+    graph.ask("first/kernel", sized(steps[-1][1]))
+    return graph
+
+
+def test_vanishing_adds_up_over_many_layers() -> None:
+    """No sigmoid takes a decade; twelve of them take eight."""
+    steps = [
+        step for k in range(12) for step in (("Sigmoid", 10 ** (-0.7 * (k + 1))), ("MatMul", 10 ** (-0.7 * (k + 1))))
+    ]
+
+    finding = chain(*steps).only_finding()
+
+    assert (finding.cause, finding.severity) == ("vanishing_depth", "warning")
+    assert finding.op is not None
+    assert finding.op.type == "Sigmoid"
+
+
+@pytest.mark.parametrize(("kind", "cause"), [("Tanh", "saturation_sigmoid"), ("Softmax", "saturation_softmax")])
+def test_one_op_that_takes_nearly_all_is_saturated(kind: str, cause: str) -> None:
+    finding = chain(("Mean", 0.1), (kind, 1e-9), ("MatMul", 1e-9)).only_finding()
+
+    assert finding.cause == cause
+    assert finding.op is not None
+    assert finding.op.type == kind
+
+
+def test_growth_over_many_steps_is_a_recurrence() -> None:
+    finding = chain(*(("MatMul", 10.0 ** (k + 1)) for k in range(6))).only_finding()
+
+    assert (finding.cause, finding.severity) == ("exploding_recurrence", "warning")
+    assert "1.0e6" in finding.message
+
+
+def test_growth_at_one_division_by_a_length_is_a_zero_vector() -> None:
+    graph = Graph()
+    vector = graph.variable("vector")
+    inverse_length = graph.op("Rsqrt", graph.op("Sum", vector))
+    normal = graph.op("Mul", vector, inverse_length)
+    graph.gradient(normal, sized(1.0))
+    graph.target(graph.op("Sum", normal))
+    graph.ask("vector", sized(1e6))
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.culprit) == ("normalise_zero_vector", normal)
+
+
+def test_a_gradient_that_is_small_and_alive_is_no_news() -> None:
+    assert chain(("Sigmoid", 0.1), ("MatMul", 1e-6)).diagnose().findings == ()
+
+
+def test_decades_along_a_way_are_those_between_its_measured_tensors() -> None:
+    """An op without a number of its own is passed over, and its share goes to the one that was measured before."""
+    graph = Graph()
+    first = graph.op("MatMul", graph.variable("kernel"))
+    unknown = graph.op("Tanh", first)
+    last = graph.op("Relu", unknown)
+    graph.target(last)
+    ways = Topology(graph.trace()).gradient(0)
+
+    courses = courses_to(ways, [0.0, 1e-3, 0.0, 0.0], [op.type for op in graph.ops])
+    course = courses.to_variable(first, 1e-5)
+
+    assert course["Relu"].total == pytest.approx(3.0)
+    assert course["MatMul"].total == pytest.approx(2.0)
+    assert course["MatMul"].most[1] == first
+
+
+def test_healthy_depth_has_no_finding() -> None:
+    graph = chain(("Relu", 0.9), ("MatMul", 0.8))
+    graph.ask("first/kernel", FINE)
+
+    assert graph.diagnose().findings == ()

@@ -1,0 +1,122 @@
+"""Words: what the user wrote, taken apart and put into a remedy."""
+
+from __future__ import annotations
+
+import pytest
+
+from tb_gradflow.analyse.words.code import call_on, innermost_call
+from tb_gradflow.analyse.words.names import quoted
+from tb_gradflow.record.report import Finding
+from tb_gradflow.record.schema import Layer
+from tests.analyse.builders import FINE, ZERO, Graph
+
+
+@pytest.mark.parametrize(
+    ("line", "api", "text", "subject"),
+    [
+        ("y = tf.round(x)", "tf.round", "tf.round(x)", "x"),
+        ("return K.round(self.scale * x)", "keras.ops.round", "K.round(self.scale * x)", "self.scale * x"),
+        ("if tf.reduce_any(x > limit):", ">", "x > limit", "x"),
+        ("with tf.name_scope(n): y = tf.floor(x)", "tf.floor", "tf.floor(x)", "x"),
+        ("y = tf.cast(tf.cast(p, tf.int32), tf.float32)", "tf.cast", "tf.cast(p, tf.int32)", "p"),
+        ("h = tf.maximum(0., 1. - y)", "tf.maximum", "tf.maximum(0.0, 1.0 - y)", "1.0 - y"),
+        ("q = x // step", "//", "x // step", "x"),
+    ],
+)
+def test_the_call_is_found_on_the_line_as_the_user_wrote_it(line: str, api: str, text: str, subject: str) -> None:
+    call = call_on(line, api)
+
+    assert call is not None
+    assert (call.text, call.subject) == (text, subject)
+
+
+@pytest.mark.parametrize("line", ["", "y = tf.round(", "    x, y)", "y = other(x)", "é ü"])
+def test_a_line_that_does_not_show_the_call_is_not_guessed_at(line: str) -> None:
+    assert call_on(line, "tf.round") is None
+
+
+def test_the_innermost_call_is_what_has_to_be_made_safe() -> None:
+    call = innermost_call("alpha * tf.math.log(x)")
+
+    assert call is not None
+    assert call.with_subject("safe") == "tf.math.log(safe)"
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["a"], "`a`"),
+        (["a", "b"], "`a` and `b`"),
+        (["a", "b", "c"], "`a`, `b` and `c`"),
+        (["a", "b", "c", "d"], "`a`, `b` and 2 more variables"),
+    ],
+)
+def test_names_are_listed_as_far_as_anybody_reads(names: list[str], said: str) -> None:
+    assert quoted(names) == said
+
+
+def rounded(line: str | None, api: str | None = "tf.round", kind: str = "Round") -> Finding:
+    graph = Graph()
+    op = graph.op(kind, graph.variable("quantiser/step"), passes="none", api=api, line=line)
+    graph.target(graph.op("Mean", graph.op("Mul", op, graph.variable("kernel"))))
+    graph.ask("quantiser/step")
+    graph.ask("kernel", FINE)
+    return graph.only_finding()
+
+
+@pytest.mark.parametrize(
+    ("line", "api", "kind", "code"),
+    [
+        ("y = tf.round(x)", "tf.round", "Round", "`x + tf.stop_gradient(tf.round(x) - x)`"),
+        (
+            "y = keras.ops.floor(x * 4) / 4",
+            "keras.ops.floor",
+            "Floor",
+            "`v = x * 4`, then `v + keras.ops.stop_gradient(keras.ops.floor(v) - v)`",
+        ),
+        ("q = x // self.step", "//", "FloorDiv", "`v = x / self.step`, then `v + tf.stop_gradient(tf.floor(v) - v)`"),
+        (None, None, "Round", "stop_gradient("),
+    ],
+)
+def test_rounding_is_passed_straight_through_in_the_users_own_words(
+    line: str | None, api: str | None, kind: str, code: str
+) -> None:
+    assert code in rounded(line, api, kind).fix
+
+
+def test_braces_in_the_users_code_are_left_alone() -> None:
+    assert '{"a": x}["a"]' in rounded("y = tf.round({'a': x}['a'])").fix.replace("'", '"')
+
+
+def test_without_a_line_the_layer_says_where() -> None:
+    graph = Graph()
+    graph.layers.append(Layer("functional_1/dense_1", "dense", "Dense"))
+    relu = graph.op("Relu", graph.variable("dense/kernel"), name="functional_1/dense_1/Relu")
+    graph.gradient(relu, FINE)
+    graph.target(graph.op("Mean", relu))
+    graph.ask("dense/kernel", ZERO)
+
+    assert "(in layer `dense`)" in graph.only_finding().message
+
+
+def test_a_path_of_any_system_is_told_by_its_last_part() -> None:
+    graph = Graph()
+    op = graph.op("Round", graph.variable("x"), passes="none", api="tf.round", line="y = tf.round(x)")
+    graph.sources[0] = type(graph.sources[0])("C:\\work\\net.py", 3, "call", "y = tf.round(x)")
+    graph.target(op)
+    graph.ask("x")
+
+    assert "(net.py:3)" in graph.only_finding().message
+
+
+def test_a_comparison_becomes_a_soft_step_the_right_way_round() -> None:
+    def fix_of(kind: str, api: str) -> str:
+        graph = Graph()
+        line = f"mask = {api}(x, self.limit)"
+        mask = graph.op(kind, graph.variable("limit"), passes="not_differentiable", dtype="bool", api=api, line=line)
+        graph.target(graph.op("Mean", graph.op("Mul", graph.op("Cast", mask, passes="dtype"))))
+        graph.ask("limit")
+        return graph.only_finding().fix
+
+    assert "`tf.sigmoid((x - self.limit) / 0.1)`" in fix_of("Greater", "tf.greater")
+    assert "`tf.sigmoid((self.limit - x) / 0.1)`" in fix_of("Less", "tf.less")

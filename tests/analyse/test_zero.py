@@ -1,0 +1,250 @@
+"""Exact zeros: the op is found whose incoming gradient is not zero and whose outgoing one is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tb_gradflow.record.schema import Layer
+from tests.analyse.builders import FINE, ZERO, Graph, sized
+
+
+def dying_at(kind: str, *, shape: tuple[int, ...] = (8, 4), **details: str) -> Graph:
+    """kernel -> product -> an op that lets nothing through -> loss."""
+    graph = Graph()
+    product = graph.op("MatMul", graph.variable("kernel"))
+    graph.gradient(product, ZERO)
+    op = graph.op(kind, product, shape=shape, name="model/act")
+    graph.gradient(op, FINE)
+    graph.target(graph.op("Mean", op))
+    graph.ask("kernel", ZERO)
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("kind", "cause", "severity"),
+    [
+        ("Relu", "dead_relu", "error"),
+        ("Sigmoid", "saturation_sigmoid", "warning"),
+        ("Tanh", "saturation_sigmoid", "warning"),
+        ("Softmax", "saturation_softmax", "warning"),
+        ("Minimum", "saturation_clip", "warning"),
+        ("ClipByValue", "saturation_clip", "warning"),
+        ("FakeQuantWithMinMaxVars", "saturation_quant_range", "warning"),
+        ("Sign", "nondiff_sign", "error"),
+        ("EagerPyFunc", "python_escape", "error"),
+        ("If", "branch_not_taken", "info"),
+        ("SelectV2", "branch_not_taken", "info"),
+        ("Mul", "mask_multiplies_to_zero", "warning"),
+        ("AnOpThatNobodyKnows", "zero_gradient", "warning"),
+    ],
+)
+def test_the_op_where_the_gradient_turns_zero_is_named_with_its_cause(kind: str, cause: str, severity: str) -> None:
+    finding = dying_at(kind).only_finding()
+
+    assert (finding.cause, finding.severity) == (cause, severity)
+    assert finding.culprit == 2
+    assert finding.path == (0, 1, 2, 3)
+
+
+def test_a_softmax_over_one_class_is_no_saturation() -> None:
+    finding = dying_at("Softmax", shape=(8, 1)).only_finding()
+
+    assert (finding.cause, finding.severity) == ("softmax_single_class", "error")
+
+
+def test_what_multiplies_with_the_output_of_a_dead_relu_dies_of_it() -> None:
+    graph = Graph()
+    before = graph.op("BiasAdd", graph.variable("hidden/bias"))
+    graph.gradient(before, ZERO)
+    relu = graph.op("Relu", before)
+    graph.gradient(relu, FINE)
+    product = graph.op("MatMul", relu, graph.variable("head/kernel"))
+    graph.gradient(product, FINE)
+    graph.target(graph.op("Mean", product))
+    graph.ask("hidden/bias", ZERO)
+    graph.ask("head/kernel", ZERO)
+
+    told = {finding.variables: (finding.cause, finding.culprit) for finding in graph.diagnose().findings}
+
+    assert told == {("hidden/bias",): ("dead_relu", relu), ("head/kernel",): ("dead_relu", product)}
+
+
+class TestProductsWithAVariableOfZeros:
+    """LoRA: `x @ a @ b`, with b zero at the start."""
+
+    def lora(self, b_gradient: tuple[float, ...]) -> Graph:
+        graph = Graph()
+        down = graph.op("MatMul", graph.variable("lora_a"))
+        graph.gradient(down, ZERO)
+        up = graph.op("MatMul", down, graph.variable("lora_b"))
+        graph.gradient(up, FINE)
+        graph.target(graph.op("Mean", up))
+        graph.ask("lora_a", ZERO)
+        graph.ask("lora_b", b_gradient)  # type: ignore[arg-type]
+        return graph
+
+    def test_one_that_learns_is_by_design(self) -> None:
+        graph = self.lora(FINE)
+        graph.weights[1] = (0.02, 0.02)  # all of what it is now, this step gave it
+
+        finding = graph.only_finding()
+
+        assert (finding.cause, finding.severity) == ("zero_init_by_design", "info")
+        assert finding.variables == ("lora_a",)
+
+    def test_two_of_zeros_never_learn(self) -> None:
+        graph = self.lora(ZERO)
+        graph.weights[0] = graph.weights[1] = (0.0, 0.0)
+
+        finding = graph.only_finding()
+
+        assert (finding.cause, finding.severity) == ("zero_init_product", "error")
+        assert finding.variables == ("lora_a", "lora_b")
+
+    def test_a_variable_that_has_numbers_is_not_to_blame(self) -> None:
+        assert self.lora(FINE).only_finding().cause == "zero_gradient"
+
+
+def test_a_slice_that_a_mask_hides_is_traced_to_the_mask() -> None:
+    """Two heads side by side, the labels of one missing: only the whole is measured, and it is not zero."""
+    graph = Graph()
+    a, b = graph.variable("head_a/kernel"), graph.variable("head_b/kernel")
+    out_a, out_b = graph.op("MatMul", a), graph.op("MatMul", b)
+    both = graph.op("ConcatV2", out_a, out_b)
+    masked = graph.op("Mul", both)
+    graph.target(graph.op("Mean", graph.op("Square", masked)))
+    for op, row in ((out_a, FINE), (out_b, ZERO), (both, FINE), (masked, FINE)):
+        graph.gradient(op, row)
+    graph.ask("head_a/kernel", FINE)
+    graph.ask("head_b/kernel", ZERO)
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.severity) == ("mask_multiplies_to_zero", "info")
+    assert (finding.variables, finding.culprit) == (("head_b/kernel",), masked)
+
+
+def test_a_small_gradient_in_half_precision_underflows() -> None:
+    graph = Graph()
+    product = graph.op("MatMul", graph.variable("kernel"), dtype="float16")
+    graph.gradient(product, ZERO)
+    scaled = graph.op("Mul", product, dtype="float16")
+    graph.gradient(scaled, sized(1e-5))
+    graph.target(graph.op("Mean", scaled))
+    graph.ask("kernel", ZERO)
+
+    assert graph.only_finding().cause == "fp16_underflow"
+
+
+def test_a_mean_over_one_element_is_a_degenerate_normalisation() -> None:
+    """A batch of one in a BatchNormalization: the value minus itself."""
+    graph = Graph()
+    product = graph.op("MatMul", graph.variable("dense/kernel"), shape=(1, 4))
+    graph.gradient(product, ZERO)
+    mean = graph.op("Mean", product, shape=(1, 4), name="model/bn/mean")
+    graph.gradient(mean, FINE)
+    normal = graph.op("Sub", product, mean, name="model/bn/sub")
+    graph.gradient(normal, FINE)
+    graph.layers.append(Layer("model/bn", "bn", "BatchNormalization"))
+    graph.target(graph.op("Sum", normal))
+    graph.ask("dense/kernel", ZERO)
+
+    assert graph.only_finding().cause == "degenerate_normalisation"
+
+
+def test_reads_that_cancel_are_not_blamed_on_one_op() -> None:
+    """`log_prob` of a sample: `(mean + noise) - mean`."""
+    graph = Graph()
+    sample = graph.op("AddV2", graph.variable("mean"))
+    again = graph.read("mean")
+    difference = graph.op("Sub", sample, again)
+    for op in (0, sample, again, difference):
+        graph.gradient(op, FINE)
+    graph.target(graph.op("Mean", difference))
+    graph.ask("mean", ZERO)
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.culprit) == ("gradient_cancellation", difference)
+
+
+def test_a_detour_around_floor_is_rounding() -> None:
+    """`x - (x - floor(x))` has the value of floor and the gradient of nothing."""
+    graph = Graph()
+    x = graph.variable("x")
+    floor = graph.op("Floor", x, passes="none")
+    inner = graph.op("Sub", x, floor)
+    outer = graph.op("Sub", x, inner)
+    for op in (inner, outer):
+        graph.gradient(op, FINE)
+    graph.gradient(x, ZERO)
+    graph.target(graph.op("Mean", outer))
+    graph.ask("x", ZERO)
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.culprit) == ("nondiff_rounding", floor)
+    assert "exactly zero" in finding.message
+
+
+def test_an_offset_in_front_of_batch_normalisation_has_no_influence() -> None:
+    graph = Graph()
+    shifted = graph.op("BiasAdd", graph.variable("conv/bias"))
+    graph.gradient(shifted, FINE)
+    normal = graph.op("FusedBatchNormV3", shifted)
+    graph.gradient(normal, FINE)
+    graph.target(graph.op("Mean", normal))
+    graph.ask("conv/bias", sized(1e-9))
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.severity) == ("shift_invariant_parameter", "info")
+
+
+def test_an_offset_that_learns_in_front_of_batch_normalisation_is_no_news() -> None:
+    """In inference mode the normalisation is a fixed scaling."""
+    graph = Graph()
+    shifted = graph.op("BiasAdd", graph.variable("conv/bias"))
+    graph.gradient(shifted, FINE)
+    graph.target(graph.op("FusedBatchNormV3", shifted))
+    graph.ask("conv/bias", FINE)
+
+    assert graph.diagnose().findings == ()
+
+
+def test_the_state_weights_of_a_single_time_step() -> None:
+    graph = Graph()
+    product = graph.op("MatMul", graph.variable("lstm/lstm_cell/recurrent_kernel"))
+    graph.gradient(product, FINE)
+    graph.target(graph.op("Mean", product))
+    graph.ask("lstm/lstm_cell/recurrent_kernel", ZERO)
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.culprit) == ("recurrent_weight_single_step", product)
+
+
+def test_a_sum_over_a_softmax_is_constant() -> None:
+    """Every element gets the same gradient; what is left of it is rounding noise, and need not be zero."""
+    graph = Graph()
+    softmax = graph.op("Softmax", graph.op("MatMul", graph.variable("kernel")))
+    graph.gradient(softmax, (1.0, 0.25, 0.25, 0.0, 0.0, 0.0))
+    graph.target(graph.op("Sum", softmax))
+    graph.ask("kernel", sized(2e-7))
+
+    assert graph.only_finding().cause == "normalised_then_summed"
+
+
+def test_a_zero_inside_a_function_is_told_with_what_is_not_known() -> None:
+    """The ops of a branch have no gradients of their own: the `If` behind them is the first that has."""
+    graph = Graph()
+    inside = graph.op("Relu", graph.op("MatMul", graph.variable("kernel")))
+    chosen = graph.op("If", inside, first=1, name="cond")
+    graph.gradient(chosen, FINE)
+    graph.target(graph.op("Mean", chosen))
+    graph.ask("kernel", ZERO)
+
+    diagnosis = graph.diagnose()
+
+    assert [finding.cause for finding in diagnosis.findings] == ["branch_not_taken"]
+    assert "`cond`" in diagnosis.unverified[-1]
