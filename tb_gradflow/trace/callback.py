@@ -156,30 +156,22 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
     def _run_sampled(self, iterator: Any) -> Any:
         assert self._plain is not None and self._sampled is not None
         self.model.train_function = self._plain
-        self._tracing.state = "idle"
+        self._tracing.traced = False
         try:
             logs, self._measured = self._sampled(iterator)
-        except tf.errors.OutOfRangeError:
+        except (StopIteration, tf.errors.OutOfRangeError):
             raise
         except Exception as error:
-            self._explain_failure(error)
-            # Where tracing failed no batch was drawn yet. Where the user's own step is at fault, it fails again
-            # below, in their own function and with their own traceback.
-            return self._plain(iterator)
+            self._broken = True
+            # Where tracing failed no batch was drawn yet. Where the user's own step is at fault it fails again here,
+            # in their own function and with their own traceback; where it does not, the recorder is at fault.
+            logs = self._plain(iterator)
+            lost = " The batch of this step was not used." if self._tracing.traced else ""
+            _warn(
+                f"tb_gradflow could not record step {self._step} and stops recording; training goes on.{lost} "
+                f"Please report this: {type(error).__name__}: {error}"
+            )
         return logs
-
-    def _explain_failure(self, error: Exception) -> None:
-        """Told only where the tool may be at fault; a step that raises by itself has been recorded as such."""
-        if isinstance(error, StopIteration):
-            raise error
-        self._broken = True
-        if self._tracing.state == "failed by itself":
-            return
-        lost = "" if self._tracing.state != "traced" else " The batch of this step was not used."
-        _warn(
-            f"tb_gradflow could not record step {self._step} and stops recording; training goes on.{lost} "
-            f"Please report this: {type(error).__name__}: {error}"
-        )
 
     def _write(self, step: int) -> None:
         assert self._recorder is not None and self._measured is not None
@@ -198,10 +190,10 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
 
 
 class _Tracing:
-    """What became of the latest trace, and which recorded trace each compiled version of the step is."""
+    """Whether the step was traced to its end, and which recorded trace each compiled version of it is."""
 
     def __init__(self, recorder: Recorder | None = None) -> None:
-        self.state = "idle"
+        self.traced = False
         self.indices: dict[int, int] = {}
         self._recorder = recorder
 
@@ -209,10 +201,9 @@ class _Tracing:
         assert self._recorder is not None
         if error is None:
             self.indices[trace.index] = self._recorder.add_trace(trace)
-            self.state = "traced"
+            self.traced = True
         else:
             self._recorder.add_failed_trace(trace)
-            self.state = "failed by itself"
 
 
 def _unsupported(model: Any) -> str | None:

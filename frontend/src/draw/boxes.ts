@@ -6,8 +6,10 @@ import {magnitudeColour} from "./colour.ts";
 import type {Palette} from "./palette.ts";
 import type {Focus, Picture, PictureBox} from "./picture.ts";
 
-/** Below this zoom nobody can read. */
+/** Below this zoom nobody can read letters of the usual size. */
 const LEGIBLE = 0.38;
+/** Boxes this high, in screen pixels, have room for small letters instead. */
+const SMALL = 9;
 const DIMMED = 0.22;
 const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 
@@ -41,6 +43,8 @@ export function paintBoxes(
     paintBody(context, box, palette, zoom);
     if (zoom >= LEGIBLE) {
       paintText(context, box, picture, palette);
+    } else if (box.kind !== "open" && box.height * zoom >= SMALL) {
+      paintSmallText(context, box, palette, zoom);
     }
     paintBadges(context, box, palette, zoom);
     if (box.item === focus.selected || box.item === focus.hovered) {
@@ -106,16 +110,7 @@ function paintText(context: CanvasRenderingContext2D, box: PictureBox, picture: 
   context.textBaseline = "middle";
   context.textAlign = "left";
   if (box.kind === "group" || box.kind === "open") {
-    paintToggle(context, box, palette);
-    const left = box.x + TOGGLE.x + 14;
-    const room = box.width - TOGGLE.x - 24;
-    write(context, box.title, left, box.y + 17, room, palette.text, `600 12px ${FONT}`);
-    if (box.kind === "group") {
-      write(context, box.subtitle, left, box.y + 33, room, palette.muted, `11px ${FONT}`);
-    } else {
-      const used = context.measureText(box.title).width;
-      write(context, box.subtitle.split(" · ")[0], left + used + 10, box.y + 17, room - used - 10, palette.muted, `11px ${FONT}`);
-    }
+    paintGroupText(context, box, palette);
     return;
   }
   const middle = box.y + box.height / 2 + 0.5;
@@ -128,6 +123,35 @@ function paintText(context: CanvasRenderingContext2D, box: PictureBox, picture: 
   const font = box.kind === "loss" ? `600 13px ${FONT}` : `12px ${FONT}`;
   context.textAlign = "center";
   write(context, box.kind === "loss" ? `◎  ${box.title}` : box.title, box.x + box.width / 2, middle, box.width - 16, colour, font);
+}
+
+/** The title in letters that keep their size on the screen. */
+function paintSmallText(context: CanvasRenderingContext2D, box: PictureBox, palette: Palette, zoom: number): void {
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  const font = `${box.kind === "group" ? "600 " : ""}${SMALL / zoom}px ${FONT}`;
+  const colour = box.kind === "loss" ? palette.lossText : palette.text;
+  write(context, box.title, box.x + box.width / 2, box.y + box.height / 2, box.width - 6 / zoom, colour, font);
+}
+
+function paintGroupText(context: CanvasRenderingContext2D, box: PictureBox, palette: Palette): void {
+  const left = box.x + TOGGLE.x + 14;
+  const room = box.width - TOGGLE.x - 24;
+  const font = `600 12px ${FONT}`;
+  if (box.kind === "open") {
+    // Links run through the header: the words stand on ground of their own.
+    context.font = font;
+    const width = context.measureText(shortened(context, box.title, room)).width;
+    context.fillStyle = palette.canvas;
+    context.beginPath();
+    context.roundRect(box.x + 7, box.y + 7, width + 34, 20, 6);
+    context.fill();
+  }
+  paintToggle(context, box, palette);
+  write(context, box.title, left, box.y + 17, room, palette.text, font);
+  if (box.kind === "group") {
+    write(context, box.subtitle, left, box.y + 33, room, palette.muted, `11px ${FONT}`);
+  }
 }
 
 function write(

@@ -3,19 +3,14 @@
 import type {Look} from "../model/bundle.ts";
 import {position} from "../model/scale.ts";
 import type {Points} from "../layout/layered.ts";
-import {magnitudeColour, magnitudeWidth, SHADES, shadeOf} from "./colour.ts";
+import {shadeOf} from "./colour.ts";
 import type {Palette} from "./palette.ts";
 import type {Focus, Picture, PictureEdge} from "./picture.ts";
+import {magnitudeStroke, strokeOf, type Stroke} from "./strokes.ts";
 
 /** Below this zoom, curves are lines and marks are left out. */
 export const COARSE = 0.3;
 const DIMMED = 0.13;
-
-interface Stroke {
-  readonly colour: string;
-  readonly width: number;
-  readonly dash: readonly number[];
-}
 
 export function paintEdges(
   context: CanvasRenderingContext2D,
@@ -45,18 +40,21 @@ function paintAll(
 ): void {
   const base = bucketed(edges.filter((edge) => edge.bundle.look !== "broken"), (edge) => baseKey(edge, picture));
   for (const [key, bucket] of base) {
-    strokeBucket(context, bucket, strokeOf(key, palette), zoom, boost);
+    strokeBucket(context, bucket, typeof key === "string" ? strokeOf(key, palette) : magnitudeStroke(key, palette), zoom, boost);
   }
   // What is broken comes last, over everything that is whole.
   const broken = edges.filter((edge) => edge.bundle.broken > 0);
-  strokeBucket(context, broken, {colour: palette.bad, width: 2.4, dash: [7, 4]}, zoom, boost);
+  strokeBucket(context, broken, strokeOf("broken", palette), zoom, boost);
   if (zoom >= COARSE) {
     edges.forEach((edge) => paintMark(context, edge, palette, zoom));
   }
 }
 
-function bucketed(edges: readonly PictureEdge[], keyOf: (edge: PictureEdge) => string): Map<string, PictureEdge[]> {
-  const buckets = new Map<string, PictureEdge[]>();
+/** The shade of a magnitude, or the look of what has none. */
+type Key = number | Exclude<Look, "finite">;
+
+function bucketed(edges: readonly PictureEdge[], keyOf: (edge: PictureEdge) => Key): Map<Key, PictureEdge[]> {
+  const buckets = new Map<Key, PictureEdge[]>();
   for (const edge of edges) {
     const key = keyOf(edge);
     const bucket = buckets.get(key);
@@ -69,26 +67,9 @@ function bucketed(edges: readonly PictureEdge[], keyOf: (edge: PictureEdge) => s
   return buckets;
 }
 
-function baseKey(edge: PictureEdge, picture: Picture): string {
+function baseKey(edge: PictureEdge, picture: Picture): Key {
   const {look, norm} = edge.bundle;
-  return look === "finite" ? `${shadeOf(position(picture.scale, norm))}` : look;
-}
-
-function strokeOf(key: string, palette: Palette): Stroke {
-  const looks: Record<Exclude<Look, "finite" | "broken">, Stroke> = {
-    zero: {colour: palette.zero, width: 1.5, dash: [2, 3]},
-    nan: {colour: palette.nan, width: 4, dash: [12, 2]},
-    inf: {colour: palette.inf, width: 4, dash: [12, 2, 2, 2]},
-    unrecorded: {colour: palette.none, width: 1.2, dash: []},
-    lost: {colour: palette.muted, width: 1.6, dash: [1.5, 4]},
-    off: {colour: palette.none, width: 1, dash: [1, 3]},
-  };
-  const look = looks[key as keyof typeof looks];
-  if (look !== undefined) {
-    return look;
-  }
-  const place = Number(key) / (SHADES - 1);
-  return {colour: magnitudeColour(place, palette.dark), width: magnitudeWidth(place), dash: []};
+  return look === "finite" ? shadeOf(position(picture.scale, norm)) : look;
 }
 
 function strokeBucket(

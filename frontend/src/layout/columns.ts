@@ -21,7 +21,7 @@ export interface Columns {
 }
 
 /** A drawing lower than this is never cut. */
-const TALL = 1300;
+const TALL = 1600;
 /** Nor is one that is not this many times as high as wide. */
 const RIBBON = 2.4;
 /** Width over height of what columns aim for. */
@@ -41,6 +41,8 @@ export function columnsOf(
   const total = heights.reduce((sum, height) => sum + height + GAP_Y, -GAP_Y);
   const extent = extentOf(layers.flat(), x, widths);
   const starts = startsOf(heights, total, extent[1] - extent[0], crossedBy(layers.length, links, layerOf));
+  // Links between columns run above and below them.
+  const rim = starts.length > 1 ? GAP_Y : 0;
   const of: Column[] = [];
   const tops: number[] = [];
   let left = 0;
@@ -49,7 +51,7 @@ export function columnsOf(
     const end = starts[index + 1] ?? layers.length;
     const [low, high] = extentOf(layers.slice(start, end).flat(), x, widths);
     const column: Column = {shift: left - low, gutter: left - GUTTER / 2};
-    let top = 0;
+    let top = rim;
     for (let layer = start; layer < end; layer += 1) {
       of.push(column);
       tops.push(top);
@@ -58,7 +60,7 @@ export function columnsOf(
     bottom = Math.max(bottom, top - GAP_Y);
     left += high - low + GUTTER;
   });
-  return {of, tops, heights, width: Math.max(0, left - GUTTER), height: Math.max(0, bottom)};
+  return {of, tops, heights, width: Math.max(0, left - GUTTER), height: Math.max(0, bottom + rim)};
 }
 
 function extentOf(nodes: readonly number[], x: Float64Array, widths: readonly number[]): [number, number] {
@@ -87,20 +89,30 @@ function startsOf(heights: readonly number[], total: number, width: number, cros
     return [0];
   }
   const count = Math.max(2, Math.round(Math.sqrt((ASPECT * total) / (width + GUTTER))));
-  const each = total / count;
+  const ends: number[] = [];
+  let sum = 0;
+  for (const height of heights) {
+    sum += height + GAP_Y;
+    ends.push(sum);
+  }
   const starts = [0];
-  let used = 0;
-  let best = -1;
-  for (let layer = 0; layer + 1 < heights.length && starts.length < count; layer += 1) {
-    used += heights[layer] + GAP_Y;
-    if (used >= each * (1 - SLACK) && (best < 0 || crossed[layer] < crossed[best])) {
-      best = layer;
-    }
-    if (used >= each * (1 + SLACK / 2)) {
-      starts.push(best + 1);
-      used = heights.slice(best + 1, layer + 1).reduce((sum, height) => sum + height + GAP_Y, 0);
-      best = -1;
+  for (let column = 1; column < count; column += 1) {
+    const cut = bestCut(ends, (total * column) / count, (total / count) * SLACK, crossed);
+    if (cut + 1 > starts[starts.length - 1] && cut + 1 < heights.length) {
+      starts.push(cut + 1);
     }
   }
   return starts;
+}
+
+/** The layer after which to cut: near the wanted place, where few links pass. */
+function bestCut(ends: readonly number[], wanted: number, slack: number, crossed: Int32Array): number {
+  let best = ends.findIndex((end) => end >= wanted);
+  const cost = (layer: number): number => crossed[layer] + Math.abs(ends[layer] - wanted) / slack;
+  ends.forEach((end, layer) => {
+    if (Math.abs(end - wanted) <= slack && cost(layer) < cost(best)) {
+      best = layer;
+    }
+  });
+  return best;
 }

@@ -31,7 +31,7 @@ export interface Layered {
 }
 
 export const GAP_X = 26;
-export const GAP_Y = 38;
+export const GAP_Y = 32;
 /** Links that pass a layer side by side keep this distance. */
 const DUMMY_WIDTH = 12 - GAP_X;
 

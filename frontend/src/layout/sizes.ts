@@ -5,7 +5,7 @@ const LONGEST = 30;
 
 export const OP_HEIGHT = 30;
 export const GROUP_HEIGHT = 46;
-export const HEADER = 34;
+export const HEADER = 36;
 export const PADDING = 20;
 
 export interface Size {

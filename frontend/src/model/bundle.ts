@@ -47,6 +47,11 @@ function lookOf(edge: number, flow: Flow, answers: Answers, numbers: StepNumbers
   return kind === "unmeasured" ? "unrecorded" : kind;
 }
 
+/** All looks that edges of a graph have at a step. */
+export function looksIn(flow: Flow, answers: Answers, numbers: StepNumbers | null): ReadonlySet<Look> {
+  return new Set(flow.edges.map((_, edge) => lookOf(edge, flow, answers, numbers)));
+}
+
 /** A bundle in words. */
 export function describeBundle(bundle: Bundle, formatted: string): string {
   const many = bundle.count > 1 ? `${bundle.count} tensors, ` : "";

@@ -6,20 +6,23 @@ import {ancestorsOf, isGroup, type Tree} from "./tree.ts";
 
 /** A path through more groups than this stays closed but for its ends and its cut. */
 const MOST_GROUPS = 12;
+/** So many nodes behind the cut belong to the picture of it. */
+const BEHIND = 2;
 /** Findings whose paths are open from the start. */
 const MOST_FINDINGS = 4;
 /** A picture of fewer items than this shows too little to start with, of more too much. */
 const FEW_ITEMS = 10;
 const MANY_ITEMS = 40;
 
-/** The groups to open so that a path is seen: all around it, or around what matters of it. */
+/** The groups to open so that it is seen how a path begins, where it is cut, and what comes right after. */
 export function groupsToShow(tree: Tree, path: Path): Set<number> {
-  const all = groupsAround(tree, path.nodes);
+  const cut = path.nodes.indexOf(path.culprit);
+  const until = cut < 0 ? path.nodes : path.nodes.slice(0, cut + 1 + BEHIND);
+  const all = groupsAround(tree, until);
   if (all.size <= MOST_GROUPS) {
     return all;
   }
-  const at = path.nodes.indexOf(path.culprit);
-  const near = at < 0 ? [] : path.nodes.slice(Math.max(0, at - 1), at + 2);
+  const near = cut < 0 ? [] : path.nodes.slice(Math.max(0, cut - 1), cut + 1 + BEHIND);
   return groupsAround(tree, [...path.nodes.slice(0, 1), ...near]);
 }
 

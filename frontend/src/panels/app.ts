@@ -1,13 +1,14 @@
 /** The whole page: what is chosen goes down to the panels, what they report comes back up here. */
 
-import {css, html, LitElement, nothing, type PropertyValues, type TemplateResult} from "lit";
-import type {Condition} from "../draw/look.ts";
+import {html, LitElement, nothing, type PropertyValues, type TemplateResult} from "lit";
 import {cssVariables, DARK, LIGHT, type Palette} from "../draw/palette.ts";
 import {readPlace, writePlace} from "../host/address.ts";
 import {isShown} from "../host/shown.ts";
 import {watchTheme} from "../host/theme.ts";
 import {inOrder, keyOf, neighbour} from "../model/findings.ts";
-import {rowsOf} from "../model/rows.ts";
+import {formatCount} from "../model/format.ts";
+import {rowsOf, type Row} from "../model/rows.ts";
+import {STATUS} from "../model/words.ts";
 import type {Finding} from "../record.ts";
 import {Derived} from "../state/derived.ts";
 import type {Store} from "../state/store.ts";
@@ -24,6 +25,12 @@ import {shared} from "./styles.ts";
 
 /** Milliseconds between two looks for new steps. */
 const POLL = 5000;
+/** Width of the panel of details, in pixels. */
+const DETAILS = 310;
+/** A frame lower than this shows the graph alone at first. */
+const ROOM_FOR_TABLE = 820;
+/** A frame narrower than this does so too. */
+const ROOM_FOR_FINDINGS = 900;
 
 export class App extends LitElement {
   static override properties = {
@@ -47,15 +54,15 @@ export class App extends LitElement {
   #wanted = readPlace().select ?? "";
   #endings: (() => void)[] = [];
 
-  static override styles = [shared, appStyles, css``];
+  static override styles = [shared, appStyles];
 
   constructor() {
     super();
     this.palette = LIGHT;
     this.selected = -1;
     this.finding = null;
-    this.side = window.innerWidth >= 900;
-    this.table = window.innerHeight >= 640;
+    this.side = window.innerWidth >= ROOM_FOR_FINDINGS;
+    this.table = window.innerHeight >= ROOM_FOR_TABLE;
   }
 
   override connectedCallback(): void {
@@ -115,7 +122,6 @@ export class App extends LitElement {
             </aside>`
           : nothing}
         <main>${this.#graph()} ${this.#table()}</main>
-        ${this.#details()}
       </div>
     `;
   }
@@ -177,12 +183,15 @@ export class App extends LitElement {
         .model=${this.#derived.model}
         .condition=${this.#derived.condition}
         .initiallyOpen=${this.#derived.initiallyOpen}
+        .worst=${this.#derived.worst}
         .path=${this.#derived.pathOf(this.finding)}
+        .covered=${this.selected >= 0 && window.innerWidth >= 700 ? DETAILS : 0}
         .selected=${this.selected}
         .palette=${this.palette}
         @gf-select=${(event: CustomEvent<number>) => this.#select(event.detail)}
       ></gf-graph>
-      <gf-legend .scale=${this.store?.state.scale ?? null} .palette=${this.palette}></gf-legend>
+      <gf-legend .scale=${this.store?.state.scale ?? null} .looks=${this.#derived.looks} .palette=${this.palette}></gf-legend>
+      ${this.#details()}
     </div>`;
   }
 
@@ -192,12 +201,17 @@ export class App extends LitElement {
     const node = model?.tree.graph.nodes[this.selected];
     return html`<section class="drawer ${this.table ? "unfolded" : ""}" aria-label="Variables">
       <button class="handle" aria-expanded=${String(this.table)} @click=${() => (this.table = !this.table)}>
-        <span aria-hidden="true">${this.table ? "▾" : "▸"}</span> Variables <span class="muted number">${rows.length}</span>
+        <span aria-hidden="true">${this.table ? "▾" : "▸"}</span> Variables <span class="muted number">${formatCount(rows.length)}</span>${this.#troubled(rows)}
       </button>
       ${this.table
         ? html`<gf-variables .rows=${rows} .selected=${node?.kind === "variable" ? node.index : -1} @gf-variable=${this.#onVariable}></gf-variables>`
         : nothing}
     </section>`;
+  }
+
+  #troubled(rows: readonly Row[]): TemplateResult | typeof nothing {
+    const bad = rows.filter((row) => row.status !== null && STATUS[row.status].tone === "bad").length;
+    return bad === 0 ? nothing : html` <span class="count">${formatCount(bad)} without a usable gradient</span>`;
   }
 
   #details(): TemplateResult | typeof nothing {
@@ -251,6 +265,7 @@ export class App extends LitElement {
   };
 
   readonly #onFinding = (event: CustomEvent<Finding>): void => {
+    this.side &&= window.innerWidth >= ROOM_FOR_FINDINGS;
     this.#showFinding(event.detail);
   };
 
@@ -290,7 +305,5 @@ export class App extends LitElement {
     actions[event.key]?.();
   }
 }
-
-export type {Condition};
 
 customElements.define("gf-app", App);

@@ -90,8 +90,19 @@ export const appStyles = css`
     background: var(--gf-raised);
   }
   .details {
-    width: 320px;
+    position: absolute;
+    z-index: 1;
+    top: 0;
+    right: 0;
+    bottom: 0;
+    width: 310px;
+    max-width: 100%;
     border-left: 1px solid var(--gf-line);
+  }
+  .count {
+    margin-left: 8px;
+    color: var(--gf-bad);
+    font-size: 12px;
   }
   main {
     display: flex;
@@ -159,16 +170,6 @@ export const appStyles = css`
     background: var(--gf-raised);
     padding: 14px 18px;
     text-align: left;
-  }
-  @media (max-width: 1099px) {
-    .details {
-      position: absolute;
-      right: 0;
-      top: 0;
-      bottom: 0;
-      z-index: 3;
-      box-shadow: -6px 0 18px rgb(0 0 0 / 12%);
-    }
   }
   @media (max-width: 899px) {
     .side {

@@ -5,6 +5,7 @@ import {inOrder, keyOf} from "../model/findings.ts";
 import {fileName, plural} from "../model/format.ts";
 import {SEVERITY} from "../model/words.ts";
 import type {Diagnosis, Finding, Severity} from "../record.ts";
+import {firstSentence, prose} from "./prose.ts";
 import {shared} from "./styles.ts";
 
 export class FindingsPanel extends LitElement {
@@ -121,6 +122,11 @@ export class FindingsPanel extends LitElement {
         font-size: 11.5px;
         padding: 1px 7px;
       }
+      .cause {
+        display: block;
+        margin-top: 1px;
+        font-size: 11.5px;
+      }
       .about {
         margin-top: 9px;
         color: var(--gf-muted);
@@ -187,11 +193,12 @@ export class FindingsPanel extends LitElement {
   #card(finding: Finding): TemplateResult {
     const {icon, one} = SEVERITY[finding.severity];
     const key = keyOf(finding);
+    const [first, rest] = firstSentence(finding.message);
     return html`<article class=${finding.severity} aria-current=${String(key === this.chosen)} @click=${() => this.#choose(finding)}>
-      <button class="head" aria-label="Show in the graph: ${one}, ${headline(finding)}">
-        <span class="icon" aria-hidden="true">${icon}</span><span class="what">${headline(finding)}</span>
+      <button class="head" aria-label="Show in the graph: ${one}, ${first}">
+        <span class="icon" aria-hidden="true">${icon}</span><span class="what">${prose(first)}</span>
       </button>
-      <p>${finding.message}</p>
+      ${rest === "" ? nothing : html`<p>${prose(capitalised(rest))}</p>`}
       ${finding.source === null
         ? nothing
         : html`<div class="line">
@@ -199,7 +206,9 @@ export class FindingsPanel extends LitElement {
             <code>${finding.source.code}</code>
           </div>`}
       ${finding.fix === "" ? nothing : this.#fix(finding)}
-      <div class="about" title=${finding.variables.join("\n")}>${about(finding.variables)}</div>
+      <div class="about" title=${finding.variables.join("\n")}>
+        ${about(finding.variables)}<span class="cause">${[finding.cause.replaceAll("_", " "), finding.op?.type ?? ""].filter(Boolean).join(" · ")}</span>
+      </div>
     </article>`;
   }
 
@@ -237,11 +246,8 @@ export class FindingsPanel extends LitElement {
   }
 }
 
-/** The blamed op where there is one, by the name of the function that the user called. */
-function headline(finding: Finding): string {
-  const cause = finding.cause.replaceAll("_", " ");
-  const words = cause.charAt(0).toUpperCase() + cause.slice(1);
-  return finding.op === null ? words : `${words}: ${finding.op.type}`;
+function capitalised(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function about(variables: readonly string[]): string {

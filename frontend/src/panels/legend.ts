@@ -3,16 +3,29 @@
 import {css, html, LitElement, svg, type TemplateResult} from "lit";
 import {magnitudeColour, magnitudeWidth} from "../draw/colour.ts";
 import {LIGHT, type Palette} from "../draw/palette.ts";
+import {strokeOf} from "../draw/strokes.ts";
+import type {Look} from "../model/bundle.ts";
 import {formatDecade} from "../model/format.ts";
 import type {Scale} from "../model/scale.ts";
 import {shared} from "./styles.ts";
 
-const WIDTH = 168;
+const LINES: readonly {readonly look: Exclude<Look, "finite">; readonly word: string}[] = [
+  {look: "broken", word: "disconnected"},
+  {look: "lost", word: "behind the cut"},
+  {look: "nan", word: "has NaN"},
+  {look: "inf", word: "has infinities"},
+  {look: "zero", word: "exactly zero"},
+  {look: "off", word: "none, none expected"},
+  {look: "unrecorded", word: "not recorded"},
+];
+const WIDTH = 150;
 const PIECES = 42;
 
 export class Legend extends LitElement {
-  static override properties = {scale: {attribute: false}, palette: {attribute: false}};
+  static override properties = {scale: {attribute: false}, looks: {attribute: false}, palette: {attribute: false}};
   declare scale: Scale | null;
+  /** What there is in the graph: the rest needs no explanation. */
+  declare looks: ReadonlySet<Look>;
   declare palette: Palette;
 
   static override styles = [
@@ -25,7 +38,8 @@ export class Legend extends LitElement {
         border: 1px solid var(--gf-line);
         border-radius: 8px;
         background: color-mix(in srgb, var(--gf-page) 92%, transparent);
-        padding: 7px 12px 9px;
+        padding: 7px 12px 8px;
+        pointer-events: none;
         font-size: 11.5px;
         color: var(--gf-muted);
       }
@@ -39,9 +53,9 @@ export class Legend extends LitElement {
       }
       ul {
         display: grid;
-        grid-template-columns: auto auto;
+        grid-template-columns: auto;
         gap: 2px 14px;
-        margin: 6px 0 0;
+        margin: 5px 0 0;
         padding: 0;
         list-style: none;
       }
@@ -54,33 +68,22 @@ export class Legend extends LitElement {
         display: block;
         flex: none;
       }
-      summary {
-        cursor: pointer;
-        list-style: none;
-      }
-      summary::marker {
-        content: "";
-      }
     `,
   ];
 
   constructor() {
     super();
     this.scale = null;
+    this.looks = new Set();
     this.palette = LIGHT;
   }
 
   override render(): TemplateResult {
-    return html`<details open>
-      <summary class="title" title="Fold the legend">Norm of the gradient</summary>
+    return html`<div class="title">Norm of the gradient</div>
       ${this.scale === null ? "" : this.#magnitudes(this.scale)}
       <ul>
-        ${this.#line("disconnected", this.palette.bad, 2.4, "7 4")} ${this.#line("behind the cut", this.palette.muted, 1.6, "1.5 4")}
-        ${this.#line("exactly zero", this.palette.zero, 1.5, "2 3")} ${this.#line("none expected", this.palette.none, 1, "1 3")}
-        ${this.#line("NaN", this.palette.nan, 4, "12 2")} ${this.#line("infinite", this.palette.inf, 4, "12 2 2 2")}
-        ${this.#line("not recorded", this.palette.none, 1.2, "")}
-      </ul>
-    </details>`;
+        ${LINES.filter(({look}) => this.looks.has(look)).map((line) => this.#line(line))}
+      </ul>`;
   }
 
   #magnitudes(scale: Scale): TemplateResult {
@@ -94,13 +97,10 @@ export class Legend extends LitElement {
       <div class="ends"><span>${formatDecade(scale.low)}</span><span>${formatDecade(scale.high)}</span></div>`;
   }
 
-  #line(word: string, colour: string, width: number, dash: string): TemplateResult {
-    return html`<li>
-      <svg width="30" height="8" aria-hidden="true">
-        ${svg`<line x1="0" y1="4" x2="30" y2="4" stroke=${colour} stroke-width=${width} stroke-dasharray=${dash} />`}
-      </svg>
-      ${word}
-    </li>`;
+  #line({look, word}: (typeof LINES)[number]): TemplateResult {
+    const {colour, width, dash} = strokeOf(look, this.palette);
+    const line = svg`<line x1="0" y1="4" x2="30" y2="4" stroke=${colour} stroke-width=${width} stroke-dasharray=${dash.join(" ")} />`;
+    return html`<li><svg width="30" height="8" aria-hidden="true">${line}</svg>${word}</li>`;
   }
 }
 

@@ -1,14 +1,15 @@
 /** The graph in words, hidden from the eye: for screen readers, and for whoever wants to know what is drawn. */
 
-import {html, type TemplateResult} from "lit";
-import type {Focus, Picture, PictureBox, PictureEdge} from "../draw/picture.ts";
+import {html, LitElement, nothing, type TemplateResult} from "lit";
+import type {Picture, PictureBox, PictureEdge} from "../draw/picture.ts";
 import {describeBundle} from "../model/bundle.ts";
 import {formatNumber, plural} from "../model/format.ts";
 import type {Tree} from "../model/tree.ts";
 import {STATUS} from "../model/words.ts";
+import {shared} from "./styles.ts";
 
 /** A longer list helps nobody; what is in trouble or lit comes first. */
-const LONGEST = 1000;
+const LONGEST = 600;
 
 /** What is to be said of a box beside its name. */
 export function stateOf(box: PictureBox): string[] {
@@ -31,37 +32,81 @@ export function stateOf(box: PictureBox): string[] {
   return state;
 }
 
-export function mirrorOf(tree: Tree, picture: Picture, focus: Focus, select: (item: number) => void): TemplateResult {
-  const lit = (box: PictureBox): boolean => focus.litItems?.has(box.item) ?? false;
-  const urgent = (box: PictureBox): boolean => lit(box) || box.missing || box.mark !== null || box.badge > 0;
-  const boxes = [...picture.boxes.filter(urgent), ...picture.boxes.filter((box) => !urgent(box))].slice(0, LONGEST);
-  const edges = picture.edges.filter((edge) => edge.bundle.broken > 0).slice(0, LONGEST);
-  return html`<div class="hidden" data-mirror>
-    <ul aria-label="Visible parts of the graph">
-      ${boxes.map((box) => mirrorItem(tree, box, lit(box), focus, select))}
-    </ul>
-    <ul aria-label="Disconnected edges">
-      ${edges.map((edge) => mirrorEdge(tree, edge, focus))}
-    </ul>
-  </div>`;
+export class Mirror extends LitElement {
+  static override properties = {
+    tree: {attribute: false},
+    picture: {attribute: false},
+    litItems: {attribute: false},
+    litEdges: {attribute: false},
+    selected: {attribute: false},
+  };
+  declare tree: Tree | null;
+  declare picture: Picture | null;
+  declare litItems: ReadonlySet<number> | null;
+  declare litEdges: ReadonlySet<number> | null;
+  declare selected: number;
+
+  static override styles = shared;
+
+  constructor() {
+    super();
+    this.tree = null;
+    this.picture = null;
+    this.litItems = null;
+    this.litEdges = null;
+    this.selected = -1;
+  }
+
+  override render(): TemplateResult | typeof nothing {
+    const {tree, picture} = this;
+    if (tree === null || picture === null) {
+      return nothing;
+    }
+    const urgent = (box: PictureBox): boolean => this.#isLit(box) || box.missing || box.mark !== null || box.badge > 0;
+    const boxes = [...picture.boxes.filter(urgent), ...picture.boxes.filter((box) => !urgent(box))].slice(0, LONGEST);
+    const edges = picture.edges.filter((edge) => edge.bundle.broken > 0).slice(0, LONGEST);
+    return html`<div class="hidden" data-mirror>
+      <ul aria-label="Visible parts of the graph">
+        ${boxes.map((box) => this.#item(tree, box))}
+      </ul>
+      <ul aria-label="Disconnected edges">
+        ${edges.map((edge) => this.#edge(tree, edge))}
+      </ul>
+    </div>`;
+  }
+
+  #isLit(box: PictureBox): boolean {
+    return this.litItems?.has(box.item) ?? false;
+  }
+
+  #item(tree: Tree, box: PictureBox): TemplateResult {
+    const name = tree.items[box.item].name || box.title;
+    const group = box.kind === "open" || box.kind === "group";
+    const kind = box.kind === "open" ? "open group" : box.kind === "group" ? "closed group" : box.kind;
+    const lit = this.#isLit(box) ? ["on the lit path"] : [];
+    const state = [...stateOf(box), ...lit, ...(box.item === this.selected ? ["selected"] : [])].join(", ");
+    return html`<li data-name=${name} data-kind=${kind} data-state=${state}>
+      <button tabindex="-1" @click=${() => this.#tell("gf-select", box.item)}>${kind} ${name}${state === "" ? "" : `: ${state}`}</button>
+      ${group
+        ? html`<button tabindex="-1" @click=${() => this.#tell("gf-toggle", box.item)}>${box.kind === "open" ? "Close" : "Open"} ${name}</button>`
+        : nothing}
+    </li>`;
+  }
+
+  #edge(tree: Tree, edge: PictureEdge): TemplateResult {
+    const {segment} = edge.routed;
+    const inner = tree.graph.edges[segment.edges[0]];
+    const from = tree.items[segment.from < 0 ? inner.from : segment.from].name;
+    const to = tree.items[segment.to < 0 ? inner.to : segment.to].name;
+    const lit = segment.edges.some((id) => this.litEdges?.has(id)) ? ", on the lit path" : "";
+    const cut = edge.bundle.cut ? ", the gradient ends here" : "";
+    const state = `${describeBundle(edge.bundle, formatNumber(edge.bundle.norm))}${cut}${lit}`;
+    return html`<li data-from=${from} data-to=${to} data-state=${state}>${from} to ${to}: ${state}</li>`;
+  }
+
+  #tell(name: string, item: number): void {
+    this.dispatchEvent(new CustomEvent<number>(name, {detail: item}));
+  }
 }
 
-function mirrorItem(tree: Tree, box: PictureBox, lit: boolean, focus: Focus, select: (item: number) => void): TemplateResult {
-  const name = tree.items[box.item].name || box.title;
-  const kind = box.kind === "open" ? "open group" : box.kind === "group" ? "closed group" : box.kind;
-  const state = [...stateOf(box), ...(lit ? ["on the lit path"] : []), ...(box.item === focus.selected ? ["selected"] : [])];
-  return html`<li data-name=${name} data-kind=${kind} data-state=${state.join(", ")}>
-    <button tabindex="-1" @click=${() => select(box.item)}>${kind} ${name}${state.length > 0 ? `: ${state.join(", ")}` : ""}</button>
-  </li>`;
-}
-
-function mirrorEdge(tree: Tree, edge: PictureEdge, focus: Focus): TemplateResult {
-  const {segment} = edge.routed;
-  const inner = tree.graph.edges[segment.edges[0]];
-  const from = tree.items[segment.from < 0 ? inner.from : segment.from].name;
-  const to = tree.items[segment.to < 0 ? inner.to : segment.to].name;
-  const lit = segment.edges.some((id) => focus.litEdges?.has(id)) ? ", on the lit path" : "";
-  const cut = edge.bundle.cut ? ", the gradient ends here" : "";
-  const state = `${describeBundle(edge.bundle, formatNumber(edge.bundle.norm))}${cut}${lit}`;
-  return html`<li data-from=${from} data-to=${to} data-state=${state}>${from} to ${to}: ${state}</li>`;
-}
+customElements.define("gf-mirror", Mirror);

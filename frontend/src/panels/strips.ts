@@ -2,13 +2,14 @@
 
 import {html, nothing, type TemplateResult} from "lit";
 import type {Diagnosis} from "../record.ts";
+import {prose} from "./prose.ts";
 
 export function summaryStrip(diagnosis: Diagnosis, go: (step: 1 | -1) => void): TemplateResult {
   const worst = ["error", "warning"].find((severity) => diagnosis.findings.some((finding) => finding.severity === severity));
   const icon = worst === "error" ? "⊘" : worst === "warning" ? "△" : "✓";
   return html`<div class="summary ${worst ?? "healthy"}" role="status">
     <span class="icon" aria-hidden="true">${icon}</span>
-    <span class="sentence">${diagnosis.summary}</span>
+    <span class="sentence">${prose(diagnosis.summary)}</span>
     ${diagnosis.findings.length === 0
       ? nothing
       : html`<span class="go">

@@ -1,7 +1,7 @@
 /** The table of variables. Only rows in view are in the page: models have tens of thousands. */
 
 import {css, html, LitElement, nothing, type PropertyValues, type TemplateResult} from "lit";
-import {formatCount, formatNumber} from "../model/format.ts";
+import {formatCount, formatNumber, plural} from "../model/format.ts";
 import {filtered, sorted, type Column, type Row, type Sorting} from "../model/rows.ts";
 import {STATUS} from "../model/words.ts";
 import {shared} from "./styles.ts";
@@ -66,11 +66,11 @@ export class VariablesPanel extends LitElement {
       }
       [role="table"] {
         position: relative;
-        min-width: 760px;
+        min-width: 920px;
       }
       [role="row"] {
         display: grid;
-        grid-template-columns: minmax(220px, 3fr) 120px repeat(5, minmax(86px, 1fr));
+        grid-template-columns: minmax(220px, 3fr) 120px repeat(5, minmax(98px, 1fr));
         align-items: center;
         height: ${ROW_HEIGHT}px;
         padding: 0 14px;
@@ -92,6 +92,7 @@ export class VariablesPanel extends LitElement {
         font-size: 12px;
         font-weight: 600;
         text-align: inherit;
+        white-space: nowrap;
       }
       .body [role="row"] {
         position: absolute;
@@ -261,7 +262,7 @@ export class VariablesPanel extends LitElement {
 }
 
 function count(shown: number, all: number): string {
-  return shown === all ? `${formatCount(all)} variables` : `${formatCount(shown)} of ${formatCount(all)} variables`;
+  return shown === all ? plural(all, "variable") : `${formatCount(shown)} of ${plural(all, "variable")}`;
 }
 
 customElements.define("gf-variables", VariablesPanel);

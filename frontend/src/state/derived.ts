@@ -1,8 +1,9 @@
 /** What follows from the state: the model, its flow, what is lit. Each is made again only when its causes change. */
 
 import type {Condition} from "../draw/look.ts";
+import {looksIn, type Look} from "../model/bundle.ts";
 import {flowOf, troublesOf} from "../model/flow.ts";
-import {keyOf} from "../model/findings.ts";
+import {inOrder, keyOf} from "../model/findings.ts";
 import {answersFor} from "../model/gradients.ts";
 import {blamedOps, modelOf, type Model} from "../model/model.ts";
 import {initiallyOpen} from "../model/opening.ts";
@@ -17,6 +18,10 @@ export class Derived {
   initiallyOpen: ReadonlySet<number> = new Set();
   /** Null while none for the shown trace is known. */
   diagnosis: Diagnosis | null = null;
+  /** The way of the worst finding that has one and is no mere information. */
+  worst: Path | null = null;
+  /** Looks of edges that there are. */
+  looks: ReadonlySet<Look> = new Set();
   readonly #memory = new Map<string, {causes: readonly unknown[]; value: unknown}>();
   #trace: Trace | null = null;
   /** Ops that were ever blamed, and so have a place in the graph of this trace. */
@@ -38,10 +43,12 @@ export class Derived {
     this.model = this.once("model", [trace, this.#kept], () => modelOf(trace, this.#kept));
     const {tree} = this.model;
     this.initiallyOpen = this.once("open", [tree], () => initiallyOpen(tree, this.diagnosis));
+    this.worst = this.once("worst", [tree], () => this.pathOf(keyOfWorst(this.diagnosis)));
     const answers = this.once("answers", [tree, target], () => answersFor(tree.graph, target));
     const {diagnosis} = this;
     const flow = this.once("flow", [tree, answers, diagnosis], () => flowOf(tree.graph, answers, diagnosis));
     const troubles = this.once("troubles", [tree, flow], () => troublesOf(flow, tree.items));
+    this.looks = this.once("looks", [flow, answers, numbers], () => looksIn(flow, answers, numbers));
     const causes = [tree, flow, troubles, answers, numbers, diagnosis, scale];
     this.condition = this.once("condition", causes, () => ({
       tree,
@@ -98,4 +105,9 @@ export class Derived {
     const node = graph?.nodes[graph.nodeOfOp[op]];
     return node === undefined || node.kind !== "op" || node.index !== op;
   }
+}
+
+function keyOfWorst(diagnosis: Diagnosis | null): string | null {
+  const finding = inOrder(diagnosis?.findings ?? []).find((each) => each.severity !== "info" && each.path.length > 0);
+  return finding === undefined ? null : keyOf(finding);
 }
