@@ -68,9 +68,3 @@ export function visibleItems(tree: Tree, open: ReadonlySet<number>): number[] {
   }
   return visible;
 }
-
-/** The visible item that stands for a node: itself, or the outermost closed group around it. */
-export function standIn(tree: Tree, open: ReadonlySet<number>, node: number): number {
-  const closed = ancestorsOf(tree, node).filter((group) => !open.has(group));
-  return closed.at(-1) ?? node;
-}

@@ -18,7 +18,7 @@ export function widened(scale: Scale | null, smallest: number, largest: number):
   if (!(smallest > 0) || !Number.isFinite(largest)) {
     return scale ?? START;
   }
-  const high = Math.max(scale?.high ?? -Infinity, Math.ceil(Math.log10(largest)));
+  const high = Math.max(scale?.high ?? -Infinity, Math.ceil(Math.log10(largest)) + 0);
   const lowest = Math.min(scale?.low ?? Infinity, Math.floor(Math.log10(smallest)), high - LEAST_DECADES);
   return {low: Math.max(lowest, high - MOST_DECADES), high};
 }

@@ -1,0 +1,111 @@
+/** Where the reader looks: the camera, its flights, and the part of the view that is free of panels. */
+
+import {between, centredOn, fitted, moved, zoomedAt, type Camera, type Rectangle} from "../draw/camera.ts";
+import type {Size} from "../layout/sizes.ts";
+
+/** Milliseconds of a flight. */
+const FLIGHT = 320;
+/** Below this nobody can read. */
+const LEGIBLE = 0.6;
+const COMFORTABLE = 0.85;
+const MARGIN = 36;
+
+export class Viewport {
+  camera: Camera = {zoom: 1, x: 0, y: 0};
+  view: Size = {width: 0, height: 0};
+  /** Pixels on the right that a panel covers. */
+  covered = 0;
+  readonly #changed: () => void;
+  #flight = 0;
+
+  constructor(changed: () => void) {
+    this.#changed = changed;
+  }
+
+  /** Keeps the middle in the middle. */
+  resize(width: number, height: number): void {
+    this.camera = moved(this.camera, (width - this.view.width) / 2, (height - this.view.height) / 2);
+    this.view = {width, height};
+    this.#changed();
+  }
+
+  /** All of it, however small. */
+  whole(scene: Size): Camera {
+    return fitted({x: 0, y: 0, ...scene}, this.#free);
+  }
+
+  /** All of it if that can be read; else the beginning of it. */
+  beginning(scene: Size): Camera {
+    const whole = this.whole(scene);
+    if (whole.zoom >= LEGIBLE) {
+      return whole;
+    }
+    const centred = centredOn({x: 0, y: 0, ...scene}, this.#free, LEGIBLE);
+    return {...centred, y: MARGIN};
+  }
+
+  /** A thing and what belongs to it, as far as that can be read together; else the thing. */
+  around(main: Rectangle, others: readonly Rectangle[]): Camera {
+    const all = fitted(hull([main, ...others]), this.#free);
+    return all.zoom >= LEGIBLE ? all : centredOn(main, this.#free, Math.max(COMFORTABLE, Math.min(1, this.camera.zoom)));
+  }
+
+  jump(camera: Camera): void {
+    cancelAnimationFrame(this.#flight);
+    this.camera = camera;
+    this.#changed();
+  }
+
+  /** `goal` is asked again on the way: the view may change while it is flown through. */
+  fly(goal: () => Camera): void {
+    cancelAnimationFrame(this.#flight);
+    const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const from = this.camera;
+    const begin = performance.now();
+    const step = (now: number): void => {
+      const share = still ? 1 : Math.min(1, Math.max(0, (now - begin) / FLIGHT));
+      this.camera = between(from, goal(), 1 - (1 - share) ** 3);
+      this.#changed();
+      if (share < 1) {
+        this.#flight = requestAnimationFrame(step);
+      }
+    };
+    this.#flight = requestAnimationFrame(step);
+  }
+
+  pan(dx: number, dy: number): void {
+    this.jump(moved(this.camera, dx, dy));
+  }
+
+  zoomAt(x: number, y: number, factor: number): void {
+    this.jump(zoomedAt(this.camera, x, y, factor));
+  }
+
+  zoom(factor: number): void {
+    const goal = zoomedAt(this.camera, this.#free.width / 2, this.#free.height / 2, factor);
+    this.fly(() => goal);
+  }
+
+  /** The part of the world that is seen, and a little more. */
+  window(margin = 30): Rectangle {
+    const {zoom, x, y} = this.camera;
+    return {
+      x: -x / zoom - margin,
+      y: -y / zoom - margin,
+      width: this.view.width / zoom + 2 * margin,
+      height: this.view.height / zoom + 2 * margin,
+    };
+  }
+
+  get #free(): Size {
+    return {width: Math.max(200, this.view.width - this.covered), height: this.view.height};
+  }
+}
+
+function hull(boxes: readonly Rectangle[]): Rectangle {
+  const x = Math.min(...boxes.map((box) => box.x));
+  const y = Math.min(...boxes.map((box) => box.y));
+  const right = Math.max(...boxes.map((box) => box.x + box.width));
+  const bottom = Math.max(...boxes.map((box) => box.y + box.height));
+  return {x, y, width: right - x, height: bottom - y};
+}

@@ -1,0 +1,164 @@
+import {describe, expect, test} from "vitest";
+import {bundleOf, describeBundle} from "../src/model/bundle.ts";
+import {flowOf, troublesOf, type Flow} from "../src/model/flow.ts";
+import {answersFor, StepNumbers} from "../src/model/gradients.ts";
+import {flowGraph} from "../src/model/graph.ts";
+import {treeOf} from "../src/model/tree.ts";
+import type {Diagnosis, Trace} from "../src/record.ts";
+import {answered, diagnosis, finding, read, trace} from "./build.ts";
+
+/** threshold -> clip -> less (cut) -> cast -> mul <- conv; and on to the loss. */
+const filter = answered(
+  trace([
+    read("f/read", "threshold"),
+    {name: "f/clip", from: ["f/read"]},
+    {name: "f/mask/less", from: ["f/clip not_differentiable"]},
+    {name: "f/mask/cast", from: ["f/mask/less dtype"]},
+    read("c/read", "kernel"),
+    {name: "c/conv", from: ["c/read"]},
+    {name: "f/mul", from: ["c/conv", "f/mask/cast"]},
+    {name: "out", from: ["f/mul"]},
+  ]),
+  {"f/read": "none", "f/clip": "none", "f/mask/less": "none", "f/mask/cast": "value", "c/read": "value", "c/conv": "value", "f/mul": "value", out: "value", kernel: "value", threshold: "none"},
+);
+const blamed = finding(filter, "error", ["threshold"], "f/mask/less");
+
+function flow(base: Trace, said: Diagnosis | null): {states: Record<string, string>; flow: Flow; graph: ReturnType<typeof flowGraph>} {
+  const graph = flowGraph(base);
+  const result = flowOf(graph, answersFor(graph, 0), said);
+  const states = graph.edges.map((edge, id) => [`${graph.nodes[edge.from].name}>${graph.nodes[edge.to].name}`, result.edges[id]]);
+  return {states: Object.fromEntries(states), flow: result, graph};
+}
+
+describe("the state of edges", () => {
+  test("broken up to the cut, lost behind it, until a gradient flows again", () => {
+    const {states} = flow(filter, diagnosis(filter, {threshold: "disconnected"}, [blamed]));
+
+    expect(states).toEqual({
+      "threshold>f/clip": "broken",
+      "f/clip>f/mask/less": "broken",
+      "f/mask/less>f/mask/cast": "lost",
+      "f/mask/cast>f/mul": "gradient",
+      "kernel>c/conv": "gradient",
+      "c/conv>f/mul": "gradient",
+      "f/mul>out": "gradient",
+      "out>loss": "gradient",
+    });
+  });
+
+  test("nothing is broken where no variable misses its gradient", () => {
+    const {states} = flow(filter, diagnosis(filter, {threshold: "frozen"}));
+
+    expect(states["threshold>f/clip"]).toBe("off");
+    expect(states["f/clip>f/mask/less"]).toBe("off");
+  });
+
+  test("a variable whose missing gradient is only explained is not missed", () => {
+    const explained = finding(filter, "info", ["threshold"], "");
+
+    const {states, flow: result} = flow(filter, diagnosis(filter, {threshold: "disconnected"}, [explained]));
+
+    expect(states["threshold>f/clip"]).toBe("off");
+    expect(result.missing.size).toBe(0);
+    expect(result.marks.filter((mark) => mark === "blocking")).toHaveLength(0);
+  });
+
+  test("a straight-through estimator is whole: the rounding beside it blocks nobody", () => {
+    const base = answered(
+      trace([
+        read("r", "v"),
+        {name: "round", from: ["r none"]},
+        {name: "stop", from: ["round not_differentiable"]},
+        {name: "add", from: ["r", "stop"]},
+      ]),
+      {r: "value", round: "none", stop: "value", add: "value", v: "value"},
+    );
+
+    const {states, flow: result} = flow(base, diagnosis(base, {}));
+
+    expect(states).toEqual({"v>round": "off", "round>stop": "off", "v>add": "gradient", "stop>add": "gradient", "add>loss": "gradient"});
+    expect(result.marks.every((mark) => mark === null)).toBe(true);
+  });
+
+  test("the way of a variable that never reaches the loss is broken to its end", () => {
+    const base = answered(trace([read("r", "v"), {name: "head", from: ["r"]}, {name: "out"}]), {r: "none", v: "none", out: "value"});
+
+    expect(flow(base, diagnosis(base, {v: "unused"})).states["v>head"]).toBe("broken");
+  });
+
+  test("a tensor that nobody asked for is told from one without a gradient", () => {
+    const base = answered(trace([{name: "a"}, {name: "b", from: ["a"]}, {name: "c", from: ["b"]}]), {b: "none", c: "value"});
+
+    expect(flow(base, diagnosis(base, {})).states).toEqual({"a>b": "unrecorded", "b>c": "off", "c>loss": "gradient"});
+  });
+
+  test("a read value that was not recorded has its variable's gradient, if it is read once", () => {
+    const base = answered(trace([read("r", "v"), {name: "a", from: ["r"]}]), {v: "value", a: "value"});
+
+    expect(flow(base, diagnosis(base, {})).states["v>a"]).toBe("gradient");
+  });
+});
+
+describe("marks and what is rolled up", () => {
+  test("the blamed op and every op at a cut are marked", () => {
+    const {flow: result, graph} = flow(filter, diagnosis(filter, {threshold: "disconnected"}, [blamed]));
+
+    expect(graph.nodes.filter((node) => result.marks[node.id] === "blocking").map((node) => node.name)).toEqual(["f/mask/less"]);
+  });
+
+  test("a warning's op is marked as that", () => {
+    const {flow: result, graph} = flow(filter, diagnosis(filter, {}, [finding(filter, "warning", ["kernel"], "c/conv")]));
+
+    expect(result.marks[graph.nodeOfOp[5]]).toBe("warning");
+  });
+
+  test("troubles are counted on every group around them, and nowhere else", () => {
+    const {flow: result, graph} = flow(filter, diagnosis(filter, {threshold: "disconnected"}, [blamed]));
+    const tree = treeOf(graph);
+    const item = (label: string): number => tree.items.findIndex((each) => each.label === label);
+
+    const troubles = troublesOf(result, tree.items);
+
+    expect(troubles.blocking[item("mask")]).toBe(1);
+    expect(troubles.blocking[item("f")]).toBe(1);
+    expect(troubles.missing[item("f")]).toBe(1);
+    expect(troubles.missing[item("mask")]).toBe(0);
+    expect(troubles.blocking[item("c")] + troubles.missing[item("c")]).toBe(0);
+  });
+});
+
+describe("bundles", () => {
+  const graph = flowGraph(filter);
+  const answers = answersFor(graph, 0);
+  const result = flowOf(graph, answers, diagnosis(filter, {threshold: "disconnected"}, [blamed]));
+  const all = graph.edges.map((_, id) => id);
+
+  /** Numbers of one step: the norm of each row, in the order of `answered`. */
+  function numbers(norms: readonly number[]): StepNumbers {
+    const rows = norms.map((norm) => [norm, norm, norm, Number(norm === 0), Number(Number.isNaN(norm)), Number(norm === Infinity)]);
+    return new StepNumbers(Float32Array.from(rows.flat()), new Float32Array(0), 0, 1);
+  }
+
+  test("the largest norm shows, and how many are broken", () => {
+    const bundle = bundleOf(all, result, answers, numbers([0, 0, 0, 1, 2, 8, 4, 1, 1, 0]));
+
+    expect(bundle).toEqual({look: "finite", norm: 8, count: 8, broken: 2, cut: true});
+    expect(describeBundle(bundle, "8")).toBe("8 tensors, 2 of 8 broken; gradient norm up to 8");
+  });
+
+  test("NaN shows over everything, zero only alone", () => {
+    expect(bundleOf(all, result, answers, numbers([0, 0, 0, 1, NaN, 8, 4, 1, 1, 0])).look).toBe("nan");
+    expect(bundleOf(all, result, answers, numbers([0, 0, 0, 0, 0, 0, 0, 0, 0, 0])).look).toBe("zero");
+  });
+
+  test("without numbers a gradient is not recorded rather than zero", () => {
+    expect(bundleOf([3], result, answers, null).look).toBe("unrecorded");
+  });
+
+  test("none at all is broken, not zero", () => {
+    const bundle = bundleOf([0], result, answers, numbers(new Array(10).fill(1)));
+
+    expect(bundle.look).toBe("broken");
+    expect(describeBundle(bundle, "–")).toBe("no gradient: disconnected");
+  });
+});

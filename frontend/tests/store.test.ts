@@ -1,0 +1,191 @@
+import {describe, expect, test} from "vitest";
+import type {Overview, RunEntry} from "../src/api/routes.ts";
+import type {Source} from "../src/api/source.ts";
+import {Store} from "../src/state/store.ts";
+import type {Diagnosis, Trace} from "../src/record.ts";
+import {answered, diagnosis, trace} from "./build.ts";
+
+const TRACE = answered(trace([{name: "a"}, {name: "b", from: ["a"]}]), {a: "value", b: "value"});
+
+/** A log in memory: two rows, chunks of two steps; the norm of a row is its step. It may grow, and fail. */
+class Log implements Source {
+  steps = [0, 5, 10];
+  session = "1";
+  failing = new Set<string>();
+  asked: string[] = [];
+
+  async runs(): Promise<readonly RunEntry[]> {
+    this.#ask("runs");
+    return [
+      {run: "bad", name: "bad", error: "The log has format 99."},
+      {run: "good", name: "good", error: null},
+      {run: "other", name: "other", error: null},
+    ];
+  }
+
+  async overview(run: string): Promise<Overview> {
+    this.#ask("overview");
+    const chunks = [];
+    for (let at = 0; at < this.steps.length; at += 2) {
+      chunks.push({id: this.steps[at], trace: 0, steps: this.steps.slice(at, at + 2)});
+    }
+    const session = {format: 1, id: this.session, tool: "", tensorflow: "", keras: "", model: "", expected: []};
+    return {
+      format: 1,
+      run,
+      name: run,
+      session,
+      traces: [0],
+      chunks,
+      steps: this.steps,
+      step_trace: this.steps.map(() => 0),
+      wall_times: this.steps,
+      losses: this.steps.map(() => [1]),
+    };
+  }
+
+  async trace(): Promise<Trace> {
+    this.#ask("trace");
+    return TRACE;
+  }
+
+  async report(_: string, step: number): Promise<Diagnosis> {
+    this.#ask(`report ${step}`);
+    return {...diagnosis(TRACE, {}), step};
+  }
+
+  async gradients(_: string, __: string, chunk: number): Promise<Float32Array> {
+    this.#ask(`gradients ${chunk}`);
+    const at = this.steps.indexOf(chunk);
+    return Float32Array.from(this.steps.slice(at, at + 2).flatMap((step) => [step, 0, 0, 0, 0, 0, step, 0, 0, 0, 0, 0]));
+  }
+
+  async variables(): Promise<Float32Array> {
+    return new Float32Array(0);
+  }
+
+  async series(): Promise<Float32Array> {
+    return new Float32Array(0);
+  }
+
+  async weights(): Promise<Float32Array> {
+    return new Float32Array(0);
+  }
+
+  #ask(what: string): void {
+    this.asked.push(what);
+    if (this.failing.has(what)) {
+      throw new Error(`no ${what} today`);
+    }
+  }
+}
+
+describe("the store", () => {
+  test("shows the last step of the first run that can be read", async () => {
+    const store = new Store(new Log());
+
+    await store.start();
+
+    expect(store.state.run).toBe("good");
+    expect(store.step).toBe(10);
+    expect(store.state.numbers?.magnitude(0).norm).toBe(10);
+    expect(store.state.diagnosis?.step).toBe(10);
+  });
+
+  test("begins where the address says", async () => {
+    const store = new Store(new Log());
+
+    await store.start("other", 5);
+
+    expect([store.state.run, store.step]).toEqual(["other", 5]);
+    expect(store.state.numbers?.magnitude(1).norm).toBe(5);
+  });
+
+  test("follows a training that goes on, if it showed the last step", async () => {
+    const log = new Log();
+    const store = new Store(log);
+    await store.start();
+
+    log.steps = [0, 5, 10, 15];
+    await store.refresh();
+
+    expect(store.step).toBe(15);
+    expect(store.state.numbers?.magnitude(0).norm).toBe(15);
+  });
+
+  test("stays at the step that somebody looks at", async () => {
+    const log = new Log();
+    const store = new Store(log);
+    await store.start();
+    await store.chooseStep(1);
+
+    log.steps = [0, 5, 10, 15];
+    await store.refresh();
+
+    expect(store.step).toBe(5);
+    expect(store.state.overview?.steps).toHaveLength(4);
+  });
+
+  test("begins anew when the run is recorded anew", async () => {
+    const log = new Log();
+    const store = new Store(log);
+    await store.start("good", 5);
+
+    log.session = "2";
+    log.steps = [0, 1];
+    await store.refresh();
+
+    expect(store.step).toBe(1);
+  });
+
+  test("a failure is told in its words, takes nothing away, and goes when it is over", async () => {
+    const log = new Log();
+    const store = new Store(log);
+    await store.start();
+
+    log.failing = new Set(["runs", "overview"]);
+    await store.refresh();
+    expect([...store.state.problems.values()]).toEqual(["no runs today", "no overview today"]);
+    expect(store.state.numbers).not.toBeNull();
+
+    log.failing.clear();
+    await store.refresh();
+    expect(store.state.problems.size).toBe(0);
+  });
+
+  test("a report that fails leaves the numbers", async () => {
+    const log = new Log();
+    log.failing.add("report 10");
+    const store = new Store(log);
+
+    await store.start();
+
+    expect(store.state.problems.get("report")).toBe("no report 10 today");
+    expect(store.state.trace).toBe(TRACE);
+    expect(store.state.numbers).not.toBeNull();
+  });
+
+  test("while the slider moves, only where it rests is a report asked for", async () => {
+    const log = new Log();
+    const store = new Store(log);
+    await store.start();
+    log.asked = [];
+
+    await Promise.all([store.chooseStep(1), store.chooseStep(0)]);
+
+    expect(log.asked.filter((what) => what.startsWith("report"))).toEqual(["report 0"]);
+    expect(store.state.diagnosis?.step).toBe(0);
+  });
+
+  test("a run without a step yet shows its structure", async () => {
+    const log = new Log();
+    log.steps = [];
+    const store = new Store(log);
+
+    await store.start();
+
+    expect(store.step).toBe(-1);
+    expect(store.state.trace).toBe(TRACE);
+    expect(store.state.diagnosis?.step).toBe(-1);
+  });
+});
