@@ -99,7 +99,7 @@ def _lines(report: Report, diagnosis: Diagnosis) -> Iterator[str]:
         yield ""
         yield from _finding_lines(finding)
     yield ""
-    yield from _variable_lines(diagnosis.variables)
+    yield from _variable_lines(diagnosis.variables, diagnosis.findings)
     for sentence in diagnosis.unverified:
         yield ""
         yield from _wrapped(f"Not known: {sentence}", "")
@@ -122,13 +122,14 @@ def _finding_lines(finding: Finding) -> Iterator[str]:
         yield from (f"       {line}" for line in rest)
 
 
-def _variable_lines(variables: Sequence[VariableReport]) -> Iterator[str]:
+def _variable_lines(variables: Sequence[VariableReport], findings: Sequence[Finding]) -> Iterator[str]:
     if not variables:
         yield "No variables."
         return
     shown = variables
     if len(variables) > SHOWN_VARIABLES:
-        shown = [each for each in variables if each.status not in ("connected", "frozen")][:SHOWN_VARIABLES]
+        suffering = {name for finding in findings if unhealthy(finding) for name in finding.variables}
+        shown = [each for each in variables if each.name in suffering][:SHOWN_VARIABLES]
     counts = Counter(each.status for each in variables)
     yield f"Variables: {', '.join(f'{count} {status}' for status, count in counts.most_common())}"
     width = max((len(each.name) for each in shown), default=0)
