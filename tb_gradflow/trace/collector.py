@@ -17,6 +17,7 @@ import tensorflow as tf
 from tensorflow.python.eager import record
 
 from tb_gradflow.record.schema import Layer, Outcome
+from tb_gradflow.trace.aliases import aliases
 from tb_gradflow.trace.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.flatten import FlatOp, Flattener, Ref, consumers
 from tb_gradflow.trace.reach import influenced_by, needed_for
@@ -49,6 +50,7 @@ class Call:
         watched: Indices of the variables that the tape watched.
         statistics: float32 `[rows, 6]`, unscaled: the statistics of all answers that are gradients; null until
             there is an answer. In a nested function's graph, this and the loss are sinks.
+        aliases: For tensors that were not asked for, the one whose gradient has the same statistics.
         variables: Answer by index of the variable that was asked for.
         tensors: Answer by the tensor on the way that was asked for.
     """
@@ -60,6 +62,7 @@ class Call:
     unconnected: Literal["none", "zero"]
     watched: frozenset[int]
     statistics: Any = None
+    aliases: dict[Ref, Ref] = field(default_factory=dict)
     variables: dict[int, Answer] = field(default_factory=dict)
     tensors: dict[Ref, Answer] = field(default_factory=dict)
 
@@ -169,16 +172,21 @@ class Collector:
             for source in tf.nest.flatten(sources)
             if isinstance(source, tf.Tensor) and (ref := call.flattener.ref(source)) is not None
         )
-        between = influenced_by(ops, consumers(ops), start) & needed_for(ops, [ref.op for ref in call.targets])
+        users, needed = consumers(ops), needed_for(ops, [ref.op for ref in call.targets])
+        between = influenced_by(ops, users, start) & needed
         chosen = self._layer_outputs(ops, between) if self._tensors == "layers" else between
         chosen = chosen - {reads[0] for reads in _plain_reads(ops).values() if len(reads) == 1}
-        return {
+        wanted = {
             Ref(index, number): tensor
             for index in sorted(chosen)
             if not ops[index].nested and ops[index].writes is None
             for number, tensor in enumerate(ops[index].tensors)
             if is_differentiable_dtype(tensor) and tensor.dtype not in (tf.resource, tf.variant)
         }
+        call.aliases = {
+            ref: other for ref, other in aliases(ops, users, needed).items() if {ref, other} <= wanted.keys()
+        }
+        return {ref: tensor for ref, tensor in wanted.items() if ref not in call.aliases}
 
     def _layer_outputs(self, ops: Sequence[FlatOp], between: set[int]) -> set[int]:
         """The last op of each layer's scope."""
@@ -205,6 +213,9 @@ class Collector:
                 call.variables[index] = self._answer(gradient, rows)
         for (ref, _), gradient in zip(extra.items(), on_the_way, strict=True):
             call.tensors[ref] = self._answer(gradient, rows)
+        # The other one stands later in the graph, and may itself be known by a third.
+        for ref in sorted(call.aliases, key=lambda ref: -ref.op):
+            call.tensors[ref] = call.tensors[call.aliases[ref]]
         call.tensors.update(self._only_reads(call))
         call.statistics = self._brought_home(_unscaled(rows, scale))
         call.loss = self._brought_home(call.loss)

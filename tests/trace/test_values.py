@@ -51,8 +51,10 @@ def recurrent() -> Any:
 def convolutional() -> Any:
     x = keras.Input((6,))
     image = layers.Reshape((3, 2, 1))(x)
-    image = layers.ReLU()(layers.BatchNormalization(name="bn")(layers.Conv2D(4, 2, padding="same", name="conv")(image)))
-    model = keras.Model(x, layers.Dense(2, name="out")(layers.Flatten()(image)))
+    image = layers.ReLU(name="relu")(
+        layers.BatchNormalization(name="bn")(layers.Conv2D(4, 2, padding="same", name="conv")(image))
+    )
+    model = keras.Model(x, layers.Dense(2, name="out")(layers.Flatten(name="flat")(image)))
     model.compile("sgd", "mse")
     return model
 
@@ -156,3 +158,41 @@ def test_loss_scaling_is_taken_out(tmp_path: Path) -> None:
     for name in ("a/kernel", "a/bias", "b/kernel", "b/bias"):
         assert scaled.gradient(name) == pytest.approx(plain.gradient(name), rel=0.02)
     assert scaled.losses[0][0] == pytest.approx(plain.losses[0][0], rel=0.02)
+
+
+def test_every_tensors_gradient_is_the_tapes(tmp_path: Path) -> None:
+    """All tensors of a model, some measured and some known from others, against a tape that is asked for each."""
+    x, y = data()
+
+    recorded = record(tmp_path, convolutional, x, y, epochs=1, shuffle=False)
+
+    measured = {
+        recorded.trace.ops[g.op].name: recorded.gradients[0][g.row]
+        for g in recorded.trace.tensor_gradients
+        if g.row is not None
+    }
+    expected = _norms_of_all_tensors(convolutional, x, y)
+    assert len(expected) > 15
+    assert {name.partition("/")[2] for name in expected} == {name.partition("/")[2] for name in measured}
+    by_suffix = {name.partition("/")[2]: row for name, row in measured.items()}
+    for name, norm in expected.items():
+        assert by_suffix[name.partition("/")[2]][0] == pytest.approx(norm, rel=1e-4, abs=1e-6), name
+
+
+def _norms_of_all_tensors(build: Callable[[], Any], x: Any, y: Any) -> dict[str, float]:
+    """The norm of the gradient at each tensor of the traced loss that has one."""
+    keras.utils.set_random_seed(7)
+    model = build()
+    names: list[str] = []
+
+    @tf.function
+    def step(x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = model.compute_loss(x, y, model(x, training=True))
+        tensors = [t for op in tf.compat.v1.get_default_graph().get_operations() for t in op.outputs]
+        floats = [t for t in tensors if t.dtype == tf.float32 and t.op.type not in ("Const", "Placeholder")]
+        gradients = tape.gradient(loss, floats)
+        names.extend(t.op.name for t, g in zip(floats, gradients, strict=True) if g is not None)
+        return [tf.norm(g) for g in gradients if g is not None]
+
+    return dict(zip(names, (float(norm) for norm in step(x, y)), strict=True))
