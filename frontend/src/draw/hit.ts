@@ -1,6 +1,7 @@
 /** What is under a point of the scene. */
 
 import {TOGGLE} from "./boxes.ts";
+import {toWorld, type Camera} from "./camera.ts";
 import type {Picture, PictureBox, PictureEdge} from "./picture.ts";
 
 interface Point {
@@ -8,8 +9,30 @@ interface Point {
   readonly y: number;
 }
 
-/** The innermost box; null where there is none. */
-export function boxAt(picture: Picture, point: Point, zoom: number): PictureBox | null {
+export interface Pointed {
+  /** The innermost box. */
+  readonly box: PictureBox | null;
+  /** Whether the point is on the sign that opens and closes the box. */
+  readonly toggles: boolean;
+  /** The nearest edge, where no closed box is in front of it. */
+  readonly edge: PictureEdge | null;
+}
+
+/** How near to an edge, in screen pixels, is on it. */
+const NEAR = 7;
+
+/** What is under a point of the screen. */
+export function pointedAt(picture: Picture | null, camera: Camera, x: number, y: number): Pointed {
+  if (picture === null) {
+    return {box: null, toggles: false, edge: null};
+  }
+  const point = toWorld(camera, x, y);
+  const box = boxAt(picture, point, camera.zoom);
+  const edge = box === null || box.kind === "open" ? edgeAt(picture, point, NEAR / camera.zoom) : null;
+  return {box, toggles: box !== null && isOnToggle(box, point), edge};
+}
+
+function boxAt(picture: Picture, point: Point, zoom: number): PictureBox | null {
   const slack = Math.max(0, 2 / zoom - 2);
   for (let at = picture.boxes.length - 1; at >= 0; at -= 1) {
     const box = picture.boxes[at];
@@ -22,14 +45,13 @@ export function boxAt(picture: Picture, point: Point, zoom: number): PictureBox 
   return null;
 }
 
-/** Whether a point is on the sign that opens and closes a group. */
-export function isOnToggle(box: PictureBox, point: Point): boolean {
+function isOnToggle(box: PictureBox, point: Point): boolean {
   const isGroup = box.kind === "group" || box.kind === "open";
   return isGroup && Math.hypot(point.x - box.x - TOGGLE.x, point.y - box.y - TOGGLE.y) <= TOGGLE.radius + 2;
 }
 
 /** The nearest edge within a distance; null where there is none. */
-export function edgeAt(picture: Picture, point: Point, distance: number): PictureEdge | null {
+function edgeAt(picture: Picture, point: Point, distance: number): PictureEdge | null {
   let nearest: PictureEdge | null = null;
   let least = distance;
   for (const edge of picture.edges) {

@@ -96,52 +96,76 @@ function sizeOf(tree: Tree, item: number): Size {
   return size(titleOf(tree, item));
 }
 
-function layoutGroup(tree: Tree, group: number, flow: GroupFlow, inside: readonly (GroupLayout | null)[]): GroupLayout {
-  const children = tree.items[group].children;
-  const sizes = children.map((child, index): Size => inside[index] ?? sizeOf(tree, child));
+/** A group's children, by whether anything flows to or from them. */
+interface Family {
+  readonly children: readonly number[];
+  readonly sizes: readonly Size[];
+  readonly inside: readonly (GroupLayout | null)[];
+  /** Positions among the children. */
+  readonly joined: readonly number[];
+  readonly alone: readonly number[];
+}
+
+function familyOf(tree: Tree, group: number, flow: GroupFlow, inside: readonly (GroupLayout | null)[]): Family {
+  const {children} = tree.items[group];
   const linked = new Set(flow.segments.flatMap((segment) => [segment.from, segment.to]));
-  const joined = children.map((_, index) => index).filter((index) => linked.has(children[index]));
-  const alone = children.map((_, index) => index).filter((index) => !linked.has(children[index]));
-  const position = new Map(joined.map((index, at) => [children[index], at]));
-  const endOf = (end: number): number => (end < 0 ? joined.length - 1 - end : (position.get(end) as number));
-  const offsetOf = (end: number, key: string): number => {
-    const index = end < 0 ? -1 : joined[position.get(end) as number];
-    const layout = index < 0 ? null : inside[index];
-    return layout === null ? 0 : (layout.portX.get(key) ?? layout.width / 2) - layout.width / 2;
+  const positions = children.map((_, index) => index);
+  return {
+    children,
+    sizes: children.map((child, index): Size => inside[index] ?? sizeOf(tree, child)),
+    inside,
+    joined: positions.filter((index) => linked.has(children[index])),
+    alone: positions.filter((index) => !linked.has(children[index])),
   };
-  const boxes: Box[] = [
+}
+
+function layoutGroup(tree: Tree, group: number, flow: GroupFlow, inside: readonly (GroupLayout | null)[]): GroupLayout {
+  const family = familyOf(tree, group, flow, inside);
+  const {children, sizes, joined} = family;
+  const drawing = layered(boxesOf(family, flow), linksOf(family, flow));
+  const isRoot = group === tree.root;
+  const frame = isRoot ? {left: 0, top: 0, bottom: 0} : frameOf(flow);
+  const grid = gridOf(family.alone, sizes, drawing.width, drawing.width > 0 ? drawing.height + GAP_Y : 0);
+  const inner = Math.max(drawing.width, grid.width, isRoot ? 0 : sizeOf(tree, group).width - 2 * frame.left);
+  const height = Math.max(drawing.height, grid.height) + frame.top + frame.bottom;
+  const shift = frame.left + (inner - drawing.width) / 2;
+  const flowing = joined.map((index, at) => ({
+    item: children[index],
+    x: drawing.x[at] - sizes[index].width / 2 + shift,
+    y: drawing.y[at] - sizes[index].height / 2 + frame.top,
+    size: sizes[index],
+  }));
+  const resting = grid.placed.map(({index, x, y}) => ({item: children[index], x: x + frame.left, y: y + frame.top, size: sizes[index]}));
+  const routed = flow.segments.map((segment, index): Routed => {
+    const points = toBorder(moved(drawing.routes[index], shift, frame.top), segment, height);
+    return {group, segment, points, back: drawing.back[index]};
+  });
+  const portX = flow.ports.map((port, at) => [portKey(port.outside, port.inward), drawing.x[joined.length + at] + shift] as const);
+  return {width: inner + 2 * frame.left, height, children: [...flowing, ...resting], routed, portX: new Map(portX)};
+}
+
+/** What is to be layered: the children that something flows through, then the ports. */
+function boxesOf({joined, sizes}: Family, flow: GroupFlow): Box[] {
+  return [
     ...joined.map((index): Box => ({...sizes[index], pin: null})),
     ...flow.ports.map((port): Box => ({width: 4, height: 0, pin: port.inward ? "first" : "last"})),
   ];
-  const links = flow.segments.map((segment) => ({
+}
+
+/** Links between those; at an open child they end at its port. */
+function linksOf({children, joined, inside}: Family, flow: GroupFlow) {
+  const position = new Map(joined.map((index, at) => [children[index], at]));
+  const endOf = (end: number): number => (end < 0 ? joined.length - 1 - end : (position.get(end) as number));
+  const offsetOf = (end: number, key: string): number => {
+    const layout = end < 0 ? null : inside[joined[endOf(end)]];
+    return layout === null ? 0 : (layout.portX.get(key) ?? layout.width / 2) - layout.width / 2;
+  };
+  return flow.segments.map((segment) => ({
     from: endOf(segment.from),
     to: endOf(segment.to),
     fromOffset: offsetOf(segment.from, segment.fromPort),
     toOffset: offsetOf(segment.to, segment.toPort),
   }));
-  const drawing = layered(boxes, links);
-  const frame = group === tree.root ? {left: 0, top: 0, bottom: 0} : frameOf(flow);
-  const grid = gridOf(alone, sizes, drawing.width, drawing.width > 0 ? drawing.height + GAP_Y : 0);
-  const width = Math.max(drawing.width, grid.width, group === tree.root ? 0 : sizeOf(tree, group).width - 40) + 2 * frame.left;
-  const height = Math.max(drawing.height, grid.height) + frame.top + frame.bottom;
-  const shift = frame.left + Math.max(0, (width - 2 * frame.left - drawing.width) / 2);
-  const placedChildren = [
-    ...joined.map((index, at) => ({
-      item: children[index],
-      x: drawing.x[at] - sizes[index].width / 2 + shift,
-      y: drawing.y[at] - sizes[index].height / 2 + frame.top,
-      size: sizes[index],
-    })),
-    ...grid.placed.map(({index, x, y}) => ({item: children[index], x: x + frame.left, y: y + frame.top, size: sizes[index]})),
-  ];
-  const routed = drawing.routes.map((points, index): Routed => {
-    const segment = flow.segments[index];
-    return {group, segment, points: toBorder(moved(points, shift, frame.top), segment, height), back: drawing.back[index]};
-  });
-  const portX = new Map(
-    flow.ports.map((port, at) => [portKey(port.outside, port.inward), drawing.x[joined.length + at] + shift] as const),
-  );
-  return {width, height, children: placedChildren, routed, portX};
 }
 
 /** Space between a group's border and what is inside; ports bring an empty layer of their own. */

@@ -36,8 +36,7 @@ const WITHOUT_GRADIENT: ReadonlySet<string> = new Set(["disconnected", "unused",
 export function flowOf(graph: FlowGraph, answers: Answers, diagnosis: Diagnosis | null): Flow {
   const missing = missingVariables(graph, diagnosis);
   const live = reach(graph, missing, (edge) => isOpen(graph.edges[edge].passes));
-  const isCut = (edge: number): boolean => live.has(graph.edges[edge].from) && !isOpen(graph.edges[edge].passes);
-  const cuts = graph.edges.map((_, edge) => isCut(edge));
+  const cuts = graph.edges.map((edge) => live.has(edge.from) && !isOpen(edge.passes));
   const behind = graph.edges.filter((_, edge) => cuts[edge]).map((edge) => edge.to);
   const lost = reach(graph, new Set(behind), () => true);
   const edges = graph.edges.map((edge, id): EdgeFlow => {
@@ -92,16 +91,21 @@ export function reach(graph: FlowGraph, from: ReadonlySet<number>, follows: (edg
   return seen;
 }
 
+/** The op that a finding blames is marked, and where no finding has a word on a cut, the op at it. */
 function marksOf(graph: FlowGraph, cuts: readonly boolean[], diagnosis: Diagnosis | null): Mark[] {
   const marks: Mark[] = graph.nodes.map(() => null);
+  const explained = new Set<number>();
   for (const finding of diagnosis?.findings ?? []) {
     const node = graph.nodeOfOp[finding.culprit] ?? -1;
-    if (node >= 0 && finding.severity !== "info" && marks[node] !== "blocking") {
-      marks[node] = finding.severity === "error" ? "blocking" : "warning";
+    if (node >= 0 && finding.severity !== "info") {
+      finding.path.forEach((op) => explained.add(graph.nodeOfOp[op]));
+      if (marks[node] !== "blocking") {
+        marks[node] = finding.severity === "error" ? "blocking" : "warning";
+      }
     }
   }
   graph.edges.forEach((edge, id) => {
-    if (cuts[id]) {
+    if (cuts[id] && !explained.has(edge.to)) {
       marks[edge.to] = "blocking";
     }
   });

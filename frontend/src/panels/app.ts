@@ -17,8 +17,8 @@ import "./findings.ts";
 import type {GraphView} from "./graph.ts";
 import "./graph.ts";
 import "./legend.ts";
-import "./steps.ts";
 import "./variables.ts";
+import {header} from "./header.ts";
 import {emptyState, problemsStrip, summaryStrip} from "./strips.ts";
 import {appStyles} from "./app_styles.ts";
 import {shared} from "./styles.ts";
@@ -150,26 +150,12 @@ export class App extends LitElement {
 
   #header(): TemplateResult {
     const store = this.store as Store;
-    const {runs, run, overview, at, target, trace} = store.state;
-    const losses = overview?.losses[at] ?? [];
-    return html`<header>
-      <button class="quiet" aria-pressed=${String(this.side)} title="Show or hide the findings" @click=${() => (this.side = !this.side)}>☰</button>
-      <label class="picker"
-        ><span class="muted">Run</span>
-        <select aria-label="Run" @change=${(event: Event) => this.#chooseRun((event.target as HTMLSelectElement).value)}>
-          ${(runs ?? []).map((entry) => html`<option value=${entry.run} ?selected=${entry.run === run}>${entry.name}${entry.error === null ? "" : " (unreadable)"}</option>`)}
-        </select>
-      </label>
-      ${(trace?.targets.length ?? 0) > 1
-        ? html`<label class="picker"
-            ><span class="muted">Loss</span>
-            <select aria-label="Loss" @change=${(event: Event) => store.chooseTarget(Number((event.target as HTMLSelectElement).value))}>
-              ${trace?.targets.map((each, index) => html`<option value=${index} ?selected=${index === target}>${each.name}</option>`)}
-            </select>
-          </label>`
-        : nothing}
-      <gf-steps .steps=${overview?.steps ?? []} .at=${at} .loss=${losses[target]} @gf-step=${(event: CustomEvent<number>) => void store.chooseStep(event.detail)}></gf-steps>
-    </header>`;
+    return header(store.state, {
+      toggleSide: () => (this.side = !this.side),
+      chooseRun: (run) => this.#chooseRun(run),
+      chooseTarget: (target) => store.chooseTarget(target),
+      chooseStep: (at) => void store.chooseStep(at),
+    });
   }
 
   #summary(): TemplateResult | typeof nothing {

@@ -4,14 +4,10 @@ import {css, html, LitElement, unsafeCSS, type PropertyValues, type TemplateResu
 import uPlot from "uplot";
 import uplotStyles from "uplot/dist/uPlot.min.css?inline";
 import {formatNumber} from "../model/format.ts";
+import type {Series} from "../model/series.ts";
 import type {Palette} from "../draw/palette.ts";
 import {LIGHT} from "../draw/palette.ts";
 import {shared} from "./styles.ts";
-
-export interface Series {
-  readonly label: string;
-  readonly values: readonly (number | null)[];
-}
 
 const HEIGHT = 150;
 

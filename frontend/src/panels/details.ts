@@ -1,6 +1,6 @@
 /** The panel of the selected item: what it is, its numbers at the step and over all steps, its line of code. */
 
-import {css, html, LitElement, nothing, type PropertyValues, type TemplateResult} from "lit";
+import {html, LitElement, nothing, type PropertyValues, type TemplateResult} from "lit";
 import type {Source as DataSource} from "../api/source.ts";
 import type {Overview} from "../api/routes.ts";
 import {LIGHT, type Palette} from "../draw/palette.ts";
@@ -8,10 +8,11 @@ import {detailsOf, type Details, type InputDetail, type TensorDetail} from "../m
 import {fileName, formatNumber} from "../model/format.ts";
 import type {Answers, StepNumbers} from "../model/gradients.ts";
 import type {Tree} from "../model/tree.ts";
+import {gradientSeries, weightSeries, type Series} from "../model/series.ts";
 import {OUTCOME, STATUS} from "../model/words.ts";
-import {GRADIENT_STATISTICS, VARIABLE_STATISTICS, type Source, type Status} from "../record.ts";
-import type {Series} from "./chart.ts";
+import type {Source, Status} from "../record.ts";
 import "./chart.ts";
+import {detailsStyles} from "./details_styles.ts";
 import {shared} from "./styles.ts";
 
 const FEW = 6;
@@ -48,124 +49,7 @@ export class DetailsPanel extends LitElement {
   #details: Details | null = null;
   #asked = "";
 
-  static override styles = [
-    shared,
-    css`
-      :host {
-        display: block;
-        padding: 14px 16px 24px;
-      }
-      header {
-        display: flex;
-        align-items: start;
-        gap: 8px;
-      }
-      header div {
-        flex: 1;
-        min-width: 0;
-      }
-      .kind {
-        color: var(--gf-muted);
-        font-size: 12px;
-      }
-      .title {
-        font-size: 16px;
-        font-weight: 600;
-        overflow-wrap: anywhere;
-      }
-      .name {
-        color: var(--gf-muted);
-        font-size: 12px;
-        overflow-wrap: anywhere;
-      }
-      h2 {
-        margin: 20px 0 6px;
-        font-size: 12px;
-        color: var(--gf-muted);
-      }
-      dl {
-        display: grid;
-        grid-template-columns: auto 1fr;
-        gap: 3px 14px;
-        margin: 0;
-      }
-      dt {
-        color: var(--gf-muted);
-      }
-      dd {
-        margin: 0;
-        text-align: right;
-        overflow-wrap: anywhere;
-        font-variant-numeric: tabular-nums;
-      }
-      .status {
-        display: inline-block;
-        margin-top: 8px;
-        border-radius: 10px;
-        background: var(--gf-raised);
-        padding: 1px 10px;
-        font-weight: 600;
-        font-size: 12px;
-      }
-      .bad {
-        color: var(--gf-bad);
-        background: var(--gf-badSoft);
-      }
-      .warn {
-        color: var(--gf-warn);
-        background: var(--gf-warnSoft);
-      }
-      .good {
-        color: var(--gf-good);
-      }
-      .code {
-        border-radius: 6px;
-        background: var(--gf-raised);
-        padding: 7px 10px;
-        overflow-wrap: anywhere;
-        white-space: pre-wrap;
-      }
-      .where {
-        color: var(--gf-muted);
-        font-size: 12px;
-        margin-bottom: 3px;
-        overflow-wrap: anywhere;
-      }
-      ul {
-        margin: 0;
-        padding: 0;
-        list-style: none;
-      }
-      li {
-        padding: 3px 0;
-      }
-      li .words {
-        color: var(--gf-muted);
-        font-size: 12px;
-      }
-      li.blocked .words {
-        color: var(--gf-bad);
-      }
-      .link {
-        border: 0;
-        padding: 0;
-        background: none;
-        color: var(--gf-accent);
-        text-align: left;
-        overflow-wrap: anywhere;
-      }
-      .link:hover {
-        text-decoration: underline;
-        background: none !important;
-      }
-      gf-chart {
-        margin: 0 -6px;
-      }
-      .problem {
-        color: var(--gf-bad);
-      }
-    `,
-  ];
+  static override styles = [shared, detailsStyles];
 
   constructor() {
     super();
@@ -333,26 +217,6 @@ export class DetailsPanel extends LitElement {
       this.problem = error instanceof Error ? error.message : String(error);
     }
   }
-}
-
-function gradientSeries(values: Float32Array): Series[] {
-  const width = GRADIENT_STATISTICS.length;
-  return [
-    {label: "Norm", values: column(values, width, 0)},
-    {label: "Max |g|", values: column(values, width, 1)},
-  ];
-}
-
-function weightSeries(values: Float32Array): Series[] {
-  const width = VARIABLE_STATISTICS.length;
-  return [
-    {label: "Weight", values: column(values, width, 0)},
-    {label: "Update", values: column(values, width, 1)},
-  ];
-}
-
-function column(values: Float32Array, width: number, index: number): (number | null)[] {
-  return Array.from({length: values.length / width}, (_, row) => values[row * width + index]);
 }
 
 function percentage(fraction: number): string {

@@ -1,11 +1,13 @@
 /** The list of findings: cards, worst first; what is only explained is folded away. */
 
-import {css, html, LitElement, nothing, type TemplateResult} from "lit";
+import {html, LitElement, nothing, type TemplateResult} from "lit";
+import {copyText} from "../host/clipboard.ts";
 import {inOrder, keyOf} from "../model/findings.ts";
 import {fileName, plural} from "../model/format.ts";
 import {SEVERITY} from "../model/words.ts";
 import type {Diagnosis, Finding, Severity} from "../record.ts";
-import {firstSentence, prose} from "./prose.ts";
+import {findingsStyles} from "./findings_styles.ts";
+import {codeIn, firstSentence, prose} from "./prose.ts";
 import {shared} from "./styles.ts";
 
 export class FindingsPanel extends LitElement {
@@ -19,139 +21,7 @@ export class FindingsPanel extends LitElement {
   declare chosen: string | null;
   declare copied: string;
 
-  static override styles = [
-    shared,
-    css`
-      :host {
-        display: block;
-        padding: 4px 14px 20px;
-      }
-      h2 {
-        margin: 14px 2px 8px;
-        color: var(--gf-muted);
-        font-size: 12px;
-      }
-      article {
-        position: relative;
-        border: 1px solid var(--gf-line);
-        border-left: 3px solid var(--tone);
-        border-radius: 8px;
-        background: var(--gf-page);
-        padding: 10px 12px 11px;
-        margin-bottom: 10px;
-        cursor: pointer;
-      }
-      article:hover {
-        border-color: var(--gf-nodeLine);
-        border-left-color: var(--tone);
-      }
-      article[aria-current="true"] {
-        border-color: var(--gf-accent);
-        border-left-color: var(--tone);
-        box-shadow: 0 0 0 1px var(--gf-accent);
-      }
-      .error {
-        --tone: var(--gf-bad);
-      }
-      .warning {
-        --tone: var(--gf-warn);
-      }
-      .info {
-        --tone: var(--gf-none);
-      }
-      .head {
-        display: flex;
-        align-items: baseline;
-        gap: 7px;
-        width: 100%;
-        border: 0;
-        padding: 0;
-        background: none !important;
-        text-align: left;
-        font-weight: 600;
-        line-height: 1.4;
-      }
-      .icon {
-        color: var(--tone);
-        font-weight: 700;
-        flex: none;
-      }
-      .what {
-        overflow-wrap: anywhere;
-      }
-      p {
-        margin: 6px 0 0;
-        overflow-wrap: anywhere;
-      }
-      .line {
-        margin-top: 9px;
-        border-radius: 6px;
-        background: var(--gf-raised);
-        padding: 6px 9px;
-      }
-      .line .where {
-        display: block;
-        color: var(--gf-muted);
-        font-size: 11.5px;
-      }
-      .line code {
-        white-space: pre-wrap;
-        overflow-wrap: anywhere;
-      }
-      .fix {
-        display: grid;
-        grid-template-columns: 1fr auto;
-        align-items: start;
-        gap: 4px 6px;
-        margin-top: 9px;
-      }
-      .fix .title {
-        color: var(--gf-good);
-        font-size: 12px;
-        font-weight: 600;
-        align-self: center;
-      }
-      .fix code {
-        grid-column: 1 / -1;
-        border-left: 2px solid var(--gf-good);
-        padding-left: 9px;
-        white-space: pre-wrap;
-        overflow-wrap: anywhere;
-      }
-      .fix button {
-        font-size: 11.5px;
-        padding: 1px 7px;
-      }
-      .cause {
-        display: block;
-        margin-top: 1px;
-        font-size: 11.5px;
-      }
-      .about {
-        margin-top: 9px;
-        color: var(--gf-muted);
-        font-size: 12px;
-        overflow-wrap: anywhere;
-      }
-      details > summary {
-        cursor: pointer;
-        margin: 14px 2px 8px;
-        color: var(--gf-muted);
-        font-size: 12px;
-        font-weight: 600;
-      }
-      ul {
-        margin: 4px 0 0;
-        padding-left: 18px;
-        color: var(--gf-muted);
-        font-size: 12px;
-      }
-      .healthy {
-        margin-top: 14px;
-        color: var(--gf-muted);
-      }
-    `,
-  ];
+  static override styles = [shared, findingsStyles];
 
   constructor() {
     super();
@@ -214,11 +84,11 @@ export class FindingsPanel extends LitElement {
 
   #fix(finding: Finding): TemplateResult {
     return html`<div class="fix">
-      <span class="title">Write instead</span>
+      <span class="title">What to write instead</span>
       <button class="quiet" @click=${(event: Event) => this.#copy(event, finding)}>
         ${this.copied === keyOf(finding) ? "Copied" : "Copy"}
       </button>
-      <code>${finding.fix}</code>
+      <div class="text">${prose(finding.fix)}</div>
     </div>`;
   }
 
@@ -240,7 +110,7 @@ export class FindingsPanel extends LitElement {
 
   async #copy(event: Event, finding: Finding): Promise<void> {
     event.stopPropagation();
-    if (await copyText(finding.fix)) {
+    if (await copyText(codeIn(finding.fix))) {
       this.copied = keyOf(finding);
     }
   }
@@ -255,20 +125,6 @@ function about(variables: readonly string[]): string {
     return "About no variable in particular";
   }
   return variables.length === 1 ? variables[0] : `${variables[0]} and ${plural(variables.length - 1, "more variable")}`;
-}
-
-/** The clipboard is there in secure contexts only; elsewhere a selection is copied. */
-async function copyText(text: string): Promise<boolean> {
-  if (navigator.clipboard !== undefined) {
-    return navigator.clipboard.writeText(text).then(() => true, () => false);
-  }
-  const area = document.createElement("textarea");
-  area.value = text;
-  document.body.append(area);
-  area.select();
-  const done = document.execCommand("copy");
-  area.remove();
-  return done;
 }
 
 customElements.define("gf-findings", FindingsPanel);

@@ -1,22 +1,23 @@
 /** The graph: what is open, where the reader looks, what is pointed at. A hidden list says in words what is drawn. */
 
 import {html, LitElement, nothing, type PropertyValues, type TemplateResult} from "lit";
-import {centredOn, moved, toWorld} from "../draw/camera.ts";
-import {boxAt, edgeAt, isOnToggle} from "../draw/hit.ts";
+import {centredOn, toWorld} from "../draw/camera.ts";
+import {pointedAt} from "../draw/hit.ts";
 import {pictureOf, type Condition} from "../draw/look.ts";
 import {mapCamera, paint, paintMap} from "../draw/paint.ts";
 import {LIGHT, type Palette} from "../draw/palette.ts";
-import type {Focus, Picture, PictureBox} from "../draw/picture.ts";
-import {Arranger, type Scene} from "../layout/scene.ts";
+import type {Focus, Picture} from "../draw/picture.ts";
+import type {Scene} from "../layout/scene.ts";
+import {Unfolding} from "../layout/unfolding.ts";
 import type {Model} from "../model/model.ts";
 import {groupsToShow} from "../model/opening.ts";
 import {itemsOnPath, type Path} from "../model/paths.ts";
-import {ancestorsOf, isGroup} from "../model/tree.ts";
+import {ancestorsOf} from "../model/tree.ts";
 import {Gestures} from "./gestures.ts";
 import {graphStyles} from "./graph_styles.ts";
 import "./mirror.ts";
 import {shared} from "./styles.ts";
-import {tooltipOf} from "./tooltip.ts";
+import {tooltip, tooltipOf, type Tip} from "./tooltip.ts";
 import {Viewport} from "./viewport.ts";
 
 const MAP = {width: 150, height: 120};
@@ -31,7 +32,7 @@ export class GraphView extends LitElement {
     selected: {attribute: false},
     covered: {attribute: false},
     palette: {attribute: false},
-    open: {state: true},
+    scene: {state: true},
     hovered: {state: true},
     tip: {state: true},
   };
@@ -47,12 +48,12 @@ export class GraphView extends LitElement {
   /** Pixels on the right that a panel covers. */
   declare covered: number;
   declare palette: Palette;
-  declare open: ReadonlySet<number>;
+  /** What is laid out now; null while there is nothing. */
+  declare scene: Scene | null;
   declare hovered: number;
-  declare tip: {x: number; y: number; lines: readonly string[]} | null;
+  declare tip: Tip | null;
 
-  #arranger: Arranger | null = null;
-  #scene: Scene | null = null;
+  #unfolding: Unfolding | null = null;
   #picture: Picture | null = null;
   #focus: Focus = {litItems: null, litEdges: null, selected: -1, hovered: -1};
   #mustPlace = true;
@@ -80,7 +81,7 @@ export class GraphView extends LitElement {
     this.selected = -1;
     this.covered = 0;
     this.palette = LIGHT;
-    this.open = new Set();
+    this.scene = null;
     this.hovered = -1;
     this.tip = null;
   }
@@ -98,16 +99,13 @@ export class GraphView extends LitElement {
   override willUpdate(changed: PropertyValues<this>): void {
     this.#viewport.covered = this.covered;
     if (changed.has("model")) {
-      this.#arranger = this.model === null ? null : new Arranger(this.model.tree, this.model.flows);
-      this.open = this.initiallyOpen;
+      this.#unfolding = this.model === null ? null : new Unfolding(this.model, this.initiallyOpen);
+      this.scene = this.#unfolding?.scene ?? null;
       this.#mustPlace = true;
     }
-    if (changed.has("model") || changed.has("open")) {
-      this.#scene = this.#arranger?.arrange(this.open) ?? null;
-    }
-    if (changed.has("model") || changed.has("open") || changed.has("condition")) {
+    if (changed.has("model") || changed.has("scene") || changed.has("condition")) {
       const fits = this.condition !== null && this.condition.tree === this.model?.tree;
-      this.#picture = this.#scene !== null && fits ? pictureOf(this.#scene, this.condition as Condition) : null;
+      this.#picture = this.scene !== null && fits ? pictureOf(this.scene, this.condition as Condition) : null;
     }
     if (changed.has("model") || changed.has("path")) {
       const lit = this.path === null || this.model === null ? null : itemsOnPath(this.model.tree, this.path);
@@ -140,7 +138,7 @@ export class GraphView extends LitElement {
         <button title="Close all groups" aria-label="Close all groups" @click=${() => this.#closeAll()}>⊟</button>
       </div>
       <canvas class="map" aria-hidden="true" style="right:${this.covered + 12}px;width:${MAP.width}px;height:${MAP.height}px" @click=${this.#goOnMap}></canvas>
-      ${this.tip === null ? nothing : this.#tooltip(this.tip)}
+      ${this.tip === null ? nothing : tooltip(this.tip, this.#viewport.view)}
       <gf-mirror
         .tree=${this.#picture === null ? null : this.model?.tree ?? null}
         .picture=${this.#picture}
@@ -162,13 +160,13 @@ export class GraphView extends LitElement {
   }
 
   showAll(): void {
-    this.#viewport.fly(() => this.#viewport.whole(this.#scene ?? {width: 1, height: 1}));
+    this.#viewport.fly(() => this.#viewport.whole(this.scene ?? {width: 1, height: 1}));
   }
 
   /** Opens what hides a path and shows where it is cut. */
   showPath(path: Path): void {
     if (this.model !== null) {
-      this.#openAlso(groupsToShow(this.model.tree, path));
+      this.#rearrange((unfolding, {tree}) => unfolding.openAlso(groupsToShow(tree, path)));
       this.#flyTo(mainOf(path), path.nodes);
     }
   }
@@ -176,63 +174,51 @@ export class GraphView extends LitElement {
   /** Opens the groups around an item and goes there. */
   reveal(item: number): void {
     if (this.model !== null && item >= 0) {
-      this.#openAlso(new Set(ancestorsOf(this.model.tree, item)));
+      this.#rearrange((unfolding, {tree}) => unfolding.openAlso(new Set(ancestorsOf(tree, item))));
       this.#flyTo(item, []);
     }
   }
 
+  /** Opens a group or closes it; what was clicked stays under the pointer. */
   toggle(item: number): void {
-    if (this.model === null || !isGroup(this.model.tree, item)) {
-      return;
-    }
-    const before = this.#scene?.byItem.get(item);
-    const open = new Set(this.open);
-    if (!open.delete(item)) {
-      open.add(item);
-    }
-    this.#rearrange(open);
-    const after = this.#scene?.byItem.get(item);
-    if (before !== undefined && after !== undefined) {
-      // What was clicked stays under the pointer.
-      const {zoom} = this.#viewport.camera;
-      this.#viewport.jump(moved(this.#viewport.camera, (before.x - after.x) * zoom, (before.y - after.y) * zoom));
+    this.#rearrange((unfolding) => {
+      if (unfolding.isGroup(item)) {
+        const {dx, dy} = unfolding.toggle(item);
+        const {zoom} = this.#viewport.camera;
+        this.#viewport.pan(-dx * zoom, -dy * zoom);
+      }
+    });
+  }
+
+  #rearrange(change: (unfolding: Unfolding, model: Model) => void): void {
+    if (this.#unfolding !== null && this.model !== null) {
+      change(this.#unfolding, this.model);
+      this.scene = this.#unfolding.scene;
     }
   }
 
   /** The first look: all of it, or where the worst is, or the beginning. */
   #place(): void {
-    const scene = this.#scene as Scene;
+    const scene = this.scene as Scene;
     const main = this.worst === null ? undefined : scene.byItem.get(mainOf(this.worst));
-    const beginning = this.#viewport.beginning(scene);
-    const all = this.#viewport.whole(scene);
-    const target = main === undefined || all.zoom === beginning.zoom ? beginning : this.#viewport.around(main, this.#placedOf(this.worst?.nodes ?? []));
-    this.#viewport.jump(target);
+    const look = this.#viewport;
+    const readable = look.whole(scene).zoom === look.beginning(scene).zoom;
+    look.jump(main === undefined || readable ? look.beginning(scene) : look.around(main, this.#placedOf(this.worst?.nodes ?? [])));
   }
 
   #placedOf(nodes: readonly number[]) {
-    return nodes.map((node) => this.#scene?.byItem.get(node)).filter((each) => each !== undefined);
+    return nodes.map((node) => this.scene?.byItem.get(node)).filter((each) => each !== undefined);
   }
 
   #flyTo(item: number, others: readonly number[]): void {
     this.#viewport.fly(() => {
-      const at = this.#scene?.byItem.get(item);
+      const at = this.scene?.byItem.get(item);
       return at === undefined ? this.#viewport.camera : this.#viewport.around(at, this.#placedOf(others));
     });
   }
 
-  #rearrange(open: ReadonlySet<number>): void {
-    this.open = open;
-    this.#scene = this.#arranger?.arrange(open) ?? null;
-  }
-
-  #openAlso(groups: ReadonlySet<number>): void {
-    if ([...groups].some((group) => !this.open.has(group))) {
-      this.#rearrange(new Set([...this.open, ...groups]));
-    }
-  }
-
   #closeAll(): void {
-    this.#rearrange(new Set());
+    this.#rearrange((unfolding) => unfolding.closeAll());
     this.showAll();
   }
 
@@ -259,42 +245,26 @@ export class GraphView extends LitElement {
     }
     const {camera, view} = this.#viewport;
     paint(canvas, this.#picture, {camera, view, window: this.#viewport.window(), focus: this.#focus, palette: this.palette});
-    const scene = this.#scene;
-    const seen = this.#viewport.window(0);
-    const all = scene === null || (seen.width >= scene.width && seen.height >= scene.height);
-    map.hidden = all || this.#picture === null;
-    if (scene !== null && this.#picture !== null && !all) {
-      paintMap(map, this.#picture, scene, MAP, seen, this.palette);
+    map.hidden = this.scene === null || this.#picture === null || this.#viewport.seesAllOf(this.scene);
+    if (!map.hidden && this.scene !== null && this.#picture !== null) {
+      paintMap(map, this.#picture, this.scene, MAP, this.#viewport.window(0), this.palette);
     }
   }
 
   #goOnMap(event: MouseEvent): void {
-    if (this.#scene !== null) {
-      const {x, y} = toWorld(mapCamera(this.#scene, MAP), event.offsetX, event.offsetY);
+    if (this.scene !== null) {
+      const {x, y} = toWorld(mapCamera(this.scene, MAP), event.offsetX, event.offsetY);
       const {view, camera} = this.#viewport;
       this.#viewport.fly(() => centredOn({x, y, width: 0, height: 0}, view, camera.zoom));
     }
-  }
-
-  #tooltip(tip: NonNullable<GraphView["tip"]>): TemplateResult {
-    const {width, height} = this.#viewport.view;
-    const left = Math.min(tip.x + 14, Math.max(0, width - 360));
-    const top = Math.min(tip.y + 16, Math.max(0, height - 90));
-    return html`<div class="tip" style="left:${left}px;top:${top}px">${tip.lines.map((line) => html`<div>${line}</div>`)}</div>`;
   }
 
   #select(item: number): void {
     this.dispatchEvent(new CustomEvent<number>("gf-select", {detail: item}));
   }
 
-  #boxAt(x: number, y: number): {box: PictureBox | null; toggles: boolean} {
-    const point = toWorld(this.#viewport.camera, x, y);
-    const box = this.#picture === null ? null : boxAt(this.#picture, point, this.#viewport.camera.zoom);
-    return {box, toggles: box !== null && isOnToggle(box, point)};
-  }
-
   #click(x: number, y: number): void {
-    const {box, toggles} = this.#boxAt(x, y);
+    const {box, toggles} = pointedAt(this.#picture, this.#viewport.camera, x, y);
     if (box !== null && toggles) {
       this.toggle(box.item);
     } else {
@@ -303,22 +273,17 @@ export class GraphView extends LitElement {
   }
 
   #doubleClick(x: number, y: number): void {
-    const {box, toggles} = this.#boxAt(x, y);
+    const {box, toggles} = pointedAt(this.#picture, this.#viewport.camera, x, y);
     if (box !== null && !toggles) {
       this.toggle(box.item);
     }
   }
 
   #hover(x: number, y: number): void {
-    if (this.#picture === null || this.condition === null) {
-      return;
-    }
-    const {box} = this.#boxAt(x, y);
-    const {camera} = this.#viewport;
-    const over = box === null || box.kind === "open";
-    const edge = over ? edgeAt(this.#picture, toWorld(camera, x, y), 7 / camera.zoom) : null;
-    this.hovered = edge === null && box !== null && box.kind !== "open" ? box.item : -1;
-    const lines = tooltipOf(this.condition, edge === null ? box : null, edge);
+    const {box, edge} = pointedAt(this.#picture, this.#viewport.camera, x, y);
+    const solid = edge === null && box !== null && box.kind !== "open" ? box : null;
+    this.hovered = solid?.item ?? -1;
+    const lines = this.condition === null ? [] : tooltipOf(this.condition, solid, edge);
     this.tip = lines.length === 0 ? null : {x, y, lines};
   }
 

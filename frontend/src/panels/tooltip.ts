@@ -1,10 +1,26 @@
 /** What the thing under the pointer is, in a line or two. */
 
+import {html, type TemplateResult} from "lit";
 import type {Condition} from "../draw/look.ts";
 import type {PictureBox, PictureEdge} from "../draw/picture.ts";
+import type {Size} from "../layout/sizes.ts";
 import {describeBundle} from "../model/bundle.ts";
 import {formatNumber} from "../model/format.ts";
 import {stateOf} from "./mirror.ts";
+
+/** Words at a point of the view. */
+export interface Tip {
+  readonly x: number;
+  readonly y: number;
+  readonly lines: readonly string[];
+}
+
+/** Beside its point, and inside the view. */
+export function tooltip({x, y, lines}: Tip, view: Size): TemplateResult {
+  const left = Math.min(x + 14, Math.max(0, view.width - 360));
+  const top = Math.min(y + 16, Math.max(0, view.height - 90));
+  return html`<div class="tip" style="left:${left}px;top:${top}px">${lines.map((line) => html`<div>${line}</div>`)}</div>`;
+}
 
 export function tooltipOf({tree}: Condition, box: PictureBox | null, edge: PictureEdge | null): readonly string[] {
   if (edge !== null) {

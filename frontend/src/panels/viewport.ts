@@ -97,6 +97,11 @@ export class Viewport {
     };
   }
 
+  seesAllOf(scene: Size): boolean {
+    const {x, y, width, height} = this.window(0);
+    return x <= 0 && y <= 0 && x + width >= scene.width && y + height >= scene.height;
+  }
+
   get #free(): Size {
     return {width: Math.max(200, this.view.width - this.covered), height: this.view.height};
   }

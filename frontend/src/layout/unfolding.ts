@@ -1,0 +1,55 @@
+/** One tree as it is laid out now: which groups are open, and where that puts everything. */
+
+import type {Model} from "../model/model.ts";
+import {isGroup} from "../model/tree.ts";
+import {Arranger, type Scene} from "./scene.ts";
+
+export class Unfolding {
+  readonly #model: Model;
+  readonly #arranger: Arranger;
+  #open: ReadonlySet<number>;
+  #scene: Scene;
+
+  constructor(model: Model, open: ReadonlySet<number>) {
+    this.#model = model;
+    this.#arranger = new Arranger(model.tree, model.flows);
+    this.#open = open;
+    this.#scene = this.#arranger.arrange(open);
+  }
+
+  get scene(): Scene {
+    return this.#scene;
+  }
+
+  isGroup(item: number): boolean {
+    return isGroup(this.#model.tree, item);
+  }
+
+  /** Opens a group or closes it. Answers how far that moved its left and top. */
+  toggle(group: number): {dx: number; dy: number} {
+    const before = this.#scene.byItem.get(group);
+    const open = new Set(this.#open);
+    if (!open.delete(group)) {
+      open.add(group);
+    }
+    this.#arrange(open);
+    const after = this.#scene.byItem.get(group);
+    const moved = before !== undefined && after !== undefined;
+    return moved ? {dx: after.x - before.x, dy: after.y - before.y} : {dx: 0, dy: 0};
+  }
+
+  openAlso(groups: ReadonlySet<number>): void {
+    if ([...groups].some((group) => !this.#open.has(group))) {
+      this.#arrange(new Set([...this.#open, ...groups]));
+    }
+  }
+
+  closeAll(): void {
+    this.#arrange(new Set());
+  }
+
+  #arrange(open: ReadonlySet<number>): void {
+    this.#open = open;
+    this.#scene = this.#arranger.arrange(open);
+  }
+}

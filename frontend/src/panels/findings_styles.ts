@@ -1,0 +1,141 @@
+/** How the cards of findings look. */
+
+import {css} from "lit";
+
+export const findingsStyles = css`
+  :host {
+    display: block;
+    padding: 4px 14px 20px;
+  }
+  h2 {
+    margin: 14px 2px 8px;
+    color: var(--gf-muted);
+    font-size: 12px;
+  }
+  article {
+    position: relative;
+    border: 1px solid var(--gf-line);
+    border-left: 3px solid var(--tone);
+    border-radius: 8px;
+    background: var(--gf-page);
+    padding: 10px 12px 11px;
+    margin-bottom: 10px;
+    cursor: pointer;
+  }
+  article:hover {
+    border-color: var(--gf-nodeLine);
+    border-left-color: var(--tone);
+  }
+  article[aria-current="true"] {
+    border-color: var(--gf-accent);
+    border-left-color: var(--tone);
+    box-shadow: 0 0 0 1px var(--gf-accent);
+  }
+  .error {
+    --tone: var(--gf-bad);
+  }
+  .warning {
+    --tone: var(--gf-warn);
+  }
+  .info {
+    --tone: var(--gf-none);
+  }
+  .head {
+    display: flex;
+    align-items: baseline;
+    gap: 7px;
+    width: 100%;
+    border: 0;
+    padding: 0;
+    background: none !important;
+    text-align: left;
+    font-weight: 600;
+    line-height: 1.4;
+  }
+  .icon {
+    color: var(--tone);
+    font-weight: 700;
+    flex: none;
+  }
+  .what {
+    overflow-wrap: anywhere;
+  }
+  p {
+    margin: 6px 0 0;
+    overflow-wrap: anywhere;
+  }
+  .line {
+    margin-top: 9px;
+    border-radius: 6px;
+    background: var(--gf-raised);
+    padding: 6px 9px;
+  }
+  .line .where {
+    display: block;
+    color: var(--gf-muted);
+    font-size: 11.5px;
+  }
+  .line code {
+    white-space: pre-wrap;
+    overflow-wrap: anywhere;
+  }
+  .fix {
+    display: grid;
+    grid-template-columns: 1fr auto;
+    align-items: start;
+    gap: 4px 6px;
+    margin-top: 9px;
+  }
+  .fix .title {
+    color: var(--gf-good);
+    font-size: 12px;
+    font-weight: 600;
+    align-self: center;
+  }
+  .fix .text {
+    grid-column: 1 / -1;
+    border-left: 2px solid var(--gf-good);
+    padding-left: 9px;
+    overflow-wrap: anywhere;
+  }
+  .fix code {
+    border-radius: 4px;
+    background: var(--gf-raised);
+    padding: 1px 4px;
+    white-space: pre-wrap;
+    box-decoration-break: clone;
+    -webkit-box-decoration-break: clone;
+  }
+  .fix button {
+    font-size: 11.5px;
+    padding: 1px 7px;
+  }
+  .cause {
+    display: block;
+    margin-top: 1px;
+    font-size: 11.5px;
+  }
+  .about {
+    margin-top: 9px;
+    color: var(--gf-muted);
+    font-size: 12px;
+    overflow-wrap: anywhere;
+  }
+  details > summary {
+    cursor: pointer;
+    margin: 14px 2px 8px;
+    color: var(--gf-muted);
+    font-size: 12px;
+    font-weight: 600;
+  }
+  ul {
+    margin: 4px 0 0;
+    padding-left: 18px;
+    color: var(--gf-muted);
+    font-size: 12px;
+  }
+  .healthy {
+    margin-top: 14px;
+    color: var(--gf-muted);
+  }
+`;
