@@ -14,6 +14,9 @@ from tb_gradflow.record.schema import GRADIENT_STATISTICS, VariableGradient
 
 NORM, MAX_ABS, MEAN_ABS, ZERO_FRACTION, NAN_COUNT, INF_COUNT = range(len(GRADIENT_STATISTICS))
 
+# A squared error of this size has gradients of about its root.
+_LEARNED = 1e-10
+
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -44,6 +47,10 @@ class Measured:
     def loss_is_finite(self, target: int) -> bool:
         """False only if the target is known to be NaN or infinite."""
         return not (0 <= target < len(self.losses)) or bool(np.isfinite(self.losses[target]))
+
+    def is_learned(self, target: int) -> bool:
+        """Whether the target is so near to zero that small gradients are what is to be expected."""
+        return 0 <= target < len(self.losses) and abs(self.losses[target]) < _LEARNED
 
     def of_row(self, row: int | None) -> GradientReport | None:
         """The statistics in a row; null if this step did not measure it."""

@@ -91,3 +91,49 @@ def test_healthy_depth_has_no_finding() -> None:
     graph.ask("first/kernel", FINE)
 
     assert graph.diagnose().findings == ()
+
+
+def shifted(kind: str, *, factor_learns: bool | None = None, loss: float = 0.5) -> Graph:
+    """A gradient that is there behind one op and eight decades smaller at the variable in front of it."""
+    graph = Graph()
+    inputs = [graph.variable("layer/weight")]
+    if factor_learns is not None:
+        inputs.append(graph.op("Reshape", graph.variable("layer/scale")))
+    op = graph.op(kind, *inputs)
+    graph.gradient(op, sized(0.1))
+    graph.target(graph.op("Sum", op), loss=loss)
+    graph.ask("layer/weight", sized(1e-9))
+    if factor_learns is not None:
+        graph.ask("layer/scale", sized(0.1 if factor_learns else 0.0, zeros=0.0 if factor_learns else 1.0))
+    return graph
+
+
+def test_a_shift_whose_gradient_cancels_over_all_elements_has_no_influence() -> None:
+    """The normalisation that takes it out again may be some layers on."""
+    finding = shifted("AddV2").only_finding()
+
+    assert (finding.cause, finding.severity) == ("shift_invariant_parameter", "info")
+
+
+def test_a_small_factor_that_learns_is_by_design() -> None:
+    """ConvNeXt scales each block by a variable that starts at a millionth."""
+    finding = shifted("Mul", factor_learns=True).only_finding()
+
+    assert (finding.cause, finding.severity) == ("zero_init_by_design", "info")
+
+
+@pytest.mark.parametrize("factor_learns", [None, False])
+def test_a_small_factor_that_does_not_learn_is_a_warning(factor_learns: bool | None) -> None:
+    """A constant, or a variable that stays where it is."""
+    findings = shifted("Mul", factor_learns=factor_learns).diagnose().findings
+
+    assert ("vanishing_depth", "warning") in [(finding.cause, finding.severity) for finding in findings]
+
+
+def test_where_the_loss_is_next_to_zero_small_gradients_are_no_trouble() -> None:
+    graph = shifted("Square", loss=1e-15)
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.severity) == ("vanishing_depth", "info")
+    assert "the loss is next to zero as well" in finding.message

@@ -99,6 +99,8 @@ VANISHING: tuple[Rule, ...] = (
     cancelling.shift_invariant_parameter,
     cancelling.normalised_then_summed,
     cancelling.gradient_cancellation,
+    strength.shift_without_influence,
+    strength.small_factor_by_design,
     strength.local_saturation,
     strength.vanishing_depth,
 )

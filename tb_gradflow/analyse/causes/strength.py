@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from tb_gradflow.analyse.causes.zero import learns
 from tb_gradflow.analyse.course import Course
 from tb_gradflow.analyse.evidence import Suspect, Verdict
+from tb_gradflow.record.report import Severity
 
 # One op that alone takes this many orders of magnitude is no matter of depth.
 _SINGLE_DECADES = 4.0
+
+_SAME_VALUE = frozenset({"Reshape", "Cast", "Identity", "ExpandDims", "Squeeze", "Transpose", "BroadcastTo"})
+_SUMS = frozenset({"AddV2", "Add", "BiasAdd", "Sub"})
 
 LOCAL_FADING = {
     "Sigmoid": "saturation_sigmoid",
@@ -27,19 +32,52 @@ def course_of(suspect: Suspect) -> Course:
     return suspect.measured.courses(suspect.target).to_variable(gradient.onward[nearest], report.max_abs)
 
 
+def shift_without_influence(suspect: Suspect) -> Verdict | None:
+    """Rounding noise: at the sum that the variable shifts the gradient is there, and over all elements it cancels.
+
+    Whatever takes the offset out again, a normalisation some layers on or a masked softmax.
+    """
+    most, place = _steepest(suspect)
+    sums = most >= _SINGLE_DECADES and suspect.type_of(place) in _SUMS
+    return Verdict("shift_invariant_parameter", "info", place) if sums else None
+
+
+def small_factor_by_design(suspect: Suspect) -> Verdict | None:
+    """A product with a variable that starts next to zero and is learning: ConvNeXt's layer scale."""
+    most, place = _steepest(suspect)
+    if most < _SINGLE_DECADES or suspect.type_of(place) != "Mul":
+        return None
+    factors = [_read_at(suspect, edge.op) for edge in suspect.topology.trace.ops[place].inputs]
+    small = [factor for factor in factors if factor not in (None, suspect.state.variable)]
+    learning = any(learns(suspect, factor) for factor in small if factor is not None)
+    return Verdict("zero_init_by_design", "info", place) if learning else None
+
+
+def _read_at(suspect: Suspect, op: int) -> int | None:
+    """The variable whose value an op is, in another shape or type; null if it is none's."""
+    trace = suspect.topology.trace
+    while op >= 0 and trace.ops[op].reads is None and trace.ops[op].type in _SAME_VALUE and trace.ops[op].inputs:
+        op = trace.ops[op].inputs[0].op
+    return trace.ops[op].reads if op >= 0 else None
+
+
 def local_saturation(suspect: Suspect) -> Verdict | None:
     """One squashing function alone takes most: it is saturated, and depth has no part in it."""
-    course = course_of(suspect)
-    most = max((share.most for share in course.values()), default=(0.0, -1))
-    if most[0] < _SINGLE_DECADES or suspect.type_of(most[1]) not in LOCAL_FADING:
+    most, place = _steepest(suspect)
+    if most < _SINGLE_DECADES or suspect.type_of(place) not in LOCAL_FADING:
         return None
-    return Verdict(LOCAL_FADING[suspect.type_of(most[1])], "warning", most[1])
+    return Verdict(LOCAL_FADING[suspect.type_of(place)], "warning", place)
+
+
+def _steepest(suspect: Suspect) -> tuple[float, int]:
+    return max((share.most for share in course_of(suspect).values()), default=(0.0, -1))
 
 
 def vanishing_depth(suspect: Suspect) -> Verdict | None:
     """Many ops that each take a little. The op named is the one that takes most, of the kind that takes most."""
     worst = max(course_of(suspect).values(), key=lambda share: share.total, default=None)
-    return Verdict("vanishing_depth", "warning", worst.most[1] if worst is not None else suspect.culprit)
+    severity: Severity = "info" if suspect.measured.is_learned(suspect.target) else "warning"
+    return Verdict("vanishing_depth", severity, worst.most[1] if worst is not None else suspect.culprit)
 
 
 def normalise_zero_vector(suspect: Suspect) -> Verdict | None:

@@ -63,7 +63,9 @@ def saturation_quant_range(suspect: Suspect) -> Verdict | None:
 def saturation_clip(suspect: Suspect) -> Verdict | None:
     """Every value lies outside the limits of a clip."""
     clips = suspect.op.type in _CLIPPING or "clip" in (suspect.op.api or "")
-    return Verdict("saturation_clip", "warning") if clips else None
+    # Margins that are all kept are limits too: a hinge loss of zero is what one trains for.
+    learned = suspect.measured.is_learned(suspect.target)
+    return Verdict("saturation_clip", "info" if learned else "warning") if clips else None
 
 
 def dead_relu(suspect: Suspect) -> Verdict | None:
@@ -114,10 +116,16 @@ def zero_initialised(suspect: Suspect) -> Verdict | None:
     zeros = [factor for factor in sorted(factors) if _began_at_zero(suspect, factor)]
     if not zeros:
         return None
-    entries = [entry for entry in suspect.topology.trace.variable_gradients if entry.variable in zeros]
+    if any(learns(suspect, factor) for factor in zeros):
+        return Verdict("zero_init_by_design", "info")
+    return Verdict("zero_init_product", "error")
+
+
+def learns(suspect: Suspect, variable: int) -> bool:
+    """Whether a gradient other than zero arrives at a variable."""
+    entries = [entry for entry in suspect.topology.trace.variable_gradients if entry.variable == variable]
     gradients = [suspect.measured.of_variable(entry) for entry in entries]
-    learns = any(gradient is not None and gradient.max_abs > 0 for gradient in gradients)
-    return Verdict("zero_init_by_design", "info") if learns else Verdict("zero_init_product", "error")
+    return any(gradient is not None and gradient.max_abs > 0 for gradient in gradients)
 
 
 def _began_at_zero(suspect: Suspect, variable: int) -> bool:
@@ -213,4 +221,5 @@ def mask_multiplies_to_zero(suspect: Suspect) -> Verdict | None:
 
 def zero_gradient(suspect: Suspect) -> Verdict | None:
     """Zero for a reason that the measured values do not tell: the op is named."""
-    return Verdict("zero_gradient", "warning")
+    learned = suspect.measured.is_learned(suspect.target)
+    return Verdict("zero_gradient", "info" if learned else "warning")

@@ -45,33 +45,41 @@ def fields(group: Group) -> dict[str, str]:
     pattern: For `expected`. line: Where the gradient was asked for, in brackets.
     size: How large the gradient is, in words.
     """
-    call = call_of(group)
-    one = len(group.variables) == 1
-    name = called(group.trace, group.culprit).strip("`") if group.culprit >= 0 else "f"
-    x = call.subject if call else "x"
+    return {**_of_variables(group), **_of_culprit(group)}
+
+
+def _of_variables(group: Group) -> dict[str, str]:
     return {
         "names": quoted(group.names),
         "they_get": subject(group, "gets", "get"),
         "they_take": subject(group, "takes", "take"),
         "they_are": subject(group, "is", "are"),
         "they_have": subject(group, "has", "have"),
-        "them": "it" if one else "them",
-        "op": blamed(group) if group.culprit >= 0 else "an op",
-        "fn": f"`{name}`",
-        "kind": group.op.type if group.op is not None else "",
-        "custom": (group.op.custom_gradient if group.op is not None else None) or "",
-        "whole": call.text if call else f"{name if name.replace('.', '').isidentifier() else 'f'}(x)",
-        "x": x,
-        "bx": bracketed(x),
-        "head": call.head if call and not call.is_operator else name if "." in name else "f",
-        "lib": namespace(group),
+        "them": "it" if len(group.variables) == 1 else "them",
+        "count": str(len(group.variables)),
         "variable": short(group),
         "layer": _layer(group),
         "attribute": _attribute(group),
         "pattern": _pattern(group),
         "line": _line(group),
         "size": _size(group),
-        "count": str(len(group.variables)),
+    }
+
+
+def _of_culprit(group: Group) -> dict[str, str]:
+    call, op = call_of(group), group.op
+    name = called(group.trace, group.culprit).strip("`") if op is not None else "f"
+    function = name if name.replace(".", "").replace("_", "").isalnum() else "f"
+    x = call.subject if call else "x"
+    return {
+        "op": blamed(group) if op is not None else "an op",
+        "fn": f"`{name}`",
+        "kind": op.type if op is not None else "",
+        "whole": call.text if call else f"{function}(x)",
+        "x": x,
+        "bx": bracketed(x),
+        "head": call.head if call and not call.is_operator else function,
+        "lib": namespace(group),
     }
 
 
@@ -101,11 +109,12 @@ def _size(group: Group) -> str:
     status = group.suspect.state.status
     if status in _SIZES:
         return _SIZES[status]
+    learned = " (the loss is next to zero as well)" if group.suspect.measured.is_learned(group.suspect.target) else ""
     sizes = [state.gradient.max_abs for state in group.states if state.gradient is not None]
     if not sizes:
         return "a gradient"
     digits, exponent = f"{max(sizes):.1e}".split("e")
-    return f"a gradient of at most {digits}e{int(exponent)}"
+    return f"a gradient of at most {digits}e{int(exponent)}{learned}"
 
 
 _SIZES = {

@@ -101,8 +101,8 @@ WRITERS: dict[str, Writer] = {
         "`keras.optimizers.Adam(clipnorm=1.0)`.",
     ),
     "zero_init_by_design": Template(
-        _ZERO + "{op} multiplies with a variable that began at zero and is learning.",
-        "Nothing to repair: from the next step on a gradient arrives.",
+        _SIZE + "{op} multiplies with a variable that began at zero, or next to it, and is learning.",
+        "Nothing to repair: as that one grows, so does this gradient.",
     ),
     "zero_init_product": Template(
         _ZERO + "{op} multiplies with a variable that is all zeros and gets no gradient either.",
