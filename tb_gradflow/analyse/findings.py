@@ -59,7 +59,10 @@ def findings_of(
 def judged_of(measured: Measured, states: Sequence[State]) -> list[Judged]:
     """A verdict for every variable that has something to tell."""
     cut = [state for state in states if state.status in ("disconnected", "error") and not state.receives]
-    missing = [state for state in states if state.status in ("disconnected", "error") and state.receives]
+    # What no tape watched and nobody asked for, such as a target network read outside of the tape, is meant so.
+    missing = [
+        state for state in states if state.status in ("disconnected", "error") and state.receives and state.entry
+    ]
     return [
         *_judged(cut_suspects(measured, [state for state in cut if _was_asked(state)]), causes.judge_cuts),
         *_judged((_no_op(measured, state) for state in missing), _by(causes.MISSING)),
@@ -129,6 +132,7 @@ _TOLD_AT_ONCE = frozenset(
     {
         "regularizer_only",
         "vanishing_depth",
+        "zero_init_by_design",
         "exploding_recurrence",
         "shift_invariant_parameter",
         "expected",

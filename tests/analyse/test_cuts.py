@@ -322,6 +322,16 @@ class TestHealthyTraps:
 
         assert graph.diagnose().findings == ()
 
+    def test_a_target_network_read_outside_of_the_tape(self) -> None:
+        """The graph has a differentiable way; no tape watched it, and nobody asked."""
+        graph = Graph()
+        future = graph.op("MatMul", graph.variable("target/kernel"))
+        online = graph.op("MatMul", graph.variable("online/kernel"))
+        graph.target(graph.op("Sub", online, future))
+        graph.ask("online/kernel", FINE)
+
+        assert graph.diagnose().findings == ()
+
     def test_a_frozen_layer_behind_a_cut(self) -> None:
         graph = Graph()
         features = graph.op("Round", graph.variable("base/kernel", trainable=False), passes="none")

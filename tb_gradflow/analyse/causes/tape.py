@@ -32,4 +32,4 @@ def tape_scope(suspect: Suspect) -> Verdict | None:
 
 
 def _nobody_asked(suspect: Suspect) -> bool:
-    return suspect.state.entry is None or suspect.state.entry.outcome == "not_asked"
+    return suspect.state.entry is not None and suspect.state.entry.outcome == "not_asked"
