@@ -38,7 +38,7 @@ def summary_of(trace: Trace, states: Sequence[State], findings: Sequence[Finding
     first = loud[0]
     by_name = {trace.variables[state.variable].name: state for state in states}
     affected = {name for finding in loud for name in finding.variables}
-    plight = _PLIGHTS.get(by_name[first.variables[0]].status, "a gradient that teaches them nothing")
+    plight = _PLIGHTS.get(by_name[first.variables[0]].status, "a gradient that teaches nothing")
     same = [name for name in affected if _PLIGHTS.get(by_name[name].status) == plight] or list(first.variables)
     verb = "gets" if len(same) == 1 else "get"
     return f"{len(same)} of {_count(len(trainable), 'trainable variable')} {verb} {plight}{_because(trace, first)}"

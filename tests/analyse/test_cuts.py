@@ -218,6 +218,7 @@ def test_a_custom_gradient_of_none() -> None:
 
     assert finding.cause == "custom_gradient_wrong"
     assert "CustomGradient-17" not in finding.message
+    assert "the custom gradient (model.py:17) returns none for it" in finding.message
 
 
 def test_a_value_stored_and_read_back() -> None:

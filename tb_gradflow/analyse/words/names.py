@@ -99,6 +99,8 @@ def short(group: Group) -> str:
 def called(trace: Trace, index: int) -> str:
     """What the user calls an op: the function as they wrote it on their line, or else the kind of op."""
     op, source = trace.ops[index], source_of(trace, index)
+    if op.custom_gradient and op.api is None:
+        return "the custom gradient"
     name = op.api or _SPOKEN.get(op.type, op.type)
     call = call_on(source.code, name) if source is not None else None
     return f"`{call.head if call is not None else name}`"
