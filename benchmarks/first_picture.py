@@ -1,0 +1,132 @@
+"""How long a person waits from opening the tab until the graph is drawn.
+
+    tb-gradflow demo resnet50 --no-serve
+    python benchmarks/first_picture.py [logs/demo/resnet50/broken] [--steps 1000] [--repeats 5]
+
+A real TensorBoard and a real Chromium. Two times are printed, medians over fresh windows: from opening the tab (the
+moment in which TensorBoard makes its frame) and from opening TensorBoard's address, both until the first frame in
+which the graph stands on its canvas. With `--steps` the log is first lengthened to that many recorded steps, by
+repeating its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import itertools
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from playwright.sync_api import Browser, sync_playwright
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tb_gradflow.record.schema import StepRecord
+from tb_gradflow.store.directory import DirectoryReader, find_runs
+from tb_gradflow.store.layout import event_file_path
+from tb_gradflow.store.run import StoredRun
+from tb_gradflow.store.writer import LogWriter, RecordFile
+from tests.serve.processes import TensorBoard, tensorboard
+
+# Runs in every frame; in ours it notes when the list that mirrors the drawn graph has entries, one frame later.
+STOPWATCH = """
+if (location.href.includes("plugin_entry.html")) {
+  const isDrawn = (root) =>
+    root.querySelector("[data-mirror] li") !== null ||
+    [...root.querySelectorAll("*")].some((element) => element.shadowRoot !== null && isDrawn(element.shadowRoot));
+  const look = () => {
+    if (isDrawn(document)) {
+      requestAnimationFrame(() => { window.firstPicture = performance.now(); });
+    } else {
+      requestAnimationFrame(look);
+    }
+  };
+  look();
+}
+"""
+
+SECONDS_AT_MOST = 60
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", nargs="?", default="logs/demo/resnet50/broken", help="directory of one recorded run")
+    parser.add_argument("--steps", type=int, help="lengthen the log to so many recorded steps")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--chromium", default="/usr/bin/chromium")
+    options = parser.parse_args()
+    [source] = find_runs(options.run).values()
+    with tempfile.TemporaryDirectory() as logdir, sync_playwright() as playwright:
+        steps = repeated(source, f"{logdir}/run", options.steps)
+        browser = playwright.chromium.launch(executable_path=options.chromium, args=["--no-sandbox"])
+        for loader in ("true", "false"):
+            with tensorboard(f"--logdir={logdir}", f"--load_fast={loader}") as board:
+                wait_until_loaded(board, steps)
+                times = [measure(browser, board) for _ in range(options.repeats)]
+            tab, address = (statistics.median(column) for column in zip(*times, strict=True))
+            print(
+                f"--load_fast={loader:<5}  {steps} steps: {tab:.0f} ms from the tab, {address:.0f} ms from the address"
+            )
+        browser.close()
+
+
+def repeated(source: str, destination: str, steps: int | None) -> int:
+    """Writes the log again with `steps` steps, by default as many as it has; how many that are."""
+    run = StoredRun(DirectoryReader(source))
+    index = run.index()
+    wanted = len(index.steps) if steps is None else steps
+    with LogWriter(index.session, RecordFile(event_file_path(destination))) as writer:
+        for trace in index.traces:
+            writer.write_trace(run.trace(index.session.id, trace))
+        for number, record in enumerate(itertools.islice(itertools.cycle(records(run)), wanted)):
+            writer.write_step(dataclasses.replace(record, step=number))
+    return wanted
+
+
+def records(run: StoredRun) -> Iterator[StepRecord]:
+    """Every step of a run."""
+    index = run.index()
+    for chunk in index.chunks:
+        gradients, variables = (read(index.session.id, chunk.id).data for read in (run.gradients, run.variables))
+        count = len(chunk.steps)
+        for at in range(count):
+            yield StepRecord(
+                trace=chunk.trace,
+                step=chunk.steps[at],
+                wall_time=chunk.wall_times[at],
+                losses=chunk.losses[at],
+                gradients=bytes(gradients[at * len(gradients) // count : (at + 1) * len(gradients) // count]),
+                variables=bytes(variables[at * len(variables) // count : (at + 1) * len(variables) // count]),
+            )
+
+
+def wait_until_loaded(board: TensorBoard, steps: int) -> None:
+    [entry] = board.wait_for_runs(1)
+    while len(board.ask("overview", run=entry["run"]).json["steps"]) < steps:
+        time.sleep(0.2)
+
+
+def measure(browser: Browser, board: TensorBoard) -> tuple[float, float]:
+    """Milliseconds to the first picture, since the tab was opened and since the address was."""
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page.add_init_script(STOPWATCH)
+    page.goto(f"{board.url}#gradflow")
+    page.locator('iframe[src*="plugin_entry.html"]').wait_for()
+    [frame] = [frame for frame in page.frames if "plugin_entry.html" in frame.url]
+    # Playwright's own waiting evaluates strings, which TensorBoard's content security policy forbids in the frame.
+    deadline = time.monotonic() + SECONDS_AT_MOST
+    while (tab := frame.evaluate("window.firstPicture")) is None:
+        assert time.monotonic() < deadline, f"no graph was drawn within {SECONDS_AT_MOST} s"
+        page.wait_for_timeout(50)
+    began = frame.evaluate("performance.timeOrigin")
+    address = began + tab - page.evaluate("performance.timeOrigin")
+    page.close()
+    return tab, address
+
+
+if __name__ == "__main__":
+    main()
