@@ -98,7 +98,9 @@ class Builder:
 def rows_of(trace: Trace) -> list[str]:
     """The name of the op or variable whose gradient each row is."""
     named = {each.row: trace.ops[each.op].name for each in trace.tensor_gradients if each.row is not None}
-    named |= {each.row: trace.variables[each.variable].name for each in trace.variable_gradients if each.row is not None}
+    named |= {
+        each.row: trace.variables[each.variable].name for each in trace.variable_gradients if each.row is not None
+    }
     return [named[row] for row in sorted(named)]
 
 

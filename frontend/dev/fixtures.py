@@ -38,7 +38,10 @@ class Run:
 
     def norms(self, step: int) -> list[float]:
         rows = rows_of(self.trace)
-        return [self.spoil(name, step, norm) for name, norm in zip(rows, smooth_norms(self.trace, step, self.decades))]
+        return [
+            self.spoil(name, step, norm)
+            for name, norm in zip(rows, smooth_norms(self.trace, step, self.decades), strict=True)
+        ]
 
     def gradients(self, step: int) -> array.array[float]:
         values = array.array("f")
@@ -56,13 +59,17 @@ class Run:
         return values
 
     def report(self, step: int) -> Diagnosis:
-        rows = {name: norm for name, norm in zip(rows_of(self.trace), self.norms(max(step, 0)))}
-        variables = tuple(self._variable(each.name, each.trainable, rows.get(each.name)) for each in self.trace.variables)
+        rows = dict(zip(rows_of(self.trace), self.norms(max(step, 0)), strict=True))
+        variables = tuple(
+            self._variable(each.name, each.trainable, rows.get(each.name)) for each in self.trace.variables
+        )
         return Diagnosis(1, step, 0, self.summary, variables, self.findings, ())
 
     def _variable(self, name: str, trainable: bool, norm: float | None) -> VariableReport:
         status: Status = self.statuses.get(name, "connected" if trainable else "frozen")
-        gradient = None if norm is None or not math.isfinite(norm) else GradientReport(norm, norm / 3, norm / 9, 0.0, 0, 0)
+        gradient = (
+            None if norm is None or not math.isfinite(norm) else GradientReport(norm, norm / 3, norm / 9, 0.0, 0, 0)
+        )
         return VariableReport(name, status, (8,), "float32", gradient)
 
 
@@ -125,7 +132,15 @@ def step_filter() -> Run:
         way,
     )
     summary = "1 of 7 variables gets no gradient: `tf.sequence_mask` in step_filter cuts it off."
-    return Run("demo/broken", trace, list(range(0, 400, 5)), 2.5, {"step_filter/threshold": "disconnected"}, (finding,), summary)
+    return Run(
+        "demo/broken",
+        trace,
+        list(range(0, 400, 5)),
+        2.5,
+        {"step_filter/threshold": "disconnected"},
+        (finding,),
+        summary,
+    )
 
 
 def healthy() -> Run:
@@ -155,30 +170,58 @@ def not_finite() -> Run:
     unused = b.variable("projector/kernel", 8, 8)
     trace = b.trace(loss_of(b, dense(b, "model", "dense_9", "<img src=x onerror=alert(1)>", log, None)))
     finding = Finding(
-        "first_nan", "error", ("dense/kernel", "dense_1/kernel", "dense_2/kernel"),
-        OpReport(trace.ops[log].name, "Log"), SourceReport("train.py", 40, "y = tf.math.log(x)"),
+        "first_nan",
+        "error",
+        ("dense/kernel", "dense_1/kernel", "dense_2/kernel"),
+        OpReport(trace.ops[log].name, "Log"),
+        SourceReport("train.py", 40, "y = tf.math.log(x)"),
         "The first NaN appears at step 120 in the gradient of `tf.math.log`: its input is zero there.",
-        "y = tf.math.log(x + 1e-6)", 0, log, tuple(range(log - 3, len(trace.ops))),
+        "y = tf.math.log(x + 1e-6)",
+        0,
+        log,
+        tuple(range(log - 3, len(trace.ops))),
     )
     idle = Finding(
-        "unused_variable", "warning", ("projector/kernel",), None, None,
-        "`projector/kernel` is not used by any op of the training step.", "Call the layer, or remove it.", 0, -1, (),
+        "unused_variable",
+        "warning",
+        ("projector/kernel",),
+        None,
+        None,
+        "`projector/kernel` is not used by any op of the training step.",
+        "Call the layer, or remove it.",
+        0,
+        -1,
+        (),
     )
     info = Finding(
-        "frozen", "info", ("dense/bias",), None, None, "`dense/bias` is frozen, so it gets no gradient.", "", 0, -1, (),
+        "frozen",
+        "info",
+        ("dense/bias",),
+        None,
+        None,
+        "`dense/bias` is frozen, so it gets no gradient.",
+        "",
+        0,
+        -1,
+        (),
     )
 
     def spoil(name: str, step: int, norm: float) -> float:
-        if name.startswith("model/dense_1") or name.startswith("dense/"):
+        if name.startswith(("model/dense_1", "dense/")):
             return 0.0
-        if step >= 120 and (name.startswith("model/dense_3") or name.startswith("dense_2/")):
+        if step >= 120 and name.startswith(("model/dense_3", "dense_2/")):
             return math.nan
-        if step >= 120 and (name.startswith("model/lambda") or name.startswith("model/dense_2")):
+        if step >= 120 and name.startswith(("model/lambda", "model/dense_2")):
             return math.inf
         return norm
 
     assert unused >= 0
-    statuses: dict[str, Status] = {"projector/kernel": "unused", "dense/kernel": "zero", "dense/bias": "zero", "dense_2/kernel": "nan"}
+    statuses: dict[str, Status] = {
+        "projector/kernel": "unused",
+        "dense/kernel": "zero",
+        "dense/bias": "zero",
+        "dense_2/kernel": "nan",
+    }
     summary = "Gradients are NaN from step 120 on, first at tf.math.log; one variable is unused."
     return Run("numbers", trace, list(range(0, 200, 10)), 5, statuses, (finding, idle, info), summary, spoil)
 
@@ -196,11 +239,18 @@ def block(b: Builder, model: str, name: str, x: int) -> int:
             b.variable(f"{name}_{part}_bn/{moving}", 64, trainable=False)
         gamma, beta = b.variable(f"{name}_{part}_bn/gamma", 64), b.variable(f"{name}_{part}_bn/beta", 64)
         mean = b.op(f"{at}/moments/mean", "Mean", x)
-        variance = b.op(f"{at}/moments/variance", "Mean", b.op(f"{at}/moments/SquaredDifference", "SquaredDifference", x, mean))
+        variance = b.op(
+            f"{at}/moments/variance", "Mean", b.op(f"{at}/moments/SquaredDifference", "SquaredDifference", x, mean)
+        )
         root = b.op(f"{at}/batchnorm/Rsqrt", "Rsqrt", b.op(f"{at}/batchnorm/add", "AddV2", variance))
         scale = b.op(f"{at}/batchnorm/mul", "Mul", root, b.read(gamma, f"{at}/batchnorm/mul/ReadVariableOp"))
         left = b.op(f"{at}/batchnorm/mul_1", "Mul", x, scale)
-        right = b.op(f"{at}/batchnorm/sub", "Sub", b.read(beta, f"{at}/batchnorm/ReadVariableOp"), b.op(f"{at}/batchnorm/mul_2", "Mul", mean, scale))
+        right = b.op(
+            f"{at}/batchnorm/sub",
+            "Sub",
+            b.read(beta, f"{at}/batchnorm/ReadVariableOp"),
+            b.op(f"{at}/batchnorm/mul_2", "Mul", mean, scale),
+        )
         x = b.op(f"{at}/batchnorm/add_1", "AddV2", left, right)
         if part < 3:
             at = b.layer(f"{model}/{name}_{part}_relu_1", f"{name}_{part}_relu", "Activation")
@@ -214,7 +264,9 @@ def resnet(name: str, stages: tuple[int, ...]) -> Run:
     model = "resnet50_1"
     stem = b.variable("conv1_conv/kernel", 7, 7, 3, 64)
     b.layer(f"{model}/conv1_conv_1", "conv1_conv", "Conv2D")
-    x = b.op(f"{model}/conv1_conv_1/convolution", "Conv2D", b.read(stem, f"{model}/conv1_conv_1/convolution/ReadVariableOp"))
+    x = b.op(
+        f"{model}/conv1_conv_1/convolution", "Conv2D", b.read(stem, f"{model}/conv1_conv_1/convolution/ReadVariableOp")
+    )
     for stage, count in enumerate(stages):
         for index in range(count):
             x = block(b, model, f"conv{stage + 2}_block{index + 1}", x)
@@ -226,12 +278,20 @@ def resnet(name: str, stages: tuple[int, ...]) -> Run:
     rounded = b.op(f"{scope}/Round", "Round", (raw, "none"), source=line, api="keras.ops.round")
     both = b.op("compile_loss/add", "AddV2", loss_of(b, good), b.op("compile_loss/age/Mean", "Mean", rounded))
     trace = b.trace(both)
-    reads = [at for at, op in enumerate(trace.ops) if op.reads is not None and trace.variables[op.reads].name == "age/kernel"]
+    reads = [
+        at for at, op in enumerate(trace.ops) if op.reads is not None and trace.variables[op.reads].name == "age/kernel"
+    ]
     finding = Finding(
-        "nondiff_rounding", "error", ("age/kernel", "age/bias"), OpReport(f"{scope}/Round", "Round"),
+        "nondiff_rounding",
+        "error",
+        ("age/kernel", "age/bias"),
+        OpReport(f"{scope}/Round", "Round"),
         SourceReport("train.py", 31, trace.sources[0].code),
         "`keras.ops.round` has a gradient of zero everywhere, so TensorFlow gives none: the head `age` never learns.",
-        "age = dense(features)  # round only for display", 0, rounded, (reads[0], reads[0] + 1, raw, rounded, both - 1, both),
+        "age = dense(features)  # round only for display",
+        0,
+        rounded,
+        (reads[0], reads[0] + 1, raw, rounded, both - 1, both),
     )
     statuses: dict[str, Status] = {"age/kernel": "disconnected", "age/bias": "disconnected"}
     summary = "2 of the trainable variables get no gradient: `keras.ops.round` in round cuts off the head age."

@@ -1,6 +1,6 @@
 """Serves made-up runs under the plugin's routes, and the built page, inside TensorBoard's security policy.
 
-    PYTHONPATH=.. python dev/server.py [PORT]        # from frontend/, after `npm run build`
+PYTHONPATH=.. python dev/server.py [PORT]        # from frontend/, after `npm run build`
 """
 
 from __future__ import annotations
@@ -74,7 +74,10 @@ def answer(route: str, query: dict[str, str]) -> object:
     """Bytes for numbers, anything else for JSON."""
     if route == "runs":
         entries: list[object] = [{"run": name, "name": name, "error": None} for name in RUNS]
-        return {"format": 1, "runs": [*entries, {"run": "old", "name": "old", "error": "The log of `old` has format 99."}]}
+        return {
+            "format": 1,
+            "runs": [*entries, {"run": "old", "name": "old", "error": "The log of `old` has format 99."}],
+        }
     run = RUNS[query["run"]]
     number = {name: int(value) for name, value in query.items() if name not in ("run", "session")}
     routes: dict[str, Callable[[], object]] = {

@@ -9,7 +9,7 @@ import type {Focus, Picture, PictureBox} from "./picture.ts";
 /** Below this zoom nobody can read letters of the usual size. */
 const LEGIBLE = 0.38;
 /** Boxes this high, in screen pixels, have room for small letters instead. */
-const SMALL = 9;
+const SMALL = 8;
 const DIMMED = 0.22;
 const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 
@@ -103,7 +103,8 @@ function coloursOf(box: PictureBox, palette: Palette): [string, string] {
     group: [palette.group, palette.groupLine],
     open: [palette.inside, palette.groupLine],
   };
-  return colours[box.kind];
+  const [fill, line] = colours[box.kind];
+  return box.kind === "group" && box.badge > 0 ? [fill, palette.bad] : [fill, line];
 }
 
 function paintText(context: CanvasRenderingContext2D, box: PictureBox, picture: Picture, palette: Palette): void {
@@ -125,13 +126,15 @@ function paintText(context: CanvasRenderingContext2D, box: PictureBox, picture: 
   write(context, box.kind === "loss" ? `◎  ${box.title}` : box.title, box.x + box.width / 2, middle, box.width - 16, colour, font);
 }
 
-/** The title in letters that keep their size on the screen. */
+/** The title in letters that keep their size on the screen, if there is room for all of them. */
 function paintSmallText(context: CanvasRenderingContext2D, box: PictureBox, palette: Palette, zoom: number): void {
-  context.textAlign = "center";
-  context.textBaseline = "middle";
-  const font = `${box.kind === "group" ? "600 " : ""}${SMALL / zoom}px ${FONT}`;
-  const colour = box.kind === "loss" ? palette.lossText : palette.text;
-  write(context, box.title, box.x + box.width / 2, box.y + box.height / 2, box.width - 6 / zoom, colour, font);
+  context.font = `${box.kind === "group" ? "600 " : ""}${SMALL / zoom}px ${FONT}`;
+  if (context.measureText(box.title).width <= box.width - 4 / zoom) {
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    context.fillStyle = box.kind === "loss" ? palette.lossText : palette.text;
+    context.fillText(box.title, box.x + box.width / 2, box.y + box.height / 2);
+  }
 }
 
 function paintGroupText(context: CanvasRenderingContext2D, box: PictureBox, palette: Palette): void {

@@ -3,7 +3,7 @@
 import type {Bundle} from "../model/bundle.ts";
 import type {Magnitude} from "../model/gradients.ts";
 import type {Status} from "../record.ts";
-import type {Placed, Routed} from "../layout/scene.ts";
+import type {Routed} from "../layout/scene.ts";
 import type {Scale} from "../model/scale.ts";
 import type {Rectangle} from "./camera.ts";
 
@@ -46,5 +46,3 @@ export interface Focus {
   readonly selected: number;
   readonly hovered: number;
 }
-
-export type {Placed};

@@ -1,6 +1,6 @@
 /** Sizes of things before anything is drawn. Widths of text are estimated: drawing shortens what does not fit. */
 
-const CHARACTER = 6.7;
+const CHARACTER = 7.3;
 const LONGEST = 30;
 
 export const OP_HEIGHT = 30;

@@ -2,7 +2,7 @@
 
 import type {Model} from "../model/model.ts";
 import {isGroup} from "../model/tree.ts";
-import {Arranger, type Scene} from "./scene.ts";
+import {Arranger, type Placed, type Scene} from "./scene.ts";
 
 export class Unfolding {
   readonly #model: Model;
@@ -17,8 +17,20 @@ export class Unfolding {
     this.#scene = this.#arranger.arrange(open);
   }
 
+  /** The same groups, by name, as open in another model of the same run. */
+  continuedIn(model: Model): Unfolding {
+    const names = new Set([...this.#open].map((group) => this.#model.tree.items[group].name));
+    const groups = model.tree.items.filter((item) => isGroup(model.tree, item.id) && names.has(item.name));
+    return new Unfolding(model, new Set(groups.map((group) => group.id)));
+  }
+
   get scene(): Scene {
     return this.#scene;
+  }
+
+  /** Where items are, of those that are seen. */
+  placed(items: readonly number[]): readonly Placed[] {
+    return items.flatMap((item) => this.#scene.byItem.get(item) ?? []);
   }
 
   isGroup(item: number): boolean {

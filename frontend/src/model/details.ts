@@ -29,6 +29,8 @@ export interface Details {
   readonly inputs: readonly InputDetail[];
   /** Items that take its output. */
   readonly users: readonly number[];
+  /** Variables inside, of a group. */
+  readonly members: readonly number[];
   /** Its gradients: of a variable one, of an op one an output. */
   readonly tensors: readonly TensorDetail[];
   /** Index of the variable it is; -1 for everything else. */
@@ -48,18 +50,27 @@ function usersOf(graph: FlowGraph, node: number): number[] {
   return [...new Set(graph.outgoing[node].map((edge) => graph.edges[edge].to))];
 }
 
-const NOTHING = {facts: [], source: null, inputs: [], users: [], tensors: [], variable: -1} as const;
+const NOTHING = {facts: [], source: null, inputs: [], users: [], members: [], tensors: [], variable: -1} as const;
 
 function groupDetails(tree: Tree, item: number): Details {
-  const {label, name, layer, size, children} = tree.items[item];
-  const facts: [string, string][] = [["Inside", `${plural(size, "node")}, ${children.length} at the top`]];
+  const {label, name, layer, size} = tree.items[item];
+  const members = nodesIn(tree, item).filter((node) => tree.graph.nodes[node].kind === "variable");
   return {
     ...NOTHING,
     title: layer?.name ?? label,
     kind: layer === null ? "Group" : `Layer ${layer.type}`,
     name: name.includes("[") ? label : name,
-    facts,
+    facts: [["Inside", `${plural(size, "node")}, ${plural(members.length, "variable")}`]],
+    members,
   };
+}
+
+function nodesIn(tree: Tree, group: number): number[] {
+  const inside = [group];
+  for (let at = 0; at < inside.length; at += 1) {
+    inside.push(...tree.items[inside[at]].children);
+  }
+  return inside.filter((item) => !isGroup(tree, item));
 }
 
 function opDetails(graph: FlowGraph, index: number, answers: Answers): Details {

@@ -51,3 +51,8 @@ export function itemsOnPath(tree: Tree, path: Path): Set<number> {
   }
   return items;
 }
+
+/** What a path is about: the op to blame, or where it begins; -1 if it is empty. */
+export function mainOf(path: Path): number {
+  return path.culprit >= 0 ? path.culprit : (path.nodes[0] ?? -1);
+}

@@ -6,6 +6,7 @@ import {readPlace, writePlace} from "../host/address.ts";
 import {isShown} from "../host/shown.ts";
 import {watchTheme} from "../host/theme.ts";
 import {inOrder, keyOf, neighbour} from "../model/findings.ts";
+import {mainOf} from "../model/paths.ts";
 import {formatCount} from "../model/format.ts";
 import {rowsOf, type Row} from "../model/rows.ts";
 import {STATUS} from "../model/words.ts";
@@ -27,9 +28,8 @@ import {shared} from "./styles.ts";
 const POLL = 5000;
 /** Width of the panel of details, in pixels. */
 const DETAILS = 310;
-/** A frame lower than this shows the graph alone at first. */
+/** A frame lower or narrower than this shows the graph alone at first. */
 const ROOM_FOR_TABLE = 820;
-/** A frame narrower than this does so too. */
 const ROOM_FOR_FINDINGS = 900;
 
 export class App extends LitElement {
@@ -52,6 +52,8 @@ export class App extends LitElement {
 
   readonly #derived = new Derived();
   #wanted = readPlace().select ?? "";
+  /** Whether the address said what to show, and that is yet to be done. */
+  #arrived = false;
   #endings: (() => void)[] = [];
 
   static override styles = [shared, appStyles];
@@ -98,6 +100,7 @@ export class App extends LitElement {
     this.#derived.update(this.store.state);
     if (this.#derived.model !== before) {
       this.selected = this.#derived.itemNamed(this.#wanted);
+      this.#arrived = before === null && this.selected >= 0;
     }
     if (changed.has("palette")) {
       Object.entries(cssVariables(this.palette)).forEach(([name, value]) => this.style.setProperty(name, value));
@@ -118,7 +121,7 @@ export class App extends LitElement {
       <div class="columns">
         ${this.side
           ? html`<aside class="side" aria-label="Findings">
-              <gf-findings .diagnosis=${this.#derived.diagnosis} .chosen=${this.finding} @gf-finding=${this.#onFinding}></gf-findings>
+              <gf-findings .hidden=${this.#derived.diagnosis === null && this.#problems().size > 0} .diagnosis=${this.#derived.diagnosis} .chosen=${this.finding} @gf-finding=${this.#onFinding}></gf-findings>
             </aside>`
           : nothing}
         <main>${this.#graph()} ${this.#table()}</main>
@@ -127,6 +130,10 @@ export class App extends LitElement {
   }
 
   override updated(): void {
+    if (this.#arrived) {
+      this.#arrived = false;
+      void this.#view?.updateComplete.then(() => this.#view?.reveal(this.selected));
+    }
     const state = this.store?.state;
     if (state?.overview) {
       const run = state.run ?? "";
@@ -176,7 +183,7 @@ export class App extends LitElement {
         .palette=${this.palette}
         @gf-select=${(event: CustomEvent<number>) => this.#select(event.detail)}
       ></gf-graph>
-      <gf-legend .scale=${this.store?.state.scale ?? null} .looks=${this.#derived.looks} .palette=${this.palette}></gf-legend>
+      <gf-legend .hidden=${this.#derived.condition === null} .scale=${this.store?.state.scale ?? null} .looks=${this.#derived.looks} .palette=${this.palette}></gf-legend>
       ${this.#details()}
     </div>`;
   }
@@ -250,21 +257,19 @@ export class App extends LitElement {
     }
   };
 
-  readonly #onFinding = (event: CustomEvent<Finding>): void => {
+  readonly #onFinding = ({detail}: CustomEvent<Finding>): void => {
     this.side &&= window.innerWidth >= ROOM_FOR_FINDINGS;
-    this.#showFinding(event.detail);
+    this.#showFinding(detail);
   };
 
   #showFinding(finding: Finding): void {
     const key = keyOf(finding);
-    this.finding = key;
     const path = this.#derived.pathOf(key);
     if (path !== null) {
-      const item = path.culprit >= 0 ? path.culprit : (path.nodes[0] ?? -1);
-      this.selected = item;
-      this.#wanted = this.#derived.nameOf(item);
+      this.#select(mainOf(path));
       this.#view?.showPath(path);
     }
+    this.finding = key;
     this.store?.chooseTarget(finding.target);
   }
 

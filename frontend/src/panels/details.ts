@@ -15,7 +15,8 @@ import "./chart.ts";
 import {detailsStyles} from "./details_styles.ts";
 import {shared} from "./styles.ts";
 
-const FEW = 6;
+/** A list in the panel is no longer than this. */
+const FEW = 8;
 
 export class DetailsPanel extends LitElement {
   static override properties = {
@@ -92,7 +93,8 @@ export class DetailsPanel extends LitElement {
         ${details.facts.map(([term, text]) => html`<dt>${term}</dt><dd>${text}</dd>`)}
       </dl>
       ${details.source === null ? nothing : this.#code(details.source)} ${details.tensors.map((tensor) => this.#gradient(tensor))}
-      ${this.#weights(details)} ${this.#charts()} ${this.#inputs(details.inputs)} ${this.#users(details.users)}
+      ${this.#weights(details)} ${this.#charts()} ${this.#inputs(details.inputs)}
+      ${this.#list("Variables inside", details.members)} ${this.#list("Used by", details.users)}
     `;
   }
 
@@ -173,15 +175,15 @@ export class DetailsPanel extends LitElement {
       </ul>`;
   }
 
-  #users(users: readonly number[]): TemplateResult | typeof nothing {
-    if (users.length === 0) {
+  #list(title: string, items: readonly number[]): TemplateResult | typeof nothing {
+    if (items.length === 0) {
       return nothing;
     }
     const nodes = this.tree?.graph.nodes ?? [];
-    return html`<h2>Used by</h2>
+    return html`<h2>${title}</h2>
       <ul>
-        ${users.slice(0, FEW).map((user) => html`<li>${this.#link(user, nodes[user].name)}</li>`)}
-        ${users.length > FEW ? html`<li class="muted">and ${users.length - FEW} more</li>` : nothing}
+        ${items.slice(0, FEW).map((item) => html`<li>${this.#link(item, nodes[item].name)}</li>`)}
+        ${items.length > FEW ? html`<li class="muted">and ${items.length - FEW} more</li>` : nothing}
       </ul>`;
   }
 

@@ -84,7 +84,7 @@ export class FindingsPanel extends LitElement {
 
   #fix(finding: Finding): TemplateResult {
     return html`<div class="fix">
-      <span class="title">What to write instead</span>
+      <span class="title">What to do</span>
       <button class="quiet" @click=${(event: Event) => this.#copy(event, finding)}>
         ${this.copied === keyOf(finding) ? "Copied" : "Copy"}
       </button>

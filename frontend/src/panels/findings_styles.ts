@@ -3,6 +3,9 @@
 import {css} from "lit";
 
 export const findingsStyles = css`
+  :host([hidden]) {
+    display: none;
+  }
   :host {
     display: block;
     padding: 4px 14px 20px;

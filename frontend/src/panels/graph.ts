@@ -7,14 +7,15 @@ import {pictureOf, type Condition} from "../draw/look.ts";
 import {mapCamera, paint, paintMap} from "../draw/paint.ts";
 import {LIGHT, type Palette} from "../draw/palette.ts";
 import type {Focus, Picture} from "../draw/picture.ts";
-import type {Scene} from "../layout/scene.ts";
+import type {Placed, Scene} from "../layout/scene.ts";
 import {Unfolding} from "../layout/unfolding.ts";
 import type {Model} from "../model/model.ts";
 import {groupsToShow} from "../model/opening.ts";
-import {itemsOnPath, type Path} from "../model/paths.ts";
+import {itemsOnPath, mainOf, type Path} from "../model/paths.ts";
 import {ancestorsOf} from "../model/tree.ts";
 import {Gestures} from "./gestures.ts";
 import {graphStyles} from "./graph_styles.ts";
+import {graphTools} from "./graph_tools.ts";
 import "./mirror.ts";
 import {shared} from "./styles.ts";
 import {tooltip, tooltipOf, type Tip} from "./tooltip.ts";
@@ -99,9 +100,7 @@ export class GraphView extends LitElement {
   override willUpdate(changed: PropertyValues<this>): void {
     this.#viewport.covered = this.covered;
     if (changed.has("model")) {
-      this.#unfolding = this.model === null ? null : new Unfolding(this.model, this.initiallyOpen);
-      this.scene = this.#unfolding?.scene ?? null;
-      this.#mustPlace = true;
+      this.#unfold();
     }
     if (changed.has("model") || changed.has("scene") || changed.has("condition")) {
       const fits = this.condition !== null && this.condition.tree === this.model?.tree;
@@ -127,16 +126,11 @@ export class GraphView extends LitElement {
         @pointermove=${on.move}
         @pointerup=${on.release}
         @pointercancel=${on.cancel}
-        @pointerleave=${() => this.#leave()}
+        @pointerleave=${this.#leave}
         @dblclick=${on.doubleClick}
         @keydown=${on.key}
       ></canvas>
-      <div class="tools">
-        <button title="Zoom in (+)" aria-label="Zoom in" @click=${() => this.#viewport.zoom(1.3)}>+</button>
-        <button title="Zoom out (−)" aria-label="Zoom out" @click=${() => this.#viewport.zoom(1 / 1.3)}>−</button>
-        <button title="Show all (0)" aria-label="Show all" @click=${() => this.showAll()}>⤢</button>
-        <button title="Close all groups" aria-label="Close all groups" @click=${() => this.#closeAll()}>⊟</button>
-      </div>
+      ${graphTools({zoom: (factor) => this.#viewport.zoom(factor), showAll: () => this.showAll(), closeAll: () => this.closeAll()})}
       <canvas class="map" aria-hidden="true" style="right:${this.covered + 12}px;width:${MAP.width}px;height:${MAP.height}px" @click=${this.#goOnMap}></canvas>
       ${this.tip === null ? nothing : tooltip(this.tip, this.#viewport.view)}
       <gf-mirror
@@ -153,7 +147,6 @@ export class GraphView extends LitElement {
 
   override updated(): void {
     if (this.#mustPlace && this.#picture !== null && this.#viewport.view.width > 0) {
-      this.#mustPlace = false;
       this.#place();
     }
     this.#paintSoon();
@@ -161,6 +154,11 @@ export class GraphView extends LitElement {
 
   showAll(): void {
     this.#viewport.fly(() => this.#viewport.whole(this.scene ?? {width: 1, height: 1}));
+  }
+
+  closeAll(): void {
+    this.#rearrange((unfolding) => unfolding.closeAll());
+    this.showAll();
   }
 
   /** Opens what hides a path and shows where it is cut. */
@@ -179,13 +177,14 @@ export class GraphView extends LitElement {
     }
   }
 
-  /** Opens a group or closes it; what was clicked stays under the pointer. */
+  /** Opens a group or closes it; what was clicked stays under the pointer, if all of it is seen there. */
   toggle(item: number): void {
     this.#rearrange((unfolding) => {
       if (unfolding.isGroup(item)) {
         const {dx, dy} = unfolding.toggle(item);
         const {zoom} = this.#viewport.camera;
         this.#viewport.pan(-dx * zoom, -dy * zoom);
+        unfolding.placed([item]).forEach((box) => this.#viewport.bringIn(box));
       }
     });
   }
@@ -197,38 +196,41 @@ export class GraphView extends LitElement {
     }
   }
 
-  /** The first look: all of it, or where the worst is, or the beginning. */
-  #place(): void {
-    const scene = this.scene as Scene;
-    const main = this.worst === null ? undefined : scene.byItem.get(mainOf(this.worst));
-    const look = this.#viewport;
-    const readable = look.whole(scene).zoom === look.beginning(scene).zoom;
-    look.jump(main === undefined || readable ? look.beginning(scene) : look.around(main, this.#placedOf(this.worst?.nodes ?? [])));
+  /** Another trace of the same run is looked at as the one before; another run from its beginning. */
+  #unfold(): void {
+    const before = this.#unfolding;
+    const {model} = this;
+    this.#unfolding = model === null ? null : (before?.continuedIn(model) ?? new Unfolding(model, this.initiallyOpen));
+    this.#mustPlace ||= before === null;
+    this.scene = this.#unfolding?.scene ?? null;
+    this.#leave();
   }
 
-  #placedOf(nodes: readonly number[]) {
-    return nodes.map((node) => this.scene?.byItem.get(node)).filter((each) => each !== undefined);
+  /** The first look: all of it, or where the worst is, or the beginning. */
+  #place(): void {
+    this.#mustPlace = false;
+    const scene = this.scene as Scene;
+    const [main] = this.worst === null ? [] : this.#placed([mainOf(this.worst)]);
+    const look = this.#viewport;
+    const readable = look.whole(scene).zoom === look.beginning(scene).zoom;
+    look.jump(main === undefined || readable ? look.beginning(scene) : look.around(main, this.#placed(this.worst?.nodes ?? [])));
+  }
+
+  #placed(items: readonly number[]): readonly Placed[] {
+    return this.#unfolding?.placed(items) ?? [];
   }
 
   #flyTo(item: number, others: readonly number[]): void {
     this.#viewport.fly(() => {
-      const at = this.scene?.byItem.get(item);
-      return at === undefined ? this.#viewport.camera : this.#viewport.around(at, this.#placedOf(others));
+      const [at] = this.#placed([item]);
+      return at === undefined ? this.#viewport.camera : this.#viewport.around(at, this.#placed(others));
     });
-  }
-
-  #closeAll(): void {
-    this.#rearrange((unfolding) => unfolding.closeAll());
-    this.showAll();
   }
 
   #resize(): void {
     if (this.clientWidth > 0 && this.clientHeight > 0) {
-      const first = this.#viewport.view.width === 0;
       this.#viewport.resize(this.clientWidth, this.clientHeight);
-      if (first) {
-        this.requestUpdate();
-      }
+      this.requestUpdate();
     }
   }
 
@@ -238,13 +240,11 @@ export class GraphView extends LitElement {
   }
 
   #paint(): void {
-    const canvas = this.renderRoot.querySelector<HTMLCanvasElement>(".stage");
-    const map = this.renderRoot.querySelector<HTMLCanvasElement>(".map");
-    if (canvas === null || map === null) {
+    const [canvas, map] = this.renderRoot.querySelectorAll<HTMLCanvasElement>("canvas");
+    if (canvas === undefined || map === undefined) {
       return;
     }
-    const {camera, view} = this.#viewport;
-    paint(canvas, this.#picture, {camera, view, window: this.#viewport.window(), focus: this.#focus, palette: this.palette});
+    paint(canvas, this.#picture, {...this.#viewport.seen, focus: this.#focus, palette: this.palette});
     map.hidden = this.scene === null || this.#picture === null || this.#viewport.seesAllOf(this.scene);
     if (!map.hidden && this.scene !== null && this.#picture !== null) {
       paintMap(map, this.#picture, this.scene, MAP, this.#viewport.window(0), this.palette);
@@ -283,19 +283,13 @@ export class GraphView extends LitElement {
     const {box, edge} = pointedAt(this.#picture, this.#viewport.camera, x, y);
     const solid = edge === null && box !== null && box.kind !== "open" ? box : null;
     this.hovered = solid?.item ?? -1;
-    const lines = this.condition === null ? [] : tooltipOf(this.condition, solid, edge);
-    this.tip = lines.length === 0 ? null : {x, y, lines};
+    this.tip = this.condition === null ? null : tooltipOf(this.condition, solid, edge, x, y);
   }
 
-  #leave(): void {
+  readonly #leave = (): void => {
     this.tip = null;
     this.hovered = -1;
-  }
-}
-
-/** The item that a path is about: what it blames, or where it begins. */
-function mainOf(path: Path): number {
-  return path.culprit >= 0 ? path.culprit : (path.nodes[0] ?? -1);
+  };
 }
 
 customElements.define("gf-graph", GraphView);

@@ -31,6 +31,9 @@ export class Legend extends LitElement {
   static override styles = [
     shared,
     css`
+      :host([hidden]) {
+        display: none;
+      }
       :host {
         position: absolute;
         left: 12px;

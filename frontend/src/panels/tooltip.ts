@@ -22,19 +22,20 @@ export function tooltip({x, y, lines}: Tip, view: Size): TemplateResult {
   return html`<div class="tip" style="left:${left}px;top:${top}px">${lines.map((line) => html`<div>${line}</div>`)}</div>`;
 }
 
-export function tooltipOf({tree}: Condition, box: PictureBox | null, edge: PictureEdge | null): readonly string[] {
-  if (edge !== null) {
-    const {segment} = edge.routed;
-    const inner = tree.graph.edges[segment.edges[0]];
-    const name = (end: number, node: number): string => tree.items[end < 0 ? node : end].label;
-    return [
-      `${name(segment.from, inner.from)} → ${name(segment.to, inner.to)}`,
-      describeBundle(edge.bundle, formatNumber(edge.bundle.norm)),
-    ];
-  }
-  if (box === null || box.kind === "open") {
-    return [];
-  }
+/** What to say of a box or an edge at a point; null if nothing. */
+export function tooltipOf(condition: Condition, box: PictureBox | null, edge: PictureEdge | null, x: number, y: number): Tip | null {
+  const lines = edge !== null ? linesOfEdge(condition, edge) : box !== null ? linesOfBox(condition, box) : [];
+  return lines.length === 0 ? null : {x, y, lines};
+}
+
+function linesOfEdge({tree}: Condition, {routed, bundle}: PictureEdge): readonly string[] {
+  const {segment} = routed;
+  const inner = tree.graph.edges[segment.edges[0]];
+  const name = (end: number, node: number): string => tree.items[end < 0 ? node : end].label;
+  return [`${name(segment.from, inner.from)} → ${name(segment.to, inner.to)}`, describeBundle(bundle, formatNumber(bundle.norm))];
+}
+
+function linesOfBox({tree}: Condition, box: PictureBox): readonly string[] {
   const lines = [tree.items[box.item].name || box.title, box.subtitle, stateOf(box).join(", ")];
   return lines.filter((line) => line !== "");
 }

@@ -6,7 +6,7 @@ import type {Size} from "../layout/sizes.ts";
 /** Milliseconds of a flight. */
 const FLIGHT = 320;
 /** Below this nobody can read. */
-const LEGIBLE = 0.6;
+const LEGIBLE = 0.55;
 const COMFORTABLE = 0.85;
 const MARGIN = 36;
 
@@ -48,6 +48,19 @@ export class Viewport {
   around(main: Rectangle, others: readonly Rectangle[]): Camera {
     const all = fitted(hull([main, ...others]), this.#free);
     return all.zoom >= LEGIBLE ? all : centredOn(main, this.#free, Math.max(COMFORTABLE, Math.min(1, this.camera.zoom)));
+  }
+
+  /** Moves as little as shows all of a thing, if there is room for it as it is. */
+  bringIn(thing: Rectangle): void {
+    const {zoom, x, y} = this.camera;
+    const shift = (start: number, size: number, room: number): number => {
+      const [low, high] = [MARGIN - start, room - MARGIN - start - size];
+      return high < low ? 0 : Math.min(Math.max(0, low), high);
+    };
+    const dx = shift(thing.x * zoom + x, thing.width * zoom, this.#free.width);
+    const dy = shift(thing.y * zoom + y, thing.height * zoom, this.#free.height);
+    const goal = moved(this.camera, dx, dy);
+    this.fly(() => goal);
   }
 
   jump(camera: Camera): void {
@@ -95,6 +108,10 @@ export class Viewport {
       width: this.view.width / zoom + 2 * margin,
       height: this.view.height / zoom + 2 * margin,
     };
+  }
+
+  get seen(): {readonly camera: Camera; readonly view: Size; readonly window: Rectangle} {
+    return {camera: this.camera, view: this.view, window: this.window()};
   }
 
   seesAllOf(scene: Size): boolean {
