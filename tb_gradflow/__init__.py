@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tb_gradflow.api import open_log
+    from tb_gradflow.api import explain, open_log
     from tb_gradflow.trace.callback import GradFlowCallback
 
-__all__ = ["GradFlowCallback", "open_log"]
+__all__ = ["GradFlowCallback", "explain", "open_log"]
 
 
 def __getattr__(name: str) -> Any:
@@ -27,10 +27,10 @@ def __getattr__(name: str) -> Any:
                 ) from missing
             raise
         return GradFlowCallback
-    if name == "open_log":
-        from tb_gradflow.api import open_log
+    if name in ("explain", "open_log"):
+        from tb_gradflow import api
 
-        return open_log
+        return getattr(api, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -1,14 +1,15 @@
-"""Reading a log from Python: `open_log`. Needs no TensorFlow."""
+"""The functions of the public contract: `open_log`, which needs no TensorFlow, and `explain`, which loads it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tb_gradflow.analyse.diagnose import diagnose
 from tb_gradflow.errors import LogError
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Trace
 from tb_gradflow.serve.history import Caches, History
@@ -37,6 +38,35 @@ def open_log(path: str | os.PathLike[str]) -> Log:
 def open_run(name: str, directory: str) -> Log:
     """The log whose event files lie in `directory`; `name` is what its reports call it."""
     return Log(History(StoredRun(DirectoryReader(directory)), name, Caches()))
+
+
+def explain(
+    model_or_loss: Any,
+    x: Any = None,
+    y: Any = None,
+    sample_weight: Any = None,
+    batch_size: int | None = None,
+    *,
+    args: Sequence[Any] = (),
+    variables: Sequence[Any] | None = None,
+) -> Report:
+    """What one real training step says about every variable, and what is wrong.
+
+    `explain(model, x, y)` takes a compiled Keras model and a batch; `explain(loss_fn, args=…, variables=…)` a
+    function that returns a scalar loss. Weights, optimizer, metrics and random state are left as they were.
+    """
+    from tb_gradflow.trace.explain import explain_function, explain_model
+
+    if variables is not None:
+        explained = explain_function(model_or_loss, args, variables)
+    else:
+        explained = explain_model(model_or_loss, x, y, sample_weight, batch_size)
+    record = explained.record
+    if record is None:
+        return Report(diagnose(explained.trace, explained.session, None, None, (), -1))
+    gradients = np.frombuffer(record.gradients, "<f4").reshape(-1, len(GRADIENT_STATISTICS))
+    norms = np.frombuffer(record.variables, "<f4").reshape(-1, len(VARIABLE_STATISTICS))
+    return Report(diagnose(explained.trace, explained.session, gradients, norms, record.losses, record.step))
 
 
 class Log:
