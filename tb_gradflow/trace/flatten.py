@@ -60,6 +60,7 @@ class FlatOp:
         reads: Variable that it reads; null for most.
         writes: Variable that it assigns; null for most.
         backward: Whether it was made while a gradient was computed or applied.
+        derived: Whether its value was made from a gradient.
     """
 
     name: str
@@ -71,6 +72,7 @@ class FlatOp:
     reads: int | None = None
     writes: int | None = None
     backward: bool = False
+    derived: bool = False
 
 
 @dataclass(slots=True)
@@ -86,7 +88,8 @@ class _Frame:
 class Flattener:
     """Flattens a graph as it grows: each call of `extend` adds the ops made since the last.
 
-    `variable_of` answers which variable a handle that the graph captured belongs to, or null.
+    `variable_of` answers which variable a handle that the graph captured belongs to: its index, a negative number for
+    one that is not listed but keeps state all the same, or null.
     """
 
     def __init__(self, graph: Any, variable_of: Callable[[Any, Any], int | None]) -> None:
@@ -139,6 +142,7 @@ class Flattener:
         index = self._append(flat)
         for slot, tensor in enumerate(op.inputs):
             self._connect(flat, slot, tensor, frame)
+        flat.derived = flat.backward or any(self.ops[item.ref.op].derived for item in flat.inputs)
         self._handle(flat, index, op, frame)
         for number, tensor in enumerate(outputs):
             frame.refs[tensor.name] = Ref(index, number)
@@ -154,10 +158,12 @@ class Flattener:
                 if tensor.name in frame.handles
             )
         elif op.type.startswith(_WRITE_PREFIXES):
-            flat.writes = variables[0]
-            self._writes[variables[0]] = index
+            flat.writes = variables[0] if variables[0] >= 0 else None
+            # A variable that training has just updated does depend on the loss, and that is no way to the next one.
+            if not flat.derived:
+                self._writes[variables[0]] = index
         else:
-            flat.reads = variables[0]
+            flat.reads = variables[0] if variables[0] >= 0 else None
             written = self._writes.get(variables[0])
             if written is not None:
                 flat.inputs.append(Input(Ref(written, 0), 0, "state"))

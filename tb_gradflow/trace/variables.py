@@ -35,6 +35,7 @@ class Variables:
         self._owned: list[Owned] = []
         self._by_handle: dict[object, int] = {}
         self._ignored: set[object] = set()
+        self._unlisted: dict[object, int] = {}
         self._captures: dict[int, dict[int, Any]] = {}
         for item in owned:
             self.add(item)
@@ -70,7 +71,11 @@ class Variables:
         return self.add(Owned(raw, name, bool(raw.trainable), tracked=False))
 
     def of_handle(self, graph: Any, handle: Any) -> int | None:
-        """The variable whose handle `graph` captured as `handle`; null for resources that are none of ours."""
+        """The index of the variable whose handle `graph` captured as `handle`.
+
+        A negative number of its own for every resource that is not listed, such as the total of a metric; null if
+        the handle was not captured.
+        """
         captured = self._outermost(graph, handle)
         if captured is None:
             return None
@@ -79,7 +84,7 @@ class Variables:
             for variable in getattr(graph, "variables", ()):
                 if _key(variable) == key:
                     return self.index_of(variable)
-        return self._by_handle.get(key)
+        return self._by_handle.get(key, -1 - self._unlisted.setdefault(key, len(self._unlisted)))
 
     def _outermost(self, graph: Any, tensor: Any) -> Any:
         """What a graph's placeholder captured, followed through the graphs that this one is nested in."""

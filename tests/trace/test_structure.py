@@ -278,3 +278,58 @@ def test_fewer_tensors_are_measured_on_request(tensors: str, tmp_path: Path) -> 
     assert len(fewer.trace.tensor_gradients) < len(everything.trace.tensor_gradients)
     for name in ("hidden/kernel", "out/bias"):
         assert fewer.gradient(name) == everything.gradient(name)
+
+
+def test_a_loss_that_is_read_from_a_metric_depends_on_what_was_written_to_it(tmp_path: Path) -> None:
+    class FromMetric(models.Subclassed):
+        def __init__(self) -> None:
+            super().__init__()
+            self.error = keras.metrics.MeanSquaredError(name="error")
+
+        def train_step(self, batch: Any) -> Any:
+            x, y = batch
+            with tf.GradientTape() as tape:
+                loss = self.error(y, self(x, training=True))
+            weights = self.trainable_variables
+            gradients = tape.gradient(loss, weights)
+            assert set(gradients) == {None}
+            return {"loss": loss}
+
+    def build() -> Any:
+        model = FromMetric()
+        model.compile("sgd")
+        return model
+
+    recorded = record(tmp_path, build, *data())
+
+    [target] = recorded.trace.targets
+    assert target.op >= 0
+    assert {"AssignVariableOp", "MatMul", "Square"} <= {op.type for op in recorded.trace.ops}
+    assert {edge.passes for op in recorded.trace.ops for edge in op.inputs if edge.passes == "state"} == {"state"}
+
+
+def test_an_update_is_no_way_from_one_loss_to_the_next(tmp_path: Path) -> None:
+    """The second loss reads weights that the first one's gradient has just changed."""
+
+    class TwoSteps(models.Subclassed):
+        def train_step(self, batch: Any) -> Any:
+            x, y = batch
+            with tf.GradientTape() as tape:
+                first = tf.reduce_mean(tf.square(self(x) - y))
+            weights = self.trainable_variables
+            for weight, gradient in zip(weights, tape.gradient(first, weights), strict=True):
+                weight.assign_sub(0.1 * gradient)
+            with tf.GradientTape() as tape:
+                second = tf.reduce_mean(tf.abs(self(x) - y))
+            self.optimizer.apply(tape.gradient(second, weights), weights)
+            return {"loss": second}
+
+    def build() -> Any:
+        model = TwoSteps()
+        model.compile("sgd")
+        return model
+
+    trace = record(tmp_path, build, *data()).trace
+
+    assert not any("gradient_tape" in op.name for op in trace.ops)
+    assert not any(edge.passes == "state" for op in trace.ops for edge in op.inputs)

@@ -13,8 +13,9 @@ def python_escape(suspect: Suspect) -> Verdict | None:
 
 
 def variable_assign(suspect: Suspect) -> Verdict | None:
-    """The value is stored in a `tf.Variable` and read back: the tape does not look into variables."""
-    stored = suspect.op.writes is not None or any(edge.passes == "state" for edge in suspect.edges)
+    """The value is stored in a `tf.Variable`, or in a metric, and read back: the tape does not look into those."""
+    written = suspect.op.writes is not None or suspect.op.type.startswith("Assign")
+    stored = written or any(edge.passes == "state" for edge in suspect.edges)
     return Verdict("variable_assign", "error") if stored else None
 
 
