@@ -1,7 +1,7 @@
 import {describe, expect, test} from "vitest";
 import {bundleOf, describeBundle} from "../src/model/bundle.ts";
 import {flowOf, troublesOf, type Flow} from "../src/model/flow.ts";
-import {answersFor, StepNumbers} from "../src/model/gradients.ts";
+import {answersFor, mainTarget, StepNumbers} from "../src/model/gradients.ts";
 import {flowGraph} from "../src/model/graph.ts";
 import {treeOf} from "../src/model/tree.ts";
 import type {Diagnosis, Trace} from "../src/record.ts";
@@ -99,11 +99,43 @@ describe("the state of edges", () => {
   });
 });
 
+describe("targets", () => {
+  const answer = (target: number, outcome: "value" | "none") => ({target, variable: 0, outcome, row: null, watched: true});
+
+  test.each([
+    [["value"], 0],
+    [["none", "value"], 1],
+    [["value", "none"], 0],
+    [["value", "value"], 1],
+    [[], 0],
+  ] as const)("that give %o: the main one is %i", (outcomes, main) => {
+    const base = trace([read("r", "v"), {name: "a", from: ["r"]}]);
+    const targets = outcomes.map((_, index) => ({...base.targets[0], name: `loss ${index}`}));
+
+    expect(mainTarget({...base, targets, variable_gradients: outcomes.map((outcome, target) => answer(target, outcome))})).toBe(main);
+  });
+});
+
 describe("marks and what is rolled up", () => {
   test("the blamed op and every op at a cut are marked", () => {
     const {flow: result, graph} = flow(filter, diagnosis(filter, {threshold: "disconnected"}, [blamed]));
 
     expect(graph.nodes.filter((node) => result.marks[node.id] === "blocking").map((node) => node.name)).toEqual(["f/mask/less"]);
+  });
+
+  test("a cut that a finding explains is marked at the op it blames, others where they are", () => {
+    const base = trace([
+      read("r", "v"),
+      {name: "cast", from: ["r none"]},
+      {name: "less", from: ["cast"]},
+      {name: "floor", from: ["r none"]},
+      {name: "out", from: ["less", "floor"]},
+    ]);
+    const said = finding(base, "error", ["v"], "less", ["r", "cast", "less", "out"]);
+
+    const {flow: result, graph} = flow(base, diagnosis(base, {v: "disconnected"}, [said]));
+
+    expect(graph.nodes.filter((node) => result.marks[node.id] === "blocking").map((node) => node.name)).toEqual(["less", "floor"]);
   });
 
   test("a warning's op is marked as that", () => {

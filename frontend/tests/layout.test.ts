@@ -180,7 +180,20 @@ describe("a scene", () => {
     expect(arranger.arrange(new Set()).placed).toHaveLength(3);
   });
 
-  test("items without edges stand in rows below, not in one line", () => {
+  test("no edge runs through an item without edges", () => {
+    const specs = [{name: "m/x"}, {name: "m/y", from: ["m/x"]}, {name: "m/lonely"}, {name: "m/alone"}, {name: "z/out", from: ["m/y"]}, {name: "z/end", from: ["z/out"]}];
+    const at = treeOf(flowGraph(trace(specs)));
+    const all = new Set(at.items.filter((item) => isGroup(at, item.id)).map((item) => item.id));
+
+    const scene = new Arranger(at, groupFlows(at)).arrange(all);
+
+    for (const each of scene.placed.filter((box) => ["lonely", "alone"].includes(at.items[box.item].label))) {
+      const xs = scene.routed.flatMap(({points}) => points.filter((_, index) => index % 2 === 0));
+      expect(xs.some((x) => x > each.x && x < each.x + each.width)).toBe(false);
+    }
+  });
+
+  test("items without edges stand in rows, not in one line", () => {
     const lonely = Array.from({length: 30}, (_, index) => ({name: `lonely_${index}`}));
     const alone = treeOf(flowGraph(trace([...lonely, {name: "x"}])));
 

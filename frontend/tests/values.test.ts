@@ -56,6 +56,7 @@ describe("the scale", () => {
 
   test("without any number it is what it was", () => {
     expect(widened({low: -3, high: 1}, Infinity, 0)).toEqual({low: -3, high: 1});
+    expect(widened(null, Infinity, 0)).toEqual({low: -4, high: 0});
   });
 
   test("places are even in decades and stop at the ends", () => {

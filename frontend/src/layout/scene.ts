@@ -6,7 +6,7 @@
 import {portKey, type GroupFlow, type Segment} from "../model/segments.ts";
 import {isGroup, type Tree} from "../model/tree.ts";
 import {subtitleOf, titleOf} from "../model/titles.ts";
-import {GAP_X, GAP_Y, layered, type Box, type Points} from "./layered.ts";
+import {GAP_X, layered, type Box, type Points} from "./layered.ts";
 import {groupSize, HEADER, lossSize, opSize, PADDING, variableSize, type Size} from "./sizes.ts";
 
 /** A drawn item: left, top and size, absolute. */
@@ -44,6 +44,9 @@ interface Kept {
   readonly inside: readonly (GroupLayout | null)[];
   readonly layout: GroupLayout;
 }
+
+/** How much wider than high a grid of items without links becomes. */
+const SQUARE = 1.3;
 
 const NO_FLOW: GroupFlow = {ports: [], portIndex: new Map(), segments: []};
 
@@ -125,10 +128,11 @@ function layoutGroup(tree: Tree, group: number, flow: GroupFlow, inside: readonl
   const drawing = layered(boxesOf(family, flow), linksOf(family, flow));
   const isRoot = group === tree.root;
   const frame = isRoot ? {left: 0, top: 0, bottom: 0} : frameOf(flow);
-  const grid = gridOf(family.alone, sizes, drawing.width, drawing.width > 0 ? drawing.height + GAP_Y : 0);
-  const inner = Math.max(drawing.width, grid.width, isRoot ? 0 : sizeOf(tree, group).width - 2 * frame.left);
-  const height = Math.max(drawing.height, grid.height) + frame.top + frame.bottom;
-  const shift = frame.left + (inner - drawing.width) / 2;
+  const grid = gridOf(family.alone, sizes, drawing);
+  const least = isRoot ? 0 : sizeOf(tree, group).width - 2 * frame.left;
+  const inner = Math.max(grid.width === 0 ? drawing.width : grid.left + grid.width, least);
+  const height = frame.top + Math.max(drawing.height + frame.bottom, grid.height + (isRoot ? 0 : PADDING));
+  const shift = frame.left + (grid.width === 0 ? (inner - drawing.width) / 2 : 0);
   const flowing = joined.map((index, at) => ({
     item: children[index],
     x: drawing.x[at] - sizes[index].width / 2 + shift,
@@ -175,23 +179,24 @@ function frameOf(flow: GroupFlow): {left: number; top: number; bottom: number} {
   return {left: PADDING, top: inward ? HEADER - 22 : HEADER + 6, bottom: outward ? 0 : PADDING};
 }
 
-/** Items without links in rows, below everything else. */
-function gridOf(items: readonly number[], sizes: readonly Size[], width: number, top: number) {
+/** Items without links in rows beside everything else: below, links that leave the group would run through them. */
+function gridOf(items: readonly number[], sizes: readonly Size[], beside: Size) {
   const widest = items.reduce((most, index) => Math.max(most, sizes[index].width), 0);
   const area = items.reduce((sum, index) => sum + (sizes[index].width + GAP_X) * (sizes[index].height + GAP_X), 0);
-  const limit = Math.max(width, widest, Math.sqrt(area * 1.6));
+  const limit = Math.max(widest, area / Math.max(beside.height, Math.sqrt(area / SQUARE)));
+  const left = beside.width > 0 ? beside.width + 2 * GAP_X : 0;
   const placed: {index: number; x: number; y: number}[] = [];
-  let [x, y, row, right] = [0, top, 0, 0];
+  let [x, y, row, right] = [0, 0, 0, 0];
   for (const index of items) {
     if (x > 0 && x + sizes[index].width > limit) {
       [x, y, row] = [0, y + row + GAP_X, 0];
     }
-    placed.push({index, x, y});
+    placed.push({index, x: left + x, y});
     right = Math.max(right, x + sizes[index].width);
     x += sizes[index].width + GAP_X;
     row = Math.max(row, sizes[index].height);
   }
-  return {placed, width: right, height: items.length === 0 ? 0 : y + row};
+  return {placed, left, width: right, height: items.length === 0 ? 0 : y + row};
 }
 
 function moved(points: Points, x: number, y: number): Points {

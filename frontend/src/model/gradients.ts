@@ -40,6 +40,15 @@ export function answersFor(graph: FlowGraph, target: number): Answers {
   return {edges, variables, tensor};
 }
 
+/** The target that most variables get a gradient from, the last of several: inner tapes come before the loss. */
+export function mainTarget(trace: Trace): number {
+  const counts = trace.targets.map(() => 0);
+  for (const {target, outcome} of trace.variable_gradients) {
+    counts[target] += outcome === "value" ? 1 : 0;
+  }
+  return Math.max(0, counts.lastIndexOf(Math.max(...counts)));
+}
+
 function tensorAnswers(trace: Trace, target: number): Map<number, Answer> {
   const answers = new Map<number, Answer>();
   for (const each of trace.tensor_gradients) {

@@ -15,7 +15,7 @@ export const START: Scale = {low: -4, high: 0};
 
 /** The smallest scale that holds what `scale` held and these norms too. Never narrower than before. */
 export function widened(scale: Scale | null, smallest: number, largest: number): Scale {
-  if (!(smallest > 0) || !Number.isFinite(largest)) {
+  if (!(smallest > 0) || !(largest >= smallest) || !Number.isFinite(largest)) {
     return scale ?? START;
   }
   const high = Math.max(scale?.high ?? -Infinity, Math.ceil(Math.log10(largest)) + 0);

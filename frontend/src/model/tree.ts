@@ -156,7 +156,7 @@ function freeze(graph: FlowGraph, root: Draft): Tree {
   const sizes = new Map<Draft, number>();
   for (const item of [...drafts].reverse()) {
     const inside = item.children.reduce((sum, child) => sum + (sizes.get(child) as number), 0);
-    sizes.set(item, inside || 1);
+    sizes.set(item, item.parent === null ? inside : inside || 1);
   }
   const items: Item[] = new Array(next);
   for (const item of drafts) {

@@ -20,7 +20,7 @@ import "./graph.ts";
 import "./legend.ts";
 import "./variables.ts";
 import {header} from "./header.ts";
-import {emptyState, problemsStrip, summaryStrip} from "./strips.ts";
+import {emptyState, nothingToDraw, problemsStrip, summaryStrip} from "./strips.ts";
 import {appStyles} from "./app_styles.ts";
 import {shared} from "./styles.ts";
 
@@ -117,7 +117,7 @@ export class App extends LitElement {
       return html`${problemsStrip(state.problems)} ${emptyState()}`;
     }
     return html`
-      ${this.#header()} ${problemsStrip(this.#problems())} ${this.#summary()}
+      ${this.#header()} ${problemsStrip(this.#problems())} ${summaryStrip(this.#derived.diagnosis, (step) => this.#goToFinding(step))}
       <div class="columns">
         ${this.side
           ? html`<aside class="side" aria-label="Findings">
@@ -165,11 +165,6 @@ export class App extends LitElement {
     });
   }
 
-  #summary(): TemplateResult | typeof nothing {
-    const diagnosis = this.#derived.diagnosis;
-    return diagnosis === null ? nothing : summaryStrip(diagnosis, (step) => this.#goToFinding(step));
-  }
-
   #graph(): TemplateResult {
     return html`<div class="stage">
       <gf-graph
@@ -183,7 +178,8 @@ export class App extends LitElement {
         .palette=${this.palette}
         @gf-select=${(event: CustomEvent<number>) => this.#select(event.detail)}
       ></gf-graph>
-      <gf-legend .hidden=${this.#derived.condition === null} .scale=${this.store?.state.scale ?? null} .looks=${this.#derived.looks} .palette=${this.palette}></gf-legend>
+      ${this.#derived.isEmpty ? nothingToDraw() : nothing}
+      <gf-legend .hidden=${this.#derived.looks.size === 0} .scale=${this.store?.state.scale ?? null} .looks=${this.#derived.looks} .palette=${this.palette}></gf-legend>
       ${this.#details()}
     </div>`;
   }

@@ -119,6 +119,15 @@ export const appStyles = css`
     position: absolute;
     inset: 0;
   }
+  .nothing {
+    position: absolute;
+    top: 40%;
+    left: 60px;
+    right: 60px;
+    text-align: center;
+    color: var(--gf-muted);
+    pointer-events: none;
+  }
   .drawer {
     display: flex;
     flex-direction: column;

@@ -4,7 +4,10 @@ import {html, nothing, type TemplateResult} from "lit";
 import type {Diagnosis} from "../record.ts";
 import {prose} from "./prose.ts";
 
-export function summaryStrip(diagnosis: Diagnosis, go: (step: 1 | -1) => void): TemplateResult {
+export function summaryStrip(diagnosis: Diagnosis | null, go: (step: 1 | -1) => void): TemplateResult | typeof nothing {
+  if (diagnosis === null) {
+    return nothing;
+  }
   const worst = ["error", "warning"].find((severity) => diagnosis.findings.some((finding) => finding.severity === severity));
   const icon = worst === "error" ? "⊘" : worst === "warning" ? "△" : "✓";
   return html`<div class="summary ${worst ?? "healthy"}" role="status">
@@ -25,6 +28,10 @@ export function problemsStrip(problems: ReadonlyMap<string, string>): TemplateRe
   }
   const words = [...new Set(problems.values())];
   return html`<div class="problems" role="alert">${words.map((problem) => html`<div>${problem}</div>`)}</div>`;
+}
+
+export function nothingToDraw(): TemplateResult {
+  return html`<p class="nothing">There is nothing to draw: in this step no op lies between a trainable variable and a loss.</p>`;
 }
 
 export function emptyState(): TemplateResult {

@@ -9,6 +9,8 @@ const FLIGHT = 320;
 const LEGIBLE = 0.55;
 const COMFORTABLE = 0.85;
 const MARGIN = 36;
+/** Height that the buttons at the top take. */
+const BUTTONS = 16;
 
 export class Viewport {
   camera: Camera = {zoom: 1, x: 0, y: 0};
@@ -31,7 +33,8 @@ export class Viewport {
 
   /** All of it, however small. */
   whole(scene: Size): Camera {
-    return fitted({x: 0, y: 0, ...scene}, this.#free);
+    const {width, height} = this.#free;
+    return moved(fitted({x: 0, y: 0, ...scene}, {width, height: height - BUTTONS}), 0, BUTTONS);
   }
 
   /** All of it if that can be read; else the beginning of it. */

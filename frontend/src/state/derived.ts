@@ -33,6 +33,7 @@ export class Derived {
     if (trace === null) {
       this.model = null;
       this.condition = null;
+      this.looks = new Set();
       return;
     }
     // Without a word on what is wrong there is no knowing what to open: wait for it, unless it will not come.
@@ -59,6 +60,12 @@ export class Derived {
       diagnosis,
       scale: scale ?? START,
     }));
+  }
+
+  /** Whether there is a trace, and nothing in it. */
+  get isEmpty(): boolean {
+    const tree = this.model?.tree;
+    return tree !== undefined && tree.items[tree.root].size === 0;
   }
 
   /** The way of the finding with a key; null where there is none at this step. */

@@ -5,7 +5,7 @@
 
 import type {Overview, RunEntry} from "../api/routes.ts";
 import type {Source} from "../api/source.ts";
-import {StepNumbers} from "../model/gradients.ts";
+import {mainTarget, StepNumbers} from "../model/gradients.ts";
 import {widened, type Scale} from "../model/scale.ts";
 import type {Diagnosis, Trace} from "../record.ts";
 
@@ -17,6 +17,7 @@ export interface State {
   /** Position in the overview's steps; -1 while there is none. */
   readonly at: number;
   readonly trace: Trace | null;
+  /** -1 until there is a trace to choose from. */
   readonly target: number;
   readonly diagnosis: Diagnosis | null;
   readonly numbers: StepNumbers | null;
@@ -30,7 +31,7 @@ const NOTHING_CHOSEN = {
   overview: null,
   at: -1,
   trace: null,
-  target: 0,
+  target: -1,
   diagnosis: null,
   numbers: null,
   scale: null,
@@ -137,7 +138,7 @@ export class Store extends EventTarget {
     }
     await this.#attempt("numbers", async () => {
       const trace = await this.source.trace(overview.run, overview.session.id, last);
-      return () => this.#isChosen(overview, -1) && this.#set({trace});
+      return () => this.#isChosen(overview, -1) && this.#set({trace, target: targetIn(this.#state, trace)});
     });
     await this.#attempt("report", async () => {
       const diagnosis = await this.source.report(overview.run, -1);
@@ -163,8 +164,7 @@ export class Store extends EventTarget {
           return;
         }
         const numbers = new StepNumbers(gradients, variables, chunk.steps.indexOf(step), chunk.steps.length);
-        const target = this.#state.target < trace.targets.length ? this.#state.target : 0;
-        this.#set({trace, target, numbers, scale: scaleWith(this.#state.scale, gradients)});
+        this.#set({trace, target: targetIn(this.#state, trace), numbers, scale: scaleWith(this.#state.scale, gradients)});
       };
     });
   }
@@ -238,6 +238,11 @@ function nextPosition({overview, at}: State, next: Overview, step: number | unde
     return last > at ? last : null;
   }
   return null;
+}
+
+/** The chosen target if the trace has it; else what it is trained for. */
+function targetIn({target}: State, trace: Trace): number {
+  return target >= 0 && target < trace.targets.length ? target : mainTarget(trace);
 }
 
 /** Norms of a chunk, the scale widened to hold them. */
