@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,24 +15,34 @@ if TYPE_CHECKING:
 __all__ = ["GradFlowCallback", "explain", "open_log"]
 
 
+# Where each public name lives, and whether that needs TensorFlow.
+_HOMES = {
+    "GradFlowCallback": ("tb_gradflow.trace.callback", True),
+    "explain": ("tb_gradflow.api", True),
+    "open_log": ("tb_gradflow.api", False),
+}
+
+
 def __getattr__(name: str) -> Any:
     # TensorBoard imports this package to find the plugin; it must not pay for TensorFlow.
-    if name == "GradFlowCallback":
-        try:
-            from tb_gradflow.trace.callback import GradFlowCallback
-        except ModuleNotFoundError as missing:
-            if missing.name and missing.name.partition(".")[0] in ("tensorflow", "keras"):
-                raise ImportError(
-                    f"GradFlowCallback records a training with TensorFlow, and {missing.name} is not installed: "
-                    "`pip install tensorflow`, or `pip install tensorboard-plugin-gradflow[tensorflow]`"
-                ) from missing
-            raise
-        return GradFlowCallback
-    if name in ("explain", "open_log"):
-        from tb_gradflow import api
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home, needs_tensorflow = _HOMES[name]
+    if needs_tensorflow:
+        _load_recorder(name)
+    return getattr(importlib.import_module(home), name)
 
-        return getattr(api, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def _load_recorder(name: str) -> None:
+    try:
+        importlib.import_module("tb_gradflow.trace.callback")
+    except ModuleNotFoundError as missing:
+        if missing.name and missing.name.partition(".")[0] in ("tensorflow", "keras"):
+            raise ImportError(
+                f"{name} watches a training with TensorFlow, and {missing.name} is not installed: "
+                "`pip install tensorflow`, or `pip install tensorboard-plugin-gradflow[tensorflow]`"
+            ) from missing
+        raise
 
 
 def __dir__() -> list[str]:

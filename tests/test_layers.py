@@ -27,7 +27,8 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     "trace": ({"record", "analyse", "store"}, {"numpy", "tensorflow", "keras", "tf_keras"}),
     "store": ({"record"}, {"tensorboard", "google"}),
     "serve": ({"record", "analyse", "store"}, {"numpy", "tensorboard", "werkzeug"}),
-    "api": ({"record", "serve", "store"}, {"numpy"}),
+    # `explain` loads the recorder, when it is called.
+    "api": ({"record", "analyse", "serve", "store", "trace"}, {"numpy"}),
     "cli": ({"api", "demo", "serve", "store"}, set()),
     # A demonstration is a user's program: it imports the package itself.
     "demo": ({"__init__"}, {"numpy", "tensorflow", "keras"}),
@@ -99,17 +100,16 @@ def test_a_log_is_written_and_read_without_tensorflow(tmp_path: Path) -> None:
     assert "nondiff_comparison" in said
 
 
-def test_recording_without_tensorflow_says_what_to_install() -> None:
-    said = run_python(
-        "import tb_gradflow\ntry: tb_gradflow.GradFlowCallback\nexcept ImportError as error: print(error)"
-    )
+@pytest.mark.parametrize("name", ["GradFlowCallback", "explain"])
+def test_recording_without_tensorflow_says_what_to_install(name: str) -> None:
+    said = run_python(f"import tb_gradflow\ntry: tb_gradflow.{name}\nexcept ImportError as error: print(error)")
 
-    assert said.startswith("GradFlowCallback records a training with TensorFlow, and ")
+    assert said.startswith(f"{name} watches a training with TensorFlow, and ")
     assert "pip install tensorflow" in said
 
 
 def test_the_package_has_exactly_its_public_names() -> None:
-    assert dir(tb_gradflow) == sorted(tb_gradflow.__all__) == ["GradFlowCallback", "open_log"]
+    assert dir(tb_gradflow) == sorted(tb_gradflow.__all__) == ["GradFlowCallback", "explain", "open_log"]
     for name in tb_gradflow.__all__:
         assert callable(getattr(tb_gradflow, name))
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
