@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import itertools
+import shutil
 import statistics
 import sys
 import tempfile
@@ -57,7 +58,7 @@ def main() -> None:
     parser.add_argument("run", nargs="?", default="logs/demo/resnet50/broken", help="directory of one recorded run")
     parser.add_argument("--steps", type=int, help="lengthen the log to so many recorded steps")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--chromium", default="/usr/bin/chromium")
+    parser.add_argument("--chromium", default=shutil.which("chromium") or shutil.which("google-chrome"))
     options = parser.parse_args()
     [source] = find_runs(options.run).values()
     with tempfile.TemporaryDirectory() as logdir, sync_playwright() as playwright:
