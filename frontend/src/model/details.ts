@@ -1,11 +1,12 @@
 /** What there is to say about one item: a list of facts, its inputs, and the rows of numbers that belong to it. */
 
-import type {Source} from "../record.ts";
+import type {Source, Tensor} from "../record.ts";
 import {formatShape, plural} from "./format.ts";
 import type {Answer, Answers} from "./gradients.ts";
 import type {FlowGraph} from "./graph.ts";
+import {liesInFunction} from "./nested.ts";
 import {isGroup, type Tree} from "./tree.ts";
-import {PASSES} from "./words.ts";
+import {OUTCOME, PASSES} from "./words.ts";
 
 export interface InputDetail {
   /** Item to go to; -1 if it was left out. */
@@ -18,6 +19,8 @@ export interface InputDetail {
 export interface TensorDetail {
   readonly name: string;
   readonly answer: Answer;
+  /** Why there are no numbers, if there are none. */
+  readonly words: string;
 }
 
 export interface Details {
@@ -105,9 +108,30 @@ function opDetails(graph: FlowGraph, index: number, answers: Answers): Details {
     })),
     tensors: op.outputs.map((_, output) => ({
       name: many ? `Output ${output}` : "",
-      answer: answers.tensor(index, output),
+      ...gradientOf(graph, index, output, answers),
     })),
   };
+}
+
+function gradientOf(graph: FlowGraph, op: number, output: number, answers: Answers): Omit<TensorDetail, "name"> {
+  const answer = answers.tensor(op, output);
+  const {trace} = graph;
+  const nested = answer.outcome === "not_recorded" && liesInFunction(trace.ops, op);
+  const hidden = nested ? "not recorded: inside a function, where the tape sees only the call" : null;
+  return {answer, words: carriesNone(trace.ops[op].outputs[output]) ?? hidden ?? wordsOf(answer)};
+}
+
+function wordsOf({outcome}: Answer): string {
+  return outcome === "value" ? "not measured" : OUTCOME[outcome];
+}
+
+/** Types whose tensors the tape follows. */
+const DIFFERENTIABLE = /^(b?float|complex|resource|variant)/;
+
+/** Why a tensor cannot have a gradient; null if it can. */
+function carriesNone({dtype}: Pick<Tensor, "dtype">): string | null {
+  const article = dtype.startsWith("int") ? "an" : "a";
+  return DIFFERENTIABLE.test(dtype) ? null : `none: ${article} ${dtype} tensor carries no gradient`;
 }
 
 function inputName(graph: FlowGraph, op: number): string {
@@ -117,6 +141,7 @@ function inputName(graph: FlowGraph, op: number): string {
 
 function variableDetails(graph: FlowGraph, index: number, answers: Answers): Details {
   const variable = graph.trace.variables[index];
+  const answer = answers.variables[index];
   const facts: [string, string][] = [
     ["Value", `${variable.dtype} ${formatShape(variable.shape)}`],
     ["Trainable", variable.trainable ? "yes" : "no"],
@@ -130,7 +155,7 @@ function variableDetails(graph: FlowGraph, index: number, answers: Answers): Det
     kind: "Variable",
     name: variable.name,
     facts,
-    tensors: [{name: "", answer: answers.variables[index]}],
+    tensors: [{name: "", answer, words: carriesNone(variable) ?? wordsOf(answer)}],
     variable: index,
   };
 }
@@ -145,6 +170,6 @@ function lossDetails(graph: FlowGraph, index: number, answers: Answers): Details
     name: op?.name ?? target.name,
     facts: [["Missing gradients become", target.unconnected === "zero" ? "zeros" : "None"]],
     source: target.source === null ? null : graph.trace.sources[target.source],
-    tensors: op === undefined ? [] : [{name: "", answer: answers.tensor(target.op, target.output)}],
+    tensors: op === undefined ? [] : [{name: "", ...gradientOf(graph, target.op, target.output, answers)}],
   };
 }

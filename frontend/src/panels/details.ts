@@ -9,7 +9,7 @@ import {fileName, formatNumber} from "../model/format.ts";
 import type {Answers, StepNumbers} from "../model/gradients.ts";
 import type {Tree} from "../model/tree.ts";
 import {gradientSeries, weightSeries, type Series} from "../model/series.ts";
-import {OUTCOME, STATUS} from "../model/words.ts";
+import {STATUS} from "../model/words.ts";
 import type {Source, Status} from "../record.ts";
 import "./chart.ts";
 import {detailsStyles} from "./details_styles.ts";
@@ -116,12 +116,12 @@ export class DetailsPanel extends LitElement {
       ${source.code === "" ? nothing : html`<div class="code">${source.code}</div>`}`;
   }
 
-  #gradient({name, answer}: TensorDetail): TemplateResult {
+  #gradient({name, answer, words}: TensorDetail): TemplateResult {
     const title = `Gradient${name === "" ? "" : `, ${name.toLowerCase()}`}${this.step < 0 ? "" : ` at step ${this.step}`}`;
     const statistics = this.numbers?.gradient(answer.row) ?? null;
     if (statistics === null || answer.outcome !== "value") {
       return html`<h2>${title}</h2>
-        <div>${answer.outcome === "value" ? "not measured" : OUTCOME[answer.outcome]}</div>`;
+        <div>${words}</div>`;
     }
     return html`<h2>${title}</h2>
       <dl>
