@@ -18,9 +18,9 @@ const MOST_ZOOM = 2.5;
 const MARGIN = 36;
 
 /** Shows all of a rectangle, in the middle, but never larger than life. */
-export function fitted(target: Rectangle, view: Size, mostZoom = 1): Camera {
+export function fitted(target: Rectangle, view: Size, mostZoom = 1, margin = MARGIN): Camera {
   const zoom = clamp(
-    Math.min((view.width - 2 * MARGIN) / target.width, (view.height - 2 * MARGIN) / target.height, mostZoom),
+    Math.min((view.width - 2 * margin) / target.width, (view.height - 2 * margin) / target.height, mostZoom),
     LEAST_ZOOM,
     MOST_ZOOM,
   );

@@ -1,7 +1,7 @@
 /** One tree as it is laid out now: which groups are open, and where that puts everything. */
 
 import type {Model} from "../model/model.ts";
-import {isGroup} from "../model/tree.ts";
+import {ancestorsOf, isGroup} from "../model/tree.ts";
 import {Arranger, type Placed, type Scene} from "./scene.ts";
 
 export class Unfolding {
@@ -31,6 +31,12 @@ export class Unfolding {
   /** Where items are, of those that are seen. */
   placed(items: readonly number[]): readonly Placed[] {
     return items.flatMap((item) => this.#scene.byItem.get(item) ?? []);
+  }
+
+  /** Where items are, or the closed groups that hide them; each once, in the order given. */
+  standIns(items: readonly number[]): readonly Placed[] {
+    const seen = (item: number): readonly Placed[] => this.placed([item, ...ancestorsOf(this.#model.tree, item)]).slice(0, 1);
+    return [...new Set(items.flatMap(seen))];
   }
 
   isGroup(item: number): boolean {

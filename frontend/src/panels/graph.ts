@@ -1,13 +1,13 @@
 /** The graph: what is open, where the reader looks, what is pointed at. A hidden list says in words what is drawn. */
 
 import {html, LitElement, nothing, type PropertyValues, type TemplateResult} from "lit";
-import {centredOn, toWorld} from "../draw/camera.ts";
+import {centredOn, toWorld, type Camera} from "../draw/camera.ts";
 import {pointedAt} from "../draw/hit.ts";
 import {pictureOf, type Condition} from "../draw/look.ts";
 import {mapCamera, paint, paintMap} from "../draw/paint.ts";
 import {LIGHT, type Palette} from "../draw/palette.ts";
 import type {Focus, Picture} from "../draw/picture.ts";
-import type {Placed, Scene} from "../layout/scene.ts";
+import type {Scene} from "../layout/scene.ts";
 import {Unfolding} from "../layout/unfolding.ts";
 import type {Model} from "../model/model.ts";
 import {groupsToShow} from "../model/opening.ts";
@@ -161,11 +161,11 @@ export class GraphView extends LitElement {
     this.showAll();
   }
 
-  /** Opens what hides a path and shows where it is cut. */
+  /** Opens what hides a path and shows where it is cut, with as much of the way there as can be read. */
   showPath(path: Path): void {
     if (this.model !== null) {
       this.#rearrange((unfolding, {tree}) => unfolding.openAlso(groupsToShow(tree, path)));
-      this.#flyTo(mainOf(path), path.nodes);
+      this.#viewport.fly(() => this.#along(path.nodes, mainOf(path)));
     }
   }
 
@@ -173,7 +173,7 @@ export class GraphView extends LitElement {
   reveal(item: number): void {
     if (this.model !== null && item >= 0) {
       this.#rearrange((unfolding, {tree}) => unfolding.openAlso(new Set(ancestorsOf(tree, item))));
-      this.#flyTo(item, []);
+      this.#viewport.fly(() => this.#along([item], item));
     }
   }
 
@@ -210,21 +210,17 @@ export class GraphView extends LitElement {
   #place(): void {
     this.#mustPlace = false;
     const scene = this.scene as Scene;
-    const [main] = this.worst === null ? [] : this.#placed([mainOf(this.worst)]);
     const look = this.#viewport;
     const readable = look.whole(scene).zoom === look.beginning(scene).zoom;
-    look.jump(main === undefined || readable ? look.beginning(scene) : look.around(main, this.#placed(this.worst?.nodes ?? [])));
+    const {worst} = this;
+    look.jump(worst === null || readable ? look.beginning(scene) : this.#along(worst.nodes, mainOf(worst)));
   }
 
-  #placed(items: readonly number[]): readonly Placed[] {
-    return this.#unfolding?.placed(items) ?? [];
-  }
-
-  #flyTo(item: number, others: readonly number[]): void {
-    this.#viewport.fly(() => {
-      const [at] = this.#placed([item]);
-      return at === undefined ? this.#viewport.camera : this.#viewport.around(at, this.#placed(others));
-    });
+  /** A look at an item of a way; as it is if there is nothing to look at. */
+  #along(way: readonly number[], item: number): Camera {
+    const places = this.#unfolding?.standIns(way.includes(item) ? way : [item]) ?? [];
+    const [main] = this.#unfolding?.standIns([item]) ?? [];
+    return main === undefined ? this.#viewport.camera : this.#viewport.along(places, places.indexOf(main));
   }
 
   #resize(): void {

@@ -7,8 +7,14 @@ import type {Size} from "../layout/sizes.ts";
 const FLIGHT = 320;
 /** Below this nobody can read. */
 const LEGIBLE = 0.55;
+/** A way is shown whole only down to this: its names are to be read, not guessed. */
+const READABLE = 0.58;
 const COMFORTABLE = 0.85;
 const MARGIN = 36;
+/** Pixels beside what a way shows: above it stands the name of its group. */
+const EDGE = 30;
+/** So many things behind the one that matters belong to the look at it. */
+const AFTER = 1;
 /** Height that the buttons at the top take. */
 const BUTTONS = 16;
 
@@ -47,10 +53,27 @@ export class Viewport {
     return {...centred, y: MARGIN};
   }
 
-  /** A thing and what belongs to it, as far as that can be read together; else the thing. */
-  around(main: Rectangle, others: readonly Rectangle[]): Camera {
-    const all = fitted(hull([main, ...others]), this.#free);
-    return all.zoom >= LEGIBLE ? all : centredOn(main, this.#free, Math.max(COMFORTABLE, Math.min(1, this.camera.zoom)));
+  /**
+   * The thing at position `at` of a way, and as much of the way as can be read together with it: first all from the
+   * beginning, then on towards the end. Where the beginning is too far, what comes right after goes first.
+   */
+  along(way: readonly Rectangle[], at: number): Camera {
+    const look = (first: number, last: number): Camera =>
+      fitted(hull(way.slice(first, last + 1)), this.#free, 1, EDGE);
+    const fits = (first: number, last: number): boolean => look(first, last).zoom >= READABLE;
+    if (!fits(at, at)) {
+      return centredOn(way[at], this.#free, COMFORTABLE);
+    }
+    let last = at;
+    const reach = fits(0, at) ? way.length - 1 : Math.min(at + AFTER, way.length - 1);
+    let first = fits(0, at) ? 0 : at;
+    while (last < reach && fits(first, last + 1)) {
+      last += 1;
+    }
+    while (first > 0 && fits(first - 1, last)) {
+      first -= 1;
+    }
+    return look(first, last);
   }
 
   /** Moves as little as shows all of a thing, if there is room for it as it is. */

@@ -1,0 +1,75 @@
+import {describe, expect, test} from "vitest";
+import type {Camera} from "../src/draw/camera.ts";
+import {Viewport} from "../src/panels/viewport.ts";
+
+const HEIGHT = 30;
+
+/** A way of so many boxes, one below the other, each a hundred below the one before. */
+const way = (count: number) => Array.from({length: count}, (_, at) => ({x: 500, y: 100 * at, width: 90, height: HEIGHT}));
+
+/** The positions of the boxes that a camera sees wholly in a view of that height. */
+function seen(camera: Camera, boxes: ReturnType<typeof way>, height: number): number[] {
+  return boxes.flatMap((box, at) => {
+    const [top, bottom] = [box.y, box.y + box.height].map((y) => y * camera.zoom + camera.y);
+    return top >= 0 && bottom <= height ? [at] : [];
+  });
+}
+
+function lookAlong(count: number, at: number, height: number): {camera: Camera; shown: number[]} {
+  const viewport = new Viewport(() => undefined);
+  viewport.resize(800, height);
+  const camera = viewport.along(way(count), at);
+  return {camera, shown: seen(camera, way(count), height)};
+}
+
+describe("the look at a finding", () => {
+  test("holds the whole way where that can be read", () => {
+    const {camera, shown} = lookAlong(8, 4, 600);
+
+    expect(shown).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+    expect(camera.zoom).toBeGreaterThan(0.58);
+  });
+
+  test("is never larger than life", () => {
+    expect(lookAlong(2, 0, 600).camera.zoom).toBe(1);
+  });
+
+  test("gives up the end of a way before its beginning", () => {
+    const {camera, shown} = lookAlong(30, 5, 600);
+
+    expect(shown).toContain(0);
+    expect(shown).toContain(5);
+    expect(shown).not.toContain(29);
+    expect(camera.zoom).toBeGreaterThan(0.58);
+  });
+
+  test("of a cut far from the beginning holds what comes right after it, and as much before as can be read", () => {
+    const {camera, shown} = lookAlong(40, 20, 600);
+
+    expect(shown).toContain(21);
+    expect(shown).toContain(20);
+    expect(shown.length).toBeGreaterThan(7);
+    expect(shown[0]).toBeLessThan(15);
+    expect(camera.zoom).toBeGreaterThan(0.58);
+  });
+
+  test("of a thing too large to be read whole is at its middle", () => {
+    const viewport = new Viewport(() => undefined);
+    viewport.resize(800, 600);
+
+    const {zoom, x, y} = viewport.along([{x: 0, y: 0, width: 4000, height: 4000}], 0);
+
+    expect([2000 * zoom + x, 2000 * zoom + y]).toEqual([400, 300]);
+    expect(zoom).toBeGreaterThan(0.8);
+  });
+
+  test("leaves free what a panel covers", () => {
+    const viewport = new Viewport(() => undefined);
+    viewport.resize(800, 600);
+    viewport.covered = 300;
+
+    const {zoom, x} = viewport.along(way(2), 0);
+
+    expect((500 + 45) * zoom + x).toBe(250);
+  });
+});
