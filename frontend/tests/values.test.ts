@@ -4,9 +4,10 @@ import {strokeOf} from "../src/draw/strokes.ts";
 import {DARK, LIGHT} from "../src/draw/palette.ts";
 import {parsePlace, withPlace} from "../src/host/address.ts";
 import {formatCount, formatDecade, formatNumber, formatShape, plural} from "../src/model/format.ts";
-import {filtered, sorted, type Row} from "../src/model/rows.ts";
+import {filtered, isTroubled, sorted, WORST_FIRST, type Row} from "../src/model/rows.ts";
 import {position, widened} from "../src/model/scale.ts";
 import {firstSentence} from "../src/panels/prose.ts";
+import type {Status} from "../src/record.ts";
 
 describe("numbers in words", () => {
   test.each([
@@ -135,6 +136,21 @@ describe("the table", () => {
 
   test("sorts trouble first by status", () => {
     expect(order(sorted(rows, {column: "status", descending: false}))).toEqual([1, 0, 2]);
+  });
+
+  test("begins with the worst, alike ones in the model's order, frozen ones last", () => {
+    const statuses: Status[] = ["frozen", "connected", "vanishing", "zero", "unused", "connected", "nan", "disconnected"];
+    statuses.push("exploding", "inf", "error", "unused");
+    const all = statuses.map((status, index) => row(index, "v", null, status));
+
+    expect(order(sorted(all, WORST_FIRST))).toEqual([10, 6, 9, 7, 4, 11, 3, 8, 2, 1, 5, 0]);
+  });
+
+  test("counts as troubled what cannot train, never what is frozen or only small", () => {
+    const statuses: Status[] = ["disconnected", "unused", "nan", "inf", "error", "frozen", "zero", "vanishing", "connected"];
+    const troubled = statuses.filter((status) => isTroubled(row(0, "v", null, status)));
+
+    expect(troubled).toEqual(["disconnected", "unused", "nan", "inf", "error"]);
   });
 
   test("is filtered by words in name and status", () => {

@@ -24,6 +24,14 @@ export interface Sorting {
   readonly descending: boolean;
 }
 
+/** As the table begins; alike rows stand in the model's order. */
+export const WORST_FIRST: Sorting = {column: "status", descending: false};
+
+/** Whether it ought to train and has no gradient that could do so. Frozen variables are meant to have none. */
+export function isTroubled({status}: Row): boolean {
+  return status !== null && STATUS[status].tone === "bad";
+}
+
 export function rowsOf(
   trace: Trace,
   diagnosis: Diagnosis | null,

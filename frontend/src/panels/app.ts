@@ -7,9 +7,7 @@ import {isShown} from "../host/shown.ts";
 import {watchTheme} from "../host/theme.ts";
 import {inOrder, keyOf, neighbour} from "../model/findings.ts";
 import {mainOf} from "../model/paths.ts";
-import {formatCount} from "../model/format.ts";
-import {rowsOf, type Row} from "../model/rows.ts";
-import {STATUS} from "../model/words.ts";
+import {rowsOf} from "../model/rows.ts";
 import type {Finding} from "../record.ts";
 import {Derived} from "../state/derived.ts";
 import type {Store} from "../state/store.ts";
@@ -18,7 +16,7 @@ import "./findings.ts";
 import type {GraphView} from "./graph.ts";
 import "./graph.ts";
 import "./legend.ts";
-import "./variables.ts";
+import {drawer} from "./drawer.ts";
 import {header} from "./header.ts";
 import {emptyState, nothingToDraw, problemsStrip, summaryStrip} from "./strips.ts";
 import {appStyles} from "./app_styles.ts";
@@ -39,6 +37,7 @@ export class App extends LitElement {
     finding: {state: true},
     side: {state: true},
     table: {state: true},
+    onlyTroubled: {state: true},
   };
   store: Store | null = null;
   declare palette: Palette;
@@ -49,6 +48,8 @@ export class App extends LitElement {
   /** Whether the findings are shown, and the table. */
   declare side: boolean;
   declare table: boolean;
+  /** Whether the table shows only variables without a usable gradient. */
+  declare onlyTroubled: boolean;
 
   readonly #derived = new Derived();
   #wanted = readPlace().select ?? "";
@@ -64,6 +65,7 @@ export class App extends LitElement {
     this.selected = -1;
     this.finding = null;
     this.side = window.innerWidth >= ROOM_FOR_FINDINGS;
+    this.onlyTroubled = false;
     this.table = window.innerHeight >= ROOM_FOR_TABLE;
   }
 
@@ -188,19 +190,21 @@ export class App extends LitElement {
     const {condition, diagnosis, model} = this.#derived;
     const rows = condition === null ? [] : this.#derived.once("rows", [condition], () => rowsOf(condition.tree.graph.trace, diagnosis, condition.answers, condition.numbers));
     const node = model?.tree.graph.nodes[this.selected];
-    return html`<section class="drawer ${this.table ? "unfolded" : ""}" aria-label="Variables">
-      <button class="handle" aria-expanded=${String(this.table)} @click=${() => (this.table = !this.table)}>
-        <span aria-hidden="true">${this.table ? "▾" : "▸"}</span> Variables <span class="muted number">${formatCount(rows.length)}</span>${this.#troubled(rows)}
-      </button>
-      ${this.table
-        ? html`<gf-variables .rows=${rows} .selected=${node?.kind === "variable" ? node.index : -1} @gf-variable=${this.#onVariable}></gf-variables>`
-        : nothing}
-    </section>`;
+    const selected = node?.kind === "variable" ? node.index : -1;
+    return drawer(
+      {rows, unfolded: this.table, onlyTroubled: this.onlyTroubled, selected},
+      {
+        fold: () => (this.table = !this.table),
+        toggleTroubled: () => this.#toggleTroubled(),
+        choose: (variable) => this.#goToVariable(variable),
+      },
+    );
   }
 
-  #troubled(rows: readonly Row[]): TemplateResult | typeof nothing {
-    const bad = rows.filter((row) => row.status !== null && STATUS[row.status].tone === "bad").length;
-    return bad === 0 ? nothing : html` <span class="count">${formatCount(bad)} without a usable gradient</span>`;
+  /** Who presses this wants to see them, so the table unfolds too. */
+  #toggleTroubled(): void {
+    this.onlyTroubled = !(this.table && this.onlyTroubled);
+    this.table = true;
   }
 
   #details(): TemplateResult | typeof nothing {
@@ -246,12 +250,12 @@ export class App extends LitElement {
     this.#view?.reveal(item);
   }
 
-  readonly #onVariable = (event: CustomEvent<number>): void => {
-    const node = this.#derived.model?.tree.graph.nodeOfVariable[event.detail] ?? -1;
+  #goToVariable(variable: number): void {
+    const node = this.#derived.model?.tree.graph.nodeOfVariable[variable] ?? -1;
     if (node >= 0) {
       this.#go(node);
     }
-  };
+  }
 
   readonly #onFinding = ({detail}: CustomEvent<Finding>): void => {
     this.side &&= window.innerWidth >= ROOM_FOR_FINDINGS;

@@ -99,10 +99,25 @@ export const appStyles = css`
     max-width: 100%;
     border-left: 1px solid var(--gf-line);
   }
-  .count {
-    margin-left: 8px;
+  .handles {
+    display: flex;
+    flex: none;
+    align-items: center;
+  }
+  .handles .count {
+    border-color: transparent;
+    padding: 2px 8px;
+    background: none;
     color: var(--gf-bad);
     font-size: 12px;
+    font-weight: 600;
+  }
+  .handles .count:hover {
+    background: var(--gf-badSoft);
+  }
+  .handles .count[aria-pressed="true"] {
+    border-color: var(--gf-bad);
+    background: var(--gf-badSoft);
   }
   main {
     display: flex;

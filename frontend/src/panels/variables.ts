@@ -2,7 +2,7 @@
 
 import {html, LitElement, nothing, type PropertyValues, type TemplateResult} from "lit";
 import {formatCount, formatNumber, plural} from "../model/format.ts";
-import {filtered, sorted, type Column, type Row, type Sorting} from "../model/rows.ts";
+import {filtered, isTroubled, sorted, WORST_FIRST, type Column, type Row, type Sorting} from "../model/rows.ts";
 import {STATUS} from "../model/words.ts";
 import {shared} from "./styles.ts";
 import {ROW_HEIGHT, variablesStyles} from "./variables_styles.ts";
@@ -23,12 +23,15 @@ const COLUMNS: readonly {readonly column: Column; readonly title: string; readon
 export class VariablesPanel extends LitElement {
   static override properties = {
     rows: {attribute: false},
+    onlyTroubled: {attribute: false},
     selected: {attribute: false},
     filter: {state: true},
     sorting: {state: true},
     top: {state: true},
   };
   declare rows: readonly Row[];
+  /** Whether only those without a usable gradient are wanted. */
+  declare onlyTroubled: boolean;
   /** Index of the selected variable; -1 for none. */
   declare selected: number;
   declare filter: string;
@@ -45,6 +48,7 @@ export class VariablesPanel extends LitElement {
   constructor() {
     super();
     this.rows = [];
+    this.onlyTroubled = false;
     this.selected = -1;
     this.filter = "";
     this.sorting = null;
@@ -62,8 +66,8 @@ export class VariablesPanel extends LitElement {
   }
 
   override willUpdate(): void {
-    const wanted = filtered(this.rows, this.filter);
-    this.#shown = this.sorting === null ? wanted : sorted(wanted, this.sorting);
+    const wanted = filtered(this.onlyTroubled ? this.rows.filter(isTroubled) : this.rows, this.filter);
+    this.#shown = sorted(wanted, this.sorting ?? WORST_FIRST);
   }
 
   override render(): TemplateResult {
@@ -133,7 +137,7 @@ export class VariablesPanel extends LitElement {
     this.dispatchEvent(new CustomEvent<number>("gf-variable", {detail: row.variable}));
   }
 
-  /** Numbers begin with the largest, words with the first; a third click gives the model's order back. */
+  /** Numbers begin with the largest, words with the first; a third click puts the worst first again. */
   #sort(column: Column): void {
     const first = column !== "name" && column !== "status";
     if (this.sorting?.column !== column) {
