@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,7 +15,7 @@ from tb_gradflow.errors import GradFlowError, LogError
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.schema import FORMAT
 from tb_gradflow.serve.history import READERS, Caches, History
-from tb_gradflow.store.layout import Tag, run_name
+from tb_gradflow.store.layout import Tag, name_of_root, run_name
 from tb_gradflow.store.provider import ProviderReader, list_runs
 from tb_gradflow.store.run import StoredRun
 
@@ -30,10 +31,11 @@ class NotThere(GradFlowError):
 
 
 class Runs:
-    """The runs of a DataProvider, each with its history."""
+    """The runs of a DataProvider, each with its history. `logdir` is where they lie, empty if unknown."""
 
-    def __init__(self, provider: DataProvider) -> None:
+    def __init__(self, provider: DataProvider, logdir: str) -> None:
         self._provider = provider
+        self._logdir = logdir
         self._caches = Caches()
         self._histories: dict[tuple[str, str], History] = {}
         self._lock = threading.Lock()
@@ -46,7 +48,7 @@ class Runs:
                 lambda listed: self._problem(self._history(context, experiment_id, listed[0]), listed[1]), runs.items()
             )
             return [
-                {"run": run, "name": run_name(run), "error": problem}
+                {"run": run, "name": self._name(run, runs), "error": problem}
                 for run, problem in zip(runs, problems, strict=True)
             ]
 
@@ -59,6 +61,15 @@ class Runs:
         if run not in list_runs(self._provider, context, experiment_id, run):
             raise NotThere(f"no run {run!r} with gradients: it was deleted, or TensorBoard has not loaded it yet")
         return self._history(context, experiment_id, run)
+
+    def name(self, context: RequestContext, experiment_id: str, run: str) -> str:
+        """What a person calls a run."""
+        alone = run_name(run) != "."
+        return self._name(run, () if alone else list_runs(self._provider, context, experiment_id))
+
+    def _name(self, run: str, runs: Collection[str]) -> str:
+        name = run_name(run)
+        return name if name != "." else name_of_root(self._logdir, run, {run_name(each) for each in runs})
 
     def _history(self, context: RequestContext, experiment_id: str, run: str) -> History:
         reader = ProviderReader(self._provider, context, experiment_id, run)
@@ -75,13 +86,13 @@ class Runs:
         return None
 
 
-def overview(run: str, history: History) -> Json:
+def overview(run: str, name: str, history: History) -> Json:
     """What the page must know of a run before it asks for any number."""
     index = history.refresh()
     return {
         "format": FORMAT,
         "run": run,
-        "name": run_name(run),
+        "name": name,
         "session": encode(index.session),
         "traces": list(index.traces),
         "chunks": [{"id": head.id, "trace": head.trace, "steps": list(head.steps)} for head in index.chunks],

@@ -54,7 +54,7 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
     plugin_name = PLUGIN
 
     def __init__(self, context: base_plugin.TBContext, static: Path = STATIC) -> None:
-        self._runs = Runs(context.data_provider)
+        self._runs = Runs(context.data_provider, context.logdir or "")
         # A list of what there is to serve, so that no path a request may think of leads anywhere else.
         self._static = {
             path.relative_to(static).as_posix(): path
@@ -88,7 +88,8 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
 
     def _serve_overview(self, request: wrappers.Request) -> wrappers.Response:
         run = _text(request, "run")
-        return _json(request, overview(run, self._runs.history(*_who(request), run)))
+        history = self._runs.history(*_who(request), run)
+        return _json(request, overview(run, self._runs.name(*_who(request), run), history))
 
     def _serve_trace(self, request: wrappers.Request) -> wrappers.Response:
         history = self._runs.history(*_who(request), _text(request, "run"))

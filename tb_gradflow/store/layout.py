@@ -10,7 +10,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -86,6 +86,23 @@ def run_name(directory: str) -> str:
     """What a person calls the run whose event files lie in `directory` (with `/`): without our sub-directory."""
     above, _, last = directory.rpartition("/")
     return (above or ".") if last == PLUGIN else directory
+
+
+def name_of_root(root: str, directory: str, others: Collection[str]) -> str:
+    """What a person calls a run that is the whole log: the name of its own directory, for `run_name` has only `.`.
+
+    `root` is where the log lies, a path or an address, empty if unknown; `directory` is relative to it; `others` are
+    the names of the runs beside it.
+    """
+    here = "(this directory)"
+    if not root:
+        return here
+    path = root if "://" in root else os.path.abspath(os.path.expanduser(root)).replace(os.sep, "/")
+    parts = [part for part in (*path.split("/"), directory) if part not in ("", ".")]
+    if parts and parts[-1] == PLUGIN:
+        parts.pop()
+    name = parts[-1] if parts else here
+    return f"{name} {here}" if name in others else name
 
 
 def pack_json(value: Json) -> bytes:

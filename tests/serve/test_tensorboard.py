@@ -231,6 +231,20 @@ def test_it_works_with_named_log_directories(logs: Path) -> None:
         assert wait_for_steps(board, "one/gradflow", 100)["name"] == "one"
 
 
+@pytest.mark.parametrize("loader", LOADERS)
+def test_a_log_directory_that_is_the_run_is_called_by_its_own_name(tmp_path: Path, loader: str) -> None:
+    write_log(tmp_path / "mine", steps=3)
+    with tensorboard(f"--logdir={tmp_path / 'mine'}", f"--load_fast={loader}") as board:
+        assert [entry["name"] for entry in board.wait_for_runs(1)] == ["mine"]
+        assert wait_for_steps(board, "gradflow", 3)["name"] == "mine"
+
+        write_log(tmp_path / "mine" / "mine", steps=3)
+        names = {entry["run"]: entry["name"] for entry in board.wait_for_runs(2)}
+
+        assert names == {"gradflow": "mine (this directory)", "mine/gradflow": "mine"}
+        assert board.ask("overview", run="gradflow").json["name"] == "mine (this directory)"
+
+
 def test_without_any_data_there_are_no_runs(tmp_path: Path) -> None:
     with tensorboard(f"--logdir={tmp_path}") as board:
         assert board.ask("runs").json == {"format": FORMAT, "runs": []}

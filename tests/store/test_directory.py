@@ -10,7 +10,7 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 from tb_gradflow.errors import LogError, NewerLogError
 from tb_gradflow.record.schema import FORMAT
 from tb_gradflow.store.directory import DirectoryReader, find_runs
-from tb_gradflow.store.layout import Tag, parse_tag, run_name
+from tb_gradflow.store.layout import Tag, name_of_root, parse_tag, run_name
 from tb_gradflow.store.run import StoredRun
 from tests.store.samples import BEGAN, event_file, open_writer, session, step, trace, write_log
 
@@ -243,6 +243,26 @@ def test_tags_of_others_are_none_of_ours(text: str) -> None:
 )
 def test_a_run_is_named_without_our_directory(directory: str, name: str) -> None:
     assert run_name(directory) == name
+
+
+@pytest.mark.parametrize(
+    ("root", "directory", "name"),
+    [
+        ("/logs/mine", "gradflow", "mine"),
+        ("/logs/mine/", "gradflow", "mine"),
+        ("/logs/mine/gradflow", ".", "mine"),
+        ("/logs/mine", ".", "mine"),
+        ("/logs/gradflow", "gradflow", "gradflow"),
+        ("gs://bucket/mine", "gradflow", "mine"),
+        ("gs://bucket", "gradflow", "bucket"),
+        (".", "gradflow", Path.cwd().name),
+        ("", "gradflow", "(this directory)"),
+        ("/", "gradflow", "(this directory)"),
+        ("/logs/taken", "gradflow", "taken (this directory)"),
+    ],
+)
+def test_a_run_that_is_the_whole_log_has_its_directory_s_own_name(root: str, directory: str, name: str) -> None:
+    assert name_of_root(root, directory, {".", "taken"}) == name
 
 
 def test_a_trace_without_rows_and_variables_is_read(tmp_path: Path) -> None:
