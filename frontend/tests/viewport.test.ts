@@ -73,3 +73,20 @@ describe("the look at a finding", () => {
     expect((500 + 45) * zoom + x).toBe(250);
   });
 });
+
+describe("the look at everything", () => {
+  const wholeIn = (width: number, sceneWidth: number) => {
+    const viewport = new Viewport(() => undefined);
+    viewport.resize(width, 600);
+    return viewport.whole({width: sceneWidth, height: 100});
+  };
+
+  test("is in the middle where the legend covers nothing", () => {
+    expect(wholeIn(1000, 200).x).toBe(400);
+  });
+
+  test("is beside the legend where there is room, and no smaller for it", () => {
+    expect(wholeIn(1000, 700)).toMatchObject({x: 240, zoom: 1});
+    expect(wholeIn(1000, 900)).toMatchObject({x: 64, zoom: 1});
+  });
+});

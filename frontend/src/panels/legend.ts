@@ -15,18 +15,26 @@ const LINES: readonly {readonly look: Exclude<Look, "finite">; readonly word: st
   {look: "nan", word: "has NaN"},
   {look: "inf", word: "has infinities"},
   {look: "zero", word: "exactly zero"},
-  {look: "off", word: "none, none expected"},
+  {look: "off", word: "no gradient here, none expected"},
   {look: "unrecorded", word: "not recorded"},
 ];
 const WIDTH = 150;
+/** In a narrower frame the graph needs the place more. */
+const ROOM = 700;
 const PIECES = 42;
 
 export class Legend extends LitElement {
-  static override properties = {scale: {attribute: false}, looks: {attribute: false}, palette: {attribute: false}};
+  static override properties = {
+    scale: {attribute: false},
+    looks: {attribute: false},
+    palette: {attribute: false},
+    unfolded: {state: true},
+  };
   declare scale: Scale | null;
   /** What there is in the graph: the rest needs no explanation. */
   declare looks: ReadonlySet<Look>;
   declare palette: Palette;
+  declare unfolded: boolean;
 
   static override styles = [
     shared,
@@ -47,7 +55,13 @@ export class Legend extends LitElement {
         color: var(--gf-muted);
       }
       .title {
-        margin-bottom: 3px;
+        border: 0;
+        padding: 0;
+        background: none !important;
+        pointer-events: auto;
+      }
+      svg[role="img"] {
+        margin-top: 3px;
       }
       .ends {
         display: flex;
@@ -79,11 +93,19 @@ export class Legend extends LitElement {
     this.scale = null;
     this.looks = new Set();
     this.palette = LIGHT;
+    this.unfolded = window.innerWidth >= ROOM;
   }
 
   override render(): TemplateResult {
-    return html`<div class="title">Norm of the gradient</div>
-      ${this.scale === null ? "" : this.#magnitudes(this.scale)}
+    const {unfolded} = this;
+    const handle = html`<button class="title" title="Fold the legend or unfold it" aria-expanded=${String(unfolded)} @click=${() => (this.unfolded = !unfolded)}>
+      <span aria-hidden="true">${unfolded ? "▾" : "▸"}</span> ${unfolded ? "Norm of the gradient" : "Legend"}
+    </button>`;
+    return unfolded ? html`${handle} ${this.#lines()}` : handle;
+  }
+
+  #lines(): TemplateResult {
+    return html`${this.scale === null ? "" : this.#magnitudes(this.scale)}
       <ul>
         ${LINES.filter(({look}) => this.looks.has(look)).map((line) => this.#line(line))}
       </ul>`;

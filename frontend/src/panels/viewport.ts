@@ -17,6 +17,8 @@ const EDGE = 30;
 const AFTER = 1;
 /** Height that the buttons at the top take. */
 const BUTTONS = 16;
+/** Width that the legend takes, at the left. */
+const LEGEND = 240;
 
 export class Viewport {
   camera: Camera = {zoom: 1, x: 0, y: 0};
@@ -40,7 +42,14 @@ export class Viewport {
   /** All of it, however small. */
   whole(scene: Size): Camera {
     const {width, height} = this.#free;
-    return moved(fitted({x: 0, y: 0, ...scene}, {width, height: height - BUTTONS}), 0, BUTTONS);
+    const camera = moved(fitted({x: 0, y: 0, ...scene}, {width, height: height - BUTTONS}), 0, BUTTONS);
+    return this.#besideLegend(camera, scene);
+  }
+
+  /** As far to the right as lets the legend cover nothing, if there is room. */
+  #besideLegend(camera: Camera, {width}: Size): Camera {
+    const room = this.#free.width - MARGIN - (camera.x + width * camera.zoom);
+    return moved(camera, Math.max(0, Math.min(LEGEND - camera.x, room)), 0);
   }
 
   /** All of it if that can be read; else the beginning of it. */
@@ -49,7 +58,7 @@ export class Viewport {
     if (whole.zoom >= LEGIBLE) {
       return whole;
     }
-    const centred = centredOn({x: 0, y: 0, ...scene}, this.#free, LEGIBLE);
+    const centred = this.#besideLegend(centredOn({x: 0, y: 0, ...scene}, this.#free, LEGIBLE), scene);
     return {...centred, y: MARGIN};
   }
 
