@@ -86,7 +86,23 @@ describe("the look at everything", () => {
   });
 
   test("is beside the legend where there is room, and no smaller for it", () => {
-    expect(wholeIn(1000, 700)).toMatchObject({x: 240, zoom: 1});
-    expect(wholeIn(1000, 900)).toMatchObject({x: 64, zoom: 1});
+    expect(wholeIn(1000, 700)).toMatchObject({x: 220, zoom: 1});
+    expect(wholeIn(1000, 900)).toMatchObject({x: 50, zoom: 1});
+  });
+});
+
+describe("the look along a way beside other things", () => {
+  const lookIn = (width: number): Camera => {
+    const viewport = new Viewport(() => undefined);
+    viewport.resize(width, 600);
+    return viewport.along(way(2), 0);
+  };
+
+  test("uncovers what stands left of it, if the way stays clear of the map", () => {
+    expect(lookIn(1020).x).toBe(220);
+  });
+
+  test("stays in the middle if there is no room for that", () => {
+    expect(lookIn(800).x).toBe(400 - 545);
   });
 });

@@ -81,6 +81,9 @@ export class Legend extends LitElement {
         align-items: center;
         gap: 7px;
       }
+      li span {
+        max-width: 112px;
+      }
       svg {
         display: block;
         flex: none;
@@ -125,7 +128,7 @@ export class Legend extends LitElement {
   #line({look, word}: (typeof LINES)[number]): TemplateResult {
     const {colour, width, dash} = strokeOf(look, this.palette);
     const line = svg`<line x1="0" y1="4" x2="30" y2="4" stroke=${colour} stroke-width=${width} stroke-dasharray=${dash.join(" ")} />`;
-    return html`<li><svg width="30" height="8" aria-hidden="true">${line}</svg>${word}</li>`;
+    return html`<li><svg width="30" height="8" aria-hidden="true">${line}</svg><span>${word}</span></li>`;
   }
 }
 

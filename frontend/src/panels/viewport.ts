@@ -17,8 +17,9 @@ const EDGE = 30;
 const AFTER = 1;
 /** Height that the buttons at the top take. */
 const BUTTONS = 16;
-/** Width that the legend takes, at the left. */
-const LEGEND = 240;
+/** Widths that the legend takes, at the left, and the map, at the right. */
+const LEGEND = 220;
+const MAP = 180;
 
 export class Viewport {
   camera: Camera = {zoom: 1, x: 0, y: 0};
@@ -43,13 +44,14 @@ export class Viewport {
   whole(scene: Size): Camera {
     const {width, height} = this.#free;
     const camera = moved(fitted({x: 0, y: 0, ...scene}, {width, height: height - BUTTONS}), 0, BUTTONS);
-    return this.#besideLegend(camera, scene);
+    return this.#besideLegend(camera, scene.width, MARGIN);
   }
 
-  /** As far to the right as lets the legend cover nothing, if there is room. */
-  #besideLegend(camera: Camera, {width}: Size): Camera {
-    const room = this.#free.width - MARGIN - (camera.x + width * camera.zoom);
-    return moved(camera, Math.max(0, Math.min(LEGEND - camera.x, room)), 0);
+  /** So far to the right that the legend covers nothing, if what lies left of `right` then still keeps its distance. */
+  #besideLegend(camera: Camera, right: number, distance: number): Camera {
+    const room = this.#free.width - distance - (camera.x + right * camera.zoom);
+    const shift = Math.max(0, LEGEND - camera.x);
+    return shift <= room ? moved(camera, shift, 0) : camera;
   }
 
   /** All of it if that can be read; else the beginning of it. */
@@ -58,7 +60,7 @@ export class Viewport {
     if (whole.zoom >= LEGIBLE) {
       return whole;
     }
-    const centred = this.#besideLegend(centredOn({x: 0, y: 0, ...scene}, this.#free, LEGIBLE), scene);
+    const centred = this.#besideLegend(centredOn({x: 0, y: 0, ...scene}, this.#free, LEGIBLE), scene.width, MARGIN);
     return {...centred, y: MARGIN};
   }
 
@@ -82,7 +84,8 @@ export class Viewport {
     while (first > 0 && fits(first - 1, last)) {
       first -= 1;
     }
-    return look(first, last);
+    const seen = hull(way.slice(first, last + 1));
+    return this.#besideLegend(look(first, last), seen.x + seen.width, MAP);
   }
 
   /** Moves as little as shows all of a thing, if there is room for it as it is. */
