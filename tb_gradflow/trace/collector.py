@@ -20,6 +20,7 @@ from tb_gradflow.record.schema import Layer, Outcome
 from tb_gradflow.trace.aliases import aliases
 from tb_gradflow.trace.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.flatten import FlatOp, Flattener, Ref, consumers
+from tb_gradflow.trace.fusion import may_be_merged
 from tb_gradflow.trace.reach import influenced_by, needed_for
 from tb_gradflow.trace.sink import Sink
 from tb_gradflow.trace.source import Frame, frames_of
@@ -73,6 +74,7 @@ class Collector:
     Args:
         variables: The model's variables; those that the step turns out to read besides are added.
         tensors: For which tensors on the way to ask: all, layers' outputs, or none but variables.
+        exact: Whether to leave out the tensors whose measurement could change how the step rounds.
 
     Attributes:
         calls: In order.
@@ -81,7 +83,7 @@ class Collector:
         fault: An exception that the collector itself is to blame for; null while there is none.
     """
 
-    def __init__(self, variables: Variables, tensors: Tensors = "all") -> None:
+    def __init__(self, variables: Variables, tensors: Tensors = "all", *, exact: bool = True) -> None:
         self.variables = variables
         self.calls: list[Call] = []
         self.root = tf.compat.v1.get_default_graph()
@@ -89,6 +91,7 @@ class Collector:
         self.layers: dict[str, Layer] = {}
         self.fault: Exception | None = None
         self._tensors = tensors
+        self._exact = exact
         self._flatteners: dict[int, tuple[Any, Flattener]] = {}
         self._scales: dict[int, tuple[Any, Any]] = {}
 
@@ -212,10 +215,12 @@ class Collector:
             if index is not None:
                 call.variables[index] = self._answer(gradient, rows)
         for (ref, _), gradient in zip(extra.items(), on_the_way, strict=True):
-            call.tensors[ref] = self._answer(gradient, rows)
+            if gradient is None or not (self._exact and may_be_merged(gradient)):
+                call.tensors[ref] = self._answer(gradient, rows)
         # The other one stands later in the graph, and may itself be known by a third.
         for ref in sorted(call.aliases, key=lambda ref: -ref.op):
-            call.tensors[ref] = call.tensors[call.aliases[ref]]
+            if call.aliases[ref] in call.tensors:
+                call.tensors[ref] = call.tensors[call.aliases[ref]]
         call.tensors.update(self._only_reads(call))
         call.statistics = self._brought_home(_unscaled(rows, scale))
         call.loss = self._brought_home(call.loss)

@@ -78,7 +78,7 @@ def _explained(
     step: Callable[..., Any], run: Callable[..., Any], variables: Callable[[], Variables], name: str
 ) -> Explained:
     traces: list[Trace] = []
-    instrumented = InstrumentedStep(step, variables, Settings(), lambda trace, error: traces.append(trace))
+    instrumented = InstrumentedStep(step, variables, Settings(exact=False), lambda trace, error: traces.append(trace))
     session = _session(name)
     try:
         measurements = run(lambda *arguments: instrumented(*arguments))

@@ -30,10 +30,12 @@ class Settings:
     Attributes:
         tensors: See the callback.
         source: Whether to keep the user's files and lines.
+        exact: Whether to leave out the tensors whose measurement could change how the step rounds.
     """
 
     tensors: Tensors = "all"
     source: bool = True
+    exact: bool = True
 
 
 class InstrumentedStep:
@@ -55,7 +57,7 @@ class InstrumentedStep:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         variables = self._variables()
-        collector = Collector(variables, self._settings.tensors)
+        collector = Collector(variables, self._settings.tensors, exact=self._settings.exact)
         before = [item.variable.read_value() if is_floating(item) else None for item in variables]
         collector.own_ops()
         try:

@@ -40,12 +40,12 @@ CUT: tuple[Rule, ...] = (
 """Structure cuts the variable off, at this op."""
 
 CUT_PRECEDENCE = (
-    "integer_dtype", "no_gradient_registered", "python_escape", "nondiff_rounding", "nondiff_index",
-    "nondiff_sampling", "nondiff_counting", "nondiff_op_input", "nondiff_op", "custom_gradient_wrong",
-    "variable_assign", "nondiff_comparison", "predicate_only", "stop_gradient_misuse",
+    "integer_dtype", "custom_gradient_wrong", "no_gradient_registered", "python_escape", "nondiff_rounding",
+    "nondiff_index", "nondiff_sampling", "nondiff_counting", "nondiff_op_input", "nondiff_op", "variable_assign",
+    "nondiff_comparison", "predicate_only", "stop_gradient_misuse",
 )  # fmt: skip
-"""Of several cuts around one variable, the one to speak of: values first, then mere conditions, then what was
-asked for on purpose."""
+"""Of several cuts around one variable, the one to speak of: a gradient of the user's own, which was meant to replace
+what lies beside it; values, then mere conditions, then what was asked for on purpose."""
 
 MISSING: tuple[Rule, ...] = (
     tape.untracked_variable,

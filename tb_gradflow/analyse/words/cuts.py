@@ -232,7 +232,8 @@ def also_cut_by(group: Group) -> str:
     ]
     if not seen:
         return ""
-    return f" {' and '.join(seen[:2])} would still cut {'it' if len(group.variables) == 1 else 'them'} off."
+    named = " and ".join(seen[:2])
+    return f" {named[0].upper()}{named[1:]} would still cut {'it' if len(group.variables) == 1 else 'them'} off."
 
 
 WRITERS: dict[str, Writer] = {
