@@ -16,6 +16,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.autograph.core import ag_ctx
 
 from tb_gradflow.errors import SetupError
 from tb_gradflow.record.schema import FORMAT, Session, StepRecord, Trace
@@ -60,14 +61,18 @@ def explain_function(loss_fn: Callable[..., Any], args: Sequence[Any], variables
     """One gradient of `loss_fn(*args)` with respect to `variables`."""
     owned = [_owned(variable) for variable in variables]
 
+    # The user's code is converted as `tf.function` would convert it; the recorder around it is not.
+    enabled = ag_ctx.ControlStatusCtx(ag_ctx.Status.ENABLED)
+    converted = tf.__internal__.autograph.tf_convert(loss_fn, enabled)
+
     def step(*arguments: Any) -> Any:
         with tf.GradientTape() as tape:
-            loss = loss_fn(*arguments)
+            loss = converted(*arguments)
         tape.gradient(loss, [item.variable for item in owned])
         return loss
 
     def run(instrumented: Callable[..., Any]) -> Any:
-        _, measurements = tf.function(instrumented)(*args)
+        _, measurements = tf.function(instrumented, autograph=False)(*args)
         return measurements
 
     with _undone(lambda: [item.variable for item in owned]):

@@ -143,3 +143,20 @@ def test_a_model_that_was_never_trained_starts_as_if_nobody_had_looked(build: Ca
 
     for before, after in zip(trained(look=False), trained(look=True), strict=True):
         np.testing.assert_array_equal(before, after)
+
+
+def test_python_control_flow_of_the_users_function_works_as_under_tf_function() -> None:
+    weight = tf.Variable(2.0, name="weight")
+
+    def loss(x: Any) -> Any:
+        total = tf.constant(0.0)
+        for row in x:
+            if row > 0.0:
+                total += weight * row
+        return total
+
+    report = tb_gradflow.explain(loss, args=(tf.constant([1.0, -1.0, 3.0]),), variables=[weight])
+
+    gradient = report.variables["weight"].gradient
+    assert gradient is not None
+    assert gradient.norm == 4.0
