@@ -60,6 +60,8 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             raise SetupError(f"tensors must be 'all', 'layers' or 'variables', got {tensors!r}")
         if isinstance(expected, str) or not all(isinstance(pattern, str) for pattern in expected):
             raise SetupError(f"expected must be a sequence of name patterns, got {expected!r}")
+        if not isinstance(log_dir, (str, os.PathLike)) or not os.fspath(log_dir):
+            raise SetupError(f"log_dir must name a directory, got {log_dir!r}")
         self._is_due = cadence(update_freq)
         self._log_dir = os.fspath(log_dir)
         self._expected = tuple(expected)

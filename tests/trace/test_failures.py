@@ -33,6 +33,12 @@ def test_wrong_arguments_are_told_at_construction(options: dict[str, Any], told:
         GradFlowCallback(str(tmp_path), **options)
 
 
+@pytest.mark.parametrize("nowhere", ["", None])
+def test_a_directory_without_a_name_is_told_at_construction(nowhere: Any) -> None:
+    with pytest.raises(SetupError, match="log_dir must name a directory, got"):
+        GradFlowCallback(nowhere)
+
+
 def test_a_directory_that_cannot_be_written_is_told_at_construction(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a directory")
 
