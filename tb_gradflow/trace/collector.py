@@ -20,7 +20,7 @@ from tb_gradflow.record.schema import Layer, Outcome
 from tb_gradflow.trace.aliases import aliases
 from tb_gradflow.trace.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.flatten import FlatOp, Flattener, Ref, consumers
-from tb_gradflow.trace.fusion import may_be_merged
+from tb_gradflow.trace.fusion import may_be_merged, recomputed
 from tb_gradflow.trace.reach import influenced_by, needed_for
 from tb_gradflow.trace.sink import Sink
 from tb_gradflow.trace.source import Frame, frames_of
@@ -165,7 +165,9 @@ class Collector:
 
     def _on_the_way(self, call: Call, sources: Any) -> dict[Ref, Any]:
         """The tensors between the sources and the target that the tape may have seen."""
-        if self._tensors == "variables":
+        # What an inner tape makes is forward computation to the tape around it, and who will take it is not known yet:
+        # whether measuring it changes the step cannot be told.
+        if self._tensors == "variables" or (self._exact and record.could_possibly_record()):
             return {}
         ops = call.flattener.ops
         asked = {self._variable_index(source) for source in tf.nest.flatten(sources)}
@@ -292,6 +294,7 @@ def _unscaled(rows: Sequence[Any], scale: Any) -> Any:
 
 def _total(targets: Sequence[Any], scale: Any) -> Any:
     """float32 scalar: the sum of what is differentiated, as the tape takes it."""
-    parts = [tf.reduce_sum(tf.cast(tf.math.real(t), tf.float32)) for t in targets if t.dtype.is_floating]
+    values = [recomputed(target) for target in targets if target.dtype.is_floating]
+    parts = [tf.reduce_sum(tf.cast(value, tf.float32)) for value in values]
     total = tf.add_n(parts) if parts else tf.constant(float("nan"))
     return total if scale is None else total / tf.cast(scale, tf.float32)

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import tensorflow as tf
+
 _FACTORS = frozenset({"Mul", "RealDiv", "Div", "Neg"})
 _TERMS = frozenset({"AddV2", "Add", "Sub", "AddN"})
 _PRODUCTS = frozenset({"MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"})
@@ -25,6 +27,23 @@ def may_be_merged(gradient: Any) -> bool:
     Of several takers all but one may turn out to be of no use to anybody, and disappear: each is considered.
     """
     return any(_merges(gradient.op, taker) for taker in gradient.consumers())
+
+
+def recomputed(loss: Any, depth: int = _CHAIN) -> Any:
+    """The value of a scalar loss, without looking at it where it may be merged with what the step makes of it (a
+    metric's running total is a sum of sums). Its sums and products are done again by other ops, or the optimizer
+    would notice that they are the same."""
+    made = loss.op
+    if depth == 0 or loss.shape.rank != 0 or made.type not in _FACTORS | _TERMS:
+        return loss
+    parts = [recomputed(tensor, depth - 1) for tensor in made.inputs]
+    if any(part.shape.rank != 0 for part in parts):
+        return loss
+    if made.type in ("Sub", "Neg"):
+        parts = [*parts[:-1], tf.reduce_prod(tf.stack([parts[-1], -tf.ones([], loss.dtype)]))]
+    if made.type in ("RealDiv", "Div"):
+        parts = [parts[0], tf.math.reciprocal(parts[1])]
+    return tf.reduce_sum(tf.stack(parts)) if made.type in _TERMS | {"Neg"} else tf.reduce_prod(tf.stack(parts))
 
 
 def _merges(made: Any, taker: Any) -> bool:
