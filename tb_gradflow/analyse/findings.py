@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+
+import numpy as np
 
 from tb_gradflow.analyse import causes
 from tb_gradflow.analyse.evidence import Rule, Suspect, Verdict, birth_suspects, cut_suspects
@@ -56,6 +58,20 @@ def findings_of(
     return tuple(findings[place] for place in order), inexact
 
 
+def _excused_if_skipped(measured: Measured, judged: Iterable[Judged]) -> list[Judged]:
+    """The same as information where the loss is finite and the optimizer left everything as it was: loss scaling
+    tries scales that are too large, and skips those steps."""
+    values, losses = measured.variables, measured.losses
+    skipped = values is not None and bool(np.isfinite(losses).all()) and not np.nansum(values[:, 1])
+    # A value that has become NaN did not move by any finite amount either, and has no finite norm left.
+    return [
+        replace(each, verdict=replace(each.verdict, severity="info"))
+        if skipped and values is not None and values[each.suspect.state.variable, 0] > 0
+        else each
+        for each in judged
+    ]
+
+
 def judged_of(measured: Measured, states: Sequence[State]) -> list[Judged]:
     """A verdict for every variable that has something to tell."""
     cut = [state for state in states if state.status in ("disconnected", "error") and not state.receives]
@@ -68,7 +84,10 @@ def judged_of(measured: Measured, states: Sequence[State]) -> list[Judged]:
         *_judged((_no_op(measured, state) for state in missing), _by(causes.MISSING)),
         *_judged(_ends(measured, states), _by(causes.UNUSED)),
         *_judged(birth_suspects(measured, _with(states, "zero"), zero=True), _by(causes.ZERO)),
-        *_judged(birth_suspects(measured, _with(states, "nan", "inf"), zero=False), _by(causes.NOT_FINITE)),
+        *_excused_if_skipped(
+            measured,
+            _judged(birth_suspects(measured, _with(states, "nan", "inf"), zero=False), _by(causes.NOT_FINITE)),
+        ),
         *_judged((_no_op(measured, state) for state in _with(states, "vanishing")), _by(causes.VANISHING)),
         *_judged((_no_op(measured, state) for state in _with(states, "exploding")), _by(causes.EXPLODING)),
         *_judged((_no_op(measured, state) for state in _with(states, "frozen")), _by(causes.FROZEN)),

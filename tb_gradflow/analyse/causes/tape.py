@@ -6,10 +6,13 @@ from tb_gradflow.analyse.evidence import Suspect, Verdict
 
 
 def untracked_variable(suspect: Suspect) -> Verdict | None:
-    """Watched, trainable, on a differentiable way, and the model does not list it, so nobody asks for it."""
+    """Watched, trainable, on a differentiable way, and the model does not list it, so nobody asks for it.
+
+    Information only: a frozen network inside a loss looks the same, as Keras's flag is not TensorFlow's.
+    """
     variables = suspect.topology.trace.variables
     forgotten = not variables[suspect.state.variable].tracked and any(variable.tracked for variable in variables)
-    return Verdict("untracked_variable", "warning") if forgotten and _nobody_asked(suspect) else None
+    return Verdict("untracked_variable", "info") if forgotten and _nobody_asked(suspect) else None
 
 
 def not_in_gradient_sources(suspect: Suspect) -> Verdict | None:

@@ -220,6 +220,11 @@ def mask_multiplies_to_zero(suspect: Suspect) -> Verdict | None:
 
 
 def zero_gradient(suspect: Suspect) -> Verdict | None:
-    """Zero for a reason that the measured values do not tell: the op is named."""
+    """Zero for a reason that the measured values do not tell: the op is named.
+
+    Information only where the variable is used several times: the uses may cancel by design, as those of the last
+    bias of a critic do in the difference of its means.
+    """
     learned = suspect.measured.is_learned(suspect.target)
-    return Verdict("zero_gradient", "info" if learned else "warning")
+    shared = len(suspect.topology.readers[suspect.state.variable]) > 1
+    return Verdict("zero_gradient", "info" if learned or shared else "warning")
