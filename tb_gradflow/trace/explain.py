@@ -123,9 +123,22 @@ def _owned(variable: Any) -> Owned:
 
 def _build(model: Any, rows: Any) -> None:
     """Makes the variables that a first step would make, so that their first values are known and can be put back."""
-    # A model that cannot be called symbolically builds itself within the step, as it does in `fit`.
+    if _unbuilt(model):
+        # What goes wrong in here shows in what is still unbuilt afterwards.
+        with contextlib.suppress(Exception):
+            keras.src.backend.compute_output_spec(model, rows[0], training=False)
+    if left := _unbuilt(model):
+        # An optimizer that is built now would not know the variables that these make later.
+        raise SetupError(
+            f"the model {model.name!r} is not built: its layers {', '.join(left[:5])} have no weights yet. "
+            "Run one batch through it first, for example `model.fit(x[:1], y[:1])`"
+        )
     with contextlib.suppress(Exception):
         model._symbolic_build(data_batch=rows)
+
+
+def _unbuilt(model: Any) -> list[str]:
+    return [str(layer.name) for layer in model._flatten_layers() if not layer.built]
 
 
 def _first_rows(batch: Any, size: int | None) -> Any:

@@ -160,3 +160,27 @@ def test_python_control_flow_of_the_users_function_works_as_under_tf_function() 
     gradient = report.variables["weight"].gradient
     assert gradient is not None
     assert gradient.norm == 4.0
+
+
+def test_a_layer_that_only_the_train_step_knows_must_be_built_before() -> None:
+    class Extra(models.Subclassed):
+        def __init__(self) -> None:
+            super().__init__()
+            self.extra = layers.Dense(2, name="extra")
+
+        def train_step(self, batch: Any) -> Any:
+            x, y = batch
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(self(x) + self.extra(x) - y))
+            weights = self.trainable_variables
+            self.optimizer.apply(tape.gradient(loss, weights), weights)
+            return {"loss": loss}
+
+    model = Extra()
+    model.compile("adam")
+
+    with pytest.raises(SetupError, match=r"its layers extra have no weights yet. Run one batch"):
+        tb_gradflow.explain(model, *data())
+
+    model.fit(*data(), verbose=0)
+    assert tb_gradflow.explain(model, *data()).healthy
