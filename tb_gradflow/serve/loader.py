@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SAMPLES = 5000
 
 
-class GradFlowLoader(base_plugin.TBLoader):  # type: ignore[misc]
+class GradFlowLoader(base_plugin.TBLoader):  # type: ignore[misc]  # TensorBoard has no types
     """Makes the plugin."""
 
     def fix_flags(self, flags: argparse.Namespace) -> None:

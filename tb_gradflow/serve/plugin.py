@@ -48,7 +48,7 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 Handler = Callable[[wrappers.Request], wrappers.Response]
 
 
-class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
+class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard has no types
     """The tab "Gradient flow"."""
 
     plugin_name = PLUGIN

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tb_gradflow.record.schema import Layer
-from tests.analyse.builders import FINE, ZERO, Graph, sized
+from tests.analyse.builders import FINE, ZERO, Graph, Row, sized
 
 
 def dying_at(kind: str, *, shape: tuple[int, ...] = (8, 4), **details: str) -> Graph:
@@ -72,7 +72,7 @@ def test_what_multiplies_with_the_output_of_a_dead_relu_dies_of_it() -> None:
 class TestProductsWithAVariableOfZeros:
     """LoRA: `x @ a @ b`, with b zero at the start."""
 
-    def lora(self, b_gradient: tuple[float, ...]) -> Graph:
+    def lora(self, b_gradient: Row) -> Graph:
         graph = Graph()
         down = graph.op("MatMul", graph.variable("lora_a"))
         graph.gradient(down, ZERO)
@@ -80,7 +80,7 @@ class TestProductsWithAVariableOfZeros:
         graph.gradient(up, FINE)
         graph.target(graph.op("Mean", up))
         graph.ask("lora_a", ZERO)
-        graph.ask("lora_b", b_gradient)  # type: ignore[arg-type]
+        graph.ask("lora_b", b_gradient)
         return graph
 
     def test_one_that_learns_is_by_design(self) -> None:
