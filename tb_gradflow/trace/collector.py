@@ -116,14 +116,13 @@ class Collector:
 
     def scaled(self, loss: Any, result: Any) -> None:
         """An optimizer has multiplied a loss with a scale before it is differentiated."""
-        if result is not loss and result.op.type == "Mul":
-            self._scales[id(result)] = (result, result.op.inputs[1])
+        if result is not loss and self.symbol(result).op.type == "Mul":
+            self._scales[id(result)] = (result, self.actual(self.symbol(result).op.inputs[1]))
 
     def applying(self, apply: Callable[[], Any]) -> Any:
         """Runs an optimizer's update, whose ops are no part of the forward graph."""
-        graph = tf.compat.v1.get_default_graph()
         with self._own_work():
-            flattener = self._flattener(graph)
+            flattener = self._flattener(self.graph_now())
             flattener.extend()
         result = apply()
         with self._own_work():
@@ -133,6 +132,22 @@ class Collector:
     def entered(self, layer: Any, scope: str) -> None:
         """A layer has opened its name scope."""
         self.layers.setdefault(scope, Layer(scope, str(layer.name), type(layer).__name__))
+
+    def knows(self, tensor: Any) -> bool:
+        """Whether a tensor belongs to the step as it is recorded."""
+        return hasattr(tensor, "graph")
+
+    def graph_now(self) -> Any:
+        """The graph that the step's ops are made in."""
+        return tf.compat.v1.get_default_graph()
+
+    def symbol(self, tensor: Any) -> Any:
+        """What stands for a tensor of the step in its graph: in a traced step the tensor itself."""
+        return tensor
+
+    def actual(self, symbol: Any) -> Any:
+        """The tensor of the step that `symbol` stands for."""
+        return symbol
 
     @contextlib.contextmanager
     def _own_work(self) -> Iterator[None]:
@@ -155,8 +170,9 @@ class Collector:
         flattener = self._flattener(flat[0].graph)
         flattener.extend()
         refs = tuple(ref for tensor in flat if (ref := flattener.ref(tensor)) is not None)
+        unseen = self._must_not_look()
         with record.stop_recording():
-            loss = _total(flat, self._scale_of(target))
+            loss = tf.constant(float("nan")) if unseen else _total(flat, self._scale_of(target))
         frames = frames_of(traceback.extract_stack(limit=60))
         zero = any(argument == tf.UnconnectedGradients.ZERO for argument in rest)
         call = Call(flattener, refs, loss, frames, "zero" if zero else "none", watched)
@@ -165,9 +181,7 @@ class Collector:
 
     def _on_the_way(self, call: Call, sources: Any) -> dict[Ref, Any]:
         """The tensors between the sources and the target that the tape may have seen."""
-        # What an inner tape makes is forward computation to the tape around it, and who will take it is not known yet:
-        # whether measuring it changes the step cannot be told.
-        if self._tensors == "variables" or (self._exact and record.could_possibly_record()):
+        if self._tensors == "variables" or self._must_not_look():
             return {}
         ops = call.flattener.ops
         asked = {self._variable_index(source) for source in tf.nest.flatten(sources)}
@@ -175,14 +189,14 @@ class Collector:
         start.update(
             ref.op
             for source in tf.nest.flatten(sources)
-            if isinstance(source, tf.Tensor) and (ref := call.flattener.ref(source)) is not None
+            if isinstance(source, tf.Tensor) and (ref := call.flattener.ref(self.symbol(source))) is not None
         )
         users, needed = consumers(ops), needed_for(ops, [ref.op for ref in call.targets])
         between = influenced_by(ops, users, start) & needed
         chosen = self._layer_outputs(ops, between) if self._tensors == "layers" else between
         chosen = chosen - {reads[0] for reads in _plain_reads(ops).values() if len(reads) == 1}
         wanted = {
-            Ref(index, number): tensor
+            Ref(index, number): self.actual(tensor)
             for index in sorted(chosen)
             if not ops[index].nested and ops[index].writes is None
             for number, tensor in enumerate(ops[index].tensors)
@@ -192,6 +206,14 @@ class Collector:
             ref: other for ref, other in aliases(ops, users, needed).items() if {ref, other} <= wanted.keys()
         }
         return {ref: tensor for ref, tensor in wanted.items() if ref not in call.aliases}
+
+    def _must_not_look(self) -> bool:
+        """Whether another tape is open around this one.
+
+        What an inner tape makes is forward computation to the tape around it, and who will take it is not known yet:
+        whether measuring it changes the step cannot be told.
+        """
+        return self._exact and bool(record.could_possibly_record())
 
     def _layer_outputs(self, ops: Sequence[FlatOp], between: set[int]) -> set[int]:
         """The last op of each layer's scope."""
@@ -227,6 +249,10 @@ class Collector:
         call.statistics = self._brought_home(_unscaled(rows, scale))
         call.loss = self._brought_home(call.loss)
         self._row_count += len(rows)
+
+    def _total(self, targets: Sequence[Any], scale: Any) -> Any:
+        """float32 scalar: the sum of what is differentiated, as the tape takes it."""
+        return total([recomputed(target) for target in targets if target.dtype.is_floating], scale)
 
     def _brought_home(self, tensor: Any) -> Any:
         """The tensor, or for one in a nested function's graph a sink that the step can read."""
@@ -292,9 +318,8 @@ def _unscaled(rows: Sequence[Any], scale: Any) -> Any:
     return stacked / divisor
 
 
-def _total(targets: Sequence[Any], scale: Any) -> Any:
-    """float32 scalar: the sum of what is differentiated, as the tape takes it."""
-    values = [recomputed(target) for target in targets if target.dtype.is_floating]
+def total(values: Sequence[Any], scale: Any) -> Any:
+    """float32 scalar: their sum, unscaled; NaN if there are none."""
     parts = [tf.reduce_sum(tf.cast(value, tf.float32)) for value in values]
-    total = tf.add_n(parts) if parts else tf.constant(float("nan"))
-    return total if scale is None else total / tf.cast(scale, tf.float32)
+    added = tf.add_n(parts) if parts else tf.constant(float("nan"))
+    return added if scale is None else added / tf.cast(scale, tf.float32)
