@@ -31,6 +31,19 @@ def aliases(ops: Sequence[FlatOp], users: Mapping[int, Sequence[int]], needed: S
     return found
 
 
+def plain_reads(ops: Sequence[FlatOp]) -> dict[int, list[int]]:
+    """For each variable that is only ever read whole, at the top, the ops that read it."""
+    found: dict[int, list[int]] = {}
+    for index, op in enumerate(ops):
+        if op.reads is not None and not op.backward:
+            found.setdefault(op.reads, []).append(index)
+    return {
+        variable: reads
+        for variable, reads in found.items()
+        if all(ops[index].type == "ReadVariableOp" and not ops[index].nested for index in reads)
+    }
+
+
 def _hands_on(user: FlatOp, producer: int) -> bool:
     [slot] = [item.slot for item in user.inputs if item.ref.op == producer]
     if user.type in _REARRANGE:

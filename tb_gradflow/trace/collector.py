@@ -17,14 +17,15 @@ import tensorflow as tf
 from tensorflow.python.eager import record
 
 from tb_gradflow.record.schema import Layer, Outcome
-from tb_gradflow.trace.aliases import aliases
+from tb_gradflow.trace.aliases import aliases, plain_reads
 from tb_gradflow.trace.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.flatten import FlatOp, Flattener, Ref, consumers
 from tb_gradflow.trace.fusion import may_be_merged, recomputed
 from tb_gradflow.trace.reach import influenced_by, needed_for
+from tb_gradflow.trace.scaling import total, unscaled
 from tb_gradflow.trace.sink import Sink
 from tb_gradflow.trace.source import Frame, frames_of
-from tb_gradflow.trace.statistics import GRADIENT_COLUMNS, gradient_statistics
+from tb_gradflow.trace.statistics import gradient_statistics
 from tb_gradflow.trace.variables import Variables, raw_variable
 
 Tensors = Literal["all", "layers", "variables"]
@@ -167,12 +168,12 @@ class Collector:
     def _prepare(self, tape: Any, target: Any, sources: Any, rest: Sequence[Any]) -> tuple[Call, dict[Ref, Any]]:
         flat = [tensor for tensor in tf.nest.flatten(target) if isinstance(tensor, tf.Tensor)]
         watched = frozenset(self.variables.index_of(variable) for variable in tape.watched_variables())
-        flattener = self._flattener(flat[0].graph)
+        flattener = self._flattener(self.symbol(flat[0]).graph)
         flattener.extend()
-        refs = tuple(ref for tensor in flat if (ref := flattener.ref(tensor)) is not None)
+        refs = tuple(ref for tensor in flat if (ref := flattener.ref(self.symbol(tensor))) is not None)
         unseen = self._must_not_look()
         with record.stop_recording():
-            loss = tf.constant(float("nan")) if unseen else _total(flat, self._scale_of(target))
+            loss = tf.constant(float("nan")) if unseen else self._total(flat, self._scale_of(target))
         frames = frames_of(traceback.extract_stack(limit=60))
         zero = any(argument == tf.UnconnectedGradients.ZERO for argument in rest)
         call = Call(flattener, refs, loss, frames, "zero" if zero else "none", watched)
@@ -194,7 +195,7 @@ class Collector:
         users, needed = consumers(ops), needed_for(ops, [ref.op for ref in call.targets])
         between = influenced_by(ops, users, start) & needed
         chosen = self._layer_outputs(ops, between) if self._tensors == "layers" else between
-        chosen = chosen - {reads[0] for reads in _plain_reads(ops).values() if len(reads) == 1}
+        chosen = chosen - {reads[0] for reads in plain_reads(ops).values() if len(reads) == 1}
         wanted = {
             Ref(index, number): self.actual(tensor)
             for index in sorted(chosen)
@@ -246,7 +247,7 @@ class Collector:
             if call.aliases[ref] in call.tensors:
                 call.tensors[ref] = call.tensors[call.aliases[ref]]
         call.tensors.update(self._only_reads(call))
-        call.statistics = self._brought_home(_unscaled(rows, scale))
+        call.statistics = self._brought_home(unscaled(rows, scale))
         call.loss = self._brought_home(call.loss)
         self._row_count += len(rows)
 
@@ -266,7 +267,7 @@ class Collector:
         """The value of a variable that is read once has the variable's own gradient: no need to measure it."""
         return {
             Ref(reads[0], 0): answer
-            for variable, reads in _plain_reads(call.flattener.ops).items()
+            for variable, reads in plain_reads(call.flattener.ops).items()
             if len(reads) == 1 and (answer := call.variables.get(variable)) is not None
         }
 
@@ -289,37 +290,6 @@ class Collector:
         return None
 
 
-def _plain_reads(ops: Sequence[FlatOp]) -> dict[int, list[int]]:
-    """For each variable that is only ever read whole, at the top, the ops that read it."""
-    found: dict[int, list[int]] = {}
-    for index, op in enumerate(ops):
-        if op.reads is not None and not op.backward:
-            found.setdefault(op.reads, []).append(index)
-    return {
-        variable: reads
-        for variable, reads in found.items()
-        if all(ops[index].type == "ReadVariableOp" and not ops[index].nested for index in reads)
-    }
-
-
 def _flatten_gradients(gradients: Any) -> list[Any]:
     """`tf.nest.flatten` that keeps None and does not take an IndexedSlices apart."""
     return list(tf.nest.flatten(gradients, expand_composites=False))
-
-
-def _unscaled(rows: Sequence[Any], scale: Any) -> Any:
-    if not rows:
-        return tf.zeros([0, GRADIENT_COLUMNS])
-    stacked = tf.stack(rows)
-    if scale is None:
-        return stacked
-    # Fractions and counts do not scale.
-    divisor = tf.stack([tf.cast(scale, tf.float32)] * 3 + [tf.ones([])] * (GRADIENT_COLUMNS - 3))
-    return stacked / divisor
-
-
-def total(values: Sequence[Any], scale: Any) -> Any:
-    """float32 scalar: their sum, unscaled; NaN if there are none."""
-    parts = [tf.reduce_sum(tf.cast(value, tf.float32)) for value in values]
-    added = tf.add_n(parts) if parts else tf.constant(float("nan"))
-    return added if scale is None else added / tf.cast(scale, tf.float32)

@@ -48,8 +48,8 @@ def _gradient(original: Callable[..., Any], collector: Collector, quiet: _Quiet)
         output_gradients: Any = None,
         unconnected_gradients: Any = tf.UnconnectedGradients.NONE,
     ) -> Any:
-        symbolic = [t for t in tf.nest.flatten(target) if isinstance(t, tf.Tensor) and hasattr(t, "graph")]
-        if quiet.depth or not symbolic or self._tape is None:
+        known = [t for t in tf.nest.flatten(target) if isinstance(t, tf.Tensor) and collector.knows(t)]
+        if quiet.depth or not known or self._tape is None:
             return original(self, target, sources, output_gradients, unconnected_gradients)
         return collector.gradient(original, self, target, sources, output_gradients, unconnected_gradients)
 
@@ -98,7 +98,7 @@ def _scale_loss(original: Callable[..., Any], collector: Collector) -> Callable[
     @functools.wraps(original)
     def scale_loss(self: Any, loss: Any) -> Any:
         result = original(self, loss)
-        if isinstance(result, tf.Tensor) and hasattr(result, "graph"):
+        if isinstance(result, tf.Tensor) and collector.knows(result):
             collector.scaled(loss, result)
         return result
 
@@ -118,7 +118,7 @@ def _name_scope(original: Callable[..., Any], collector: Collector) -> Callable[
     @contextlib.contextmanager
     def open_name_scope(self: Any) -> Iterator[Any]:
         with original(self) as scope:
-            collector.entered(self, tf.compat.v1.get_default_graph().get_name_scope())
+            collector.entered(self, tf.get_current_name_scope())
             yield scope
 
     return open_name_scope
