@@ -2,7 +2,7 @@
 
 A record becomes an object with a key for each of its fields, a tuple a list, and everything else stays as it
 is. Encoders and decoders are built once per class, because a trace may hold tens of thousands of ops.
-Keys that a record does not know are ignored.
+Keys that a record does not know are ignored, and fields with a default may be missing.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from typing import Any, Literal, TypeVar, Union
 
@@ -82,7 +82,8 @@ def _same(value: Any) -> Any:
 def _decoder(annotation: Any) -> Convert:
     if isinstance(annotation, type) and is_dataclass(annotation):
         hints = typing.get_type_hints(annotation)
-        return _record_decoder(annotation, [(field.name, _decoder(hints[field.name])) for field in fields(annotation)])
+        members = [(field.name, _decoder(hints[field.name])) for field in fields(annotation)]
+        return _record_decoder(annotation, members, _defaults(annotation, hints))
     if typing.get_origin(annotation) is tuple:
         return _tuple_decoder(_decoder(typing.get_args(annotation)[0]))
     if typing.get_origin(annotation) is Literal:
@@ -94,19 +95,26 @@ def _decoder(annotation: Any) -> Convert:
     return _scalar_decoder(annotation)
 
 
-def _record_decoder(cls: Callable[..., Any], members: list[tuple[str, Convert]]) -> Convert:
+def _defaults(cls: Any, hints: dict[str, Any]) -> Json:
+    """What stands for the fields that may be missing."""
+    optional = [field for field in fields(cls) if field.default is not MISSING]
+    return {field.name: _encoder(hints[field.name])(field.default) for field in optional}
+
+
+def _record_decoder(cls: Callable[..., Any], members: list[tuple[str, Convert]], defaults: Json) -> Convert:
     def convert(value: Json) -> Any:
         if type(value) is not dict:
             raise MalformedRecord("", f"expected an object, got {_kind(value)}")
+        given = {**defaults, **value} if defaults else value
         name = ""
         try:
             arguments = []
             for name, member in members:
-                arguments.append(member(value[name]))
+                arguments.append(member(given[name]))
         except MalformedRecord as malformed:
             raise malformed.inside(f".{name}") from None
         except KeyError:
-            missing = ", ".join(each for each, _ in members if each not in value)
+            missing = ", ".join(each for each, _ in members if each not in given)
             raise MalformedRecord("", f"missing {missing}") from None
         return cls(*arguments)
 

@@ -73,6 +73,19 @@ def test_keys_that_the_record_does_not_know_are_ignored() -> None:
     assert decode(Session, {**encode(session()), "weather": "fine"}) == session()
 
 
+@dataclass(frozen=True)
+class Grown:
+    old: int
+    new: tuple[int, ...] = ()
+
+
+def test_a_field_with_a_default_may_be_missing() -> None:
+    assert decode(Grown, {"old": 1}) == Grown(1)
+    assert decode(Grown, {"old": 1, "new": [2]}) == Grown(1, (2,))
+    with pytest.raises(MalformedRecord, match="^Grown: missing old$"):
+        decode(Grown, {"new": []})
+
+
 def test_an_integer_is_a_float_too() -> None:
     assert decode(Diagnosis, diagnosis_with_norm(2)).variables[0].gradient is not None
 
