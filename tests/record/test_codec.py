@@ -82,7 +82,7 @@ class Grown:
 def test_a_field_with_a_default_may_be_missing() -> None:
     assert decode(Grown, {"old": 1}) == Grown(1)
     assert decode(Grown, {"old": 1, "new": [2]}) == Grown(1, (2,))
-    with pytest.raises(MalformedRecord, match="^Grown: missing old$"):
+    with pytest.raises(MalformedRecord, match=r"^Grown: missing old$"):
         decode(Grown, {"new": []})
 
 
