@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 
 from tb_gradflow.trace.differentiable import VALUE_FREE
-from tb_gradflow.trace.flatten import FlatOp, Ref
+from tb_gradflow.trace.flat_ops import FlatOp, Ref
 
 _REARRANGE = frozenset({"Identity", "Reshape", "Squeeze", "ExpandDims", "Transpose"})
 _ADD = frozenset({"Add", "AddV2", "BiasAdd"})

@@ -19,7 +19,8 @@ from tensorflow.python.eager import record
 from tb_gradflow.record.schema import Layer, Outcome
 from tb_gradflow.trace.aliases import aliases, plain_reads
 from tb_gradflow.trace.differentiable import is_differentiable_dtype
-from tb_gradflow.trace.flatten import FlatOp, Flattener, Ref, consumers
+from tb_gradflow.trace.flat_ops import FlatOp, Ref, consumers
+from tb_gradflow.trace.flatten import Flattener
 from tb_gradflow.trace.fusion import may_be_merged, recomputed
 from tb_gradflow.trace.reach import influenced_by, needed_for
 from tb_gradflow.trace.scaling import total, unscaled

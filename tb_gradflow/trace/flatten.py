@@ -15,64 +15,12 @@ import tensorflow as tf
 from tensorflow.python.framework import function_def_to_graph
 from tensorflow.python.ops import cond_v2, while_v2
 
-from tb_gradflow.record.schema import Passes
+from tb_gradflow.trace.flat_ops import FlatOp, Input, Known, Ref
 
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 _IFS = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
 _WHILES = frozenset({"While", "StatelessWhile"})
 _WRITE_PREFIXES = ("Assign", "ResourceScatter", "ResourceApply", "ResourceSparseApply", "ResourceStridedSliceAssign")
-
-
-@dataclass(frozen=True, slots=True)
-class Ref:
-    """An output of a flat op."""
-
-    op: int
-    output: int
-
-
-@dataclass(slots=True)
-class Input:
-    """Where an input of a flat op comes from.
-
-    Attributes:
-        ref: The producer.
-        slot: Which input of the consumer.
-        passes: Whether the consumer passes its gradient on, where that is known from the structure; null where
-            TensorFlow is to be asked.
-        carried: Whether the value comes from the previous iteration of a loop.
-    """
-
-    ref: Ref
-    slot: int
-    passes: Passes | None = None
-    carried: bool = False
-
-
-@dataclass(slots=True)
-class FlatOp:
-    """An op of the step's graph, or of a function that the step calls.
-
-    Attributes:
-        op: TensorFlow's op.
-        tensors: Its outputs, or for an output of an `If` or a loop variable that one tensor.
-        nested: Whether it lies inside a function's body, where the tape sees only the call.
-        reads: Variable that it reads; null for most.
-        writes: Variable that it assigns; null for most.
-        backward: Whether it was made while a gradient was computed or applied.
-        derived: Whether its value was made from a gradient.
-    """
-
-    name: str
-    type: str
-    op: Any
-    tensors: tuple[Any, ...]
-    nested: bool
-    inputs: list[Input] = field(default_factory=list)
-    reads: int | None = None
-    writes: int | None = None
-    backward: bool = False
-    derived: bool = False
 
 
 @dataclass(slots=True)
@@ -89,13 +37,17 @@ class Flattener:
     """Flattens a graph as it grows: each call of `extend` adds the ops made since the last.
 
     `variable_of` answers which variable a handle that the graph captured belongs to: its index, a negative number for
-    one that is not listed but keeps state all the same, or null.
+    one that is not listed but keeps state all the same, or null. `known` holds, by name, what the graph does not say of
+    its ops.
     """
 
-    def __init__(self, graph: Any, variable_of: Callable[[Any, Any], int | None]) -> None:
+    def __init__(
+        self, graph: Any, variable_of: Callable[[Any, Any], int | None], known: Mapping[str, Known] | None = None
+    ) -> None:
         self.ops: list[FlatOp] = []
         self._graph = graph
         self._variable_of = variable_of
+        self._known = known if known is not None else {}
         self._root = _Frame(caller="", nested=False)
         self._names: set[str] = set()
         self._done = 0
@@ -138,7 +90,9 @@ class Flattener:
 
     def _plain(self, op: Any, frame: _Frame) -> None:
         outputs = tuple(op.outputs)
-        flat = FlatOp(self._name(frame, op.name), op.type, op, outputs, frame.nested)
+        known = None if frame.nested else self._known.get(op.name)
+        kind = op.type if known is None else known.type
+        flat = FlatOp(self._name(frame, op.name), kind, op, outputs, frame.nested, known=known)
         index = self._append(flat)
         for slot, tensor in enumerate(op.inputs):
             self._connect(flat, slot, tensor, frame)
@@ -171,7 +125,7 @@ class Flattener:
     def _connect(self, flat: FlatOp, slot: int, tensor: Any, frame: _Frame) -> None:
         ref = frame.refs.get(tensor.name)
         if ref is not None:
-            flat.inputs.append(Input(ref, slot))
+            flat.inputs.append(Input(ref, slot, flat.known.passes_to(slot) if flat.known is not None else None))
 
     def _call(self, op: Any, frame: _Frame) -> None:
         body = _function_graph(op, op.get_attr("f").name)
@@ -287,12 +241,3 @@ def _function_graph(op: Any, name: str) -> Any:
         return function_def_to_graph.function_def_to_graph(op.graph._get_function(name).function_def)
     except (AttributeError, ValueError):
         return None
-
-
-def consumers(ops: Sequence[FlatOp]) -> Mapping[int, list[int]]:
-    """For each op, the ops that take one of its outputs."""
-    found: dict[int, list[int]] = {}
-    for index, op in enumerate(ops):
-        for item in op.inputs:
-            found.setdefault(item.ref.op, []).append(index)
-    return found

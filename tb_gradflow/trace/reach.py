@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from tb_gradflow.trace.differentiable import VALUE_FREE
-from tb_gradflow.trace.flatten import FlatOp
+from tb_gradflow.trace.flat_ops import FlatOp
 
 
 def influenced_by(ops: Sequence[FlatOp], users: Mapping[int, list[int]], start: Iterable[int]) -> set[int]:

@@ -20,7 +20,8 @@ from tb_gradflow.record.schema import (
 )
 from tb_gradflow.trace.collector import Answer, Call, Collector
 from tb_gradflow.trace.differentiable import Differentiability, custom_gradient_name
-from tb_gradflow.trace.flatten import FlatOp, Flattener, Ref, consumers
+from tb_gradflow.trace.flat_ops import FlatOp, Ref, consumers
+from tb_gradflow.trace.flatten import Flattener
 from tb_gradflow.trace.reach import influenced_by, needed_for
 from tb_gradflow.trace.source import Frame, frames_of, origin_of
 
@@ -133,7 +134,7 @@ class _Builder:
 
     def _op(self, key: _Key) -> Op:
         flat = self._flatteners[key.graph].ops[key.op]
-        source, api = self._sources.of(frames_of(flat.op.traceback), flat.op.type)
+        source, api = self._origin(flat)
         return Op(
             name=flat.name if key.graph == 0 else f"{flat.name}@{key.graph}",
             type=flat.type,
@@ -145,6 +146,12 @@ class _Builder:
             writes=flat.writes,
             custom_gradient=custom_gradient_name(flat.op),
         )
+
+    def _origin(self, flat: FlatOp) -> tuple[int | None, str | None]:
+        if flat.known is None or flat.known.frames is None:
+            return self._sources.of(frames_of(flat.op.traceback), flat.op.type)
+        source, api = self._sources.of(flat.known.frames, flat.type)
+        return source, flat.known.api or api
 
     def _edges(self, key: _Key, flat: FlatOp) -> tuple[Edge, ...]:
         edges = []
