@@ -6,7 +6,7 @@ export const FORMAT = 1;
 
 export const GRADIENT_STATISTICS = ["norm", "max_abs", "mean_abs", "zero_fraction", "nan_count", "inf_count"] as const;
 
-export const VARIABLE_STATISTICS = ["weight_norm", "update_norm"] as const;
+export const VARIABLE_STATISTICS = ["weight_norm", "update_norm", "nonfinite_before", "nonfinite_after"] as const;
 
 export type Passes =
   | "yes"
@@ -161,6 +161,14 @@ export interface Layer {
   readonly type: string;
 }
 
+/** A floating tensor that the step was given. */
+export interface Input {
+  /** What its giver calls it: `x`, `y` and `sample_weight` for Keras, else the parameter's name. */
+  readonly name: string;
+  /** Row of `Chunk.gradients` with the statistics of its values. */
+  readonly row: number;
+}
+
 /** The structure of a training step, as one compilation of it saw it. */
 export interface Trace {
   /** Number of the trace in its session, from zero. */
@@ -181,6 +189,8 @@ export interface Trace {
   readonly sources: readonly Source[];
   /** Facts about how this trace was recorded that limit what can be concluded from it. */
   readonly notes: readonly string[];
+  /** The batch. */
+  readonly inputs: readonly Input[];
 }
 
 /** One recording: from the construction of a recorder to its end. */

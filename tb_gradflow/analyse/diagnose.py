@@ -26,7 +26,7 @@ def diagnose(
 ) -> Diagnosis:
     """What the step says: a status for each variable, and findings in words.
 
-    `gradients` is `[rows, 6]` and `variables` `[variables, 2]` of that step, both null if no step was completed
+    `gradients` is `[rows, 6]` and `variables` `[variables, 4]` of that step, both null if no step was completed
     (then `step` is -1): structure alone speaks. Pass the same `topology` for every step of a trace; without one
     it is built.
     """

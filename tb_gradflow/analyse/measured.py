@@ -26,7 +26,7 @@ class Measured:
     Attributes:
         topology: The trace it was measured on.
         gradients: float32 `[rows, 6]`; null if no step was completed.
-        variables: float32 `[variables, 2]`; null likewise.
+        variables: float32 `[variables, 4]`; null likewise.
         losses: The value of each target; empty if no step was completed.
     """
 

@@ -16,9 +16,10 @@ FORMAT = 1
 GRADIENT_STATISTICS = ("norm", "max_abs", "mean_abs", "zero_fraction", "nan_count", "inf_count")
 """Columns of `Chunk.gradients`. The first three are taken over the finite elements; no element, no zero: 0."""
 
-VARIABLE_STATISTICS = ("weight_norm", "update_norm")
-"""Columns of `Chunk.variables`: L2 norms of the value after the step, and of what the step changed in it.
-NaN where the variable is not a floating one."""
+VARIABLE_STATISTICS = ("weight_norm", "update_norm", "nonfinite_before", "nonfinite_after")
+"""Columns of `Chunk.variables`: L2 norms of the value after the step, and of what the step changed in it, both over
+the finite elements; the numbers of elements that were NaN or infinite before the step, and after it. NaN where that is
+not known: the variable is not a floating one, or the log is older than the column."""
 
 Passes = Literal["yes", "none", "not_differentiable", "unregistered", "dtype", "error", "state", "unknown"]
 """Whether an op hands a gradient on to one of its inputs, as TensorFlow itself answers:
@@ -213,6 +214,19 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
+class Input:
+    """A floating tensor that the step was given.
+
+    Attributes:
+        name: What its giver calls it: `x`, `y` and `sample_weight` for Keras, else the parameter's name.
+        row: Row of `Chunk.gradients` with the statistics of its values.
+    """
+
+    name: str
+    row: int
+
+
+@dataclass(frozen=True, slots=True)
 class Trace:
     """The structure of a training step, as one compilation of it saw it.
 
@@ -226,6 +240,7 @@ class Trace:
         layers: The name scopes that are layers.
         sources: Lines of code that ops and targets refer to.
         notes: Facts about how this trace was recorded that limit what can be concluded from it.
+        inputs: The batch.
     """
 
     index: int
@@ -237,6 +252,7 @@ class Trace:
     layers: tuple[Layer, ...]
     sources: tuple[Source, ...]
     notes: tuple[str, ...]
+    inputs: tuple[Input, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

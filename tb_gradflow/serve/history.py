@@ -157,9 +157,12 @@ class History:
                 array = read(tag.session, tag.number)
             except KeyError:
                 raise NotRecorded(f"the log has no chunk {tag.number} of session {tag.session}") from None
-            if len(array.shape) != 3 or array.shape[2] != statistics:
+            if len(array.shape) != 3 or not 0 < array.shape[2] <= statistics:
                 raise LogError(f"damaged log: {tag} has shape {array.shape}, expected [steps, rows, {statistics}]")
-            return np.frombuffer(array.data, dtype="<f4").reshape(array.shape)
+            values = np.frombuffer(array.data, dtype="<f4").reshape(array.shape)
+            # An older log is without the columns that came later.
+            later = statistics - array.shape[2]
+            return np.pad(values, ((0, 0), (0, 0), (0, later)), constant_values=np.nan) if later else values
 
         return self._caches.numbers.get((self.name, tag), numbers)
 

@@ -14,6 +14,7 @@ from tb_gradflow.errors import SetupError
 from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.cadence import UpdateFreq, cadence
 from tb_gradflow.trace.collector import Tensors
+from tb_gradflow.trace.inputs import batch_of_keras
 from tb_gradflow.trace.recorder import Identity, Recorder, check_directory
 from tb_gradflow.trace.step import InstrumentedStep, Settings, owned_variables
 
@@ -130,7 +131,11 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             self._first_step = self._step
         self._tracing = _Tracing(self._recorder)
         step = InstrumentedStep(
-            self.model.train_step, lambda: owned_variables(self.model), self._settings, self._tracing.finished
+            self.model.train_step,
+            lambda: owned_variables(self.model),
+            self._settings,
+            self._tracing.finished,
+            batch_of_keras,
         )
         self._sampled = self.model._make_function(lambda data: step(data))
         self._plain = self.model.train_function

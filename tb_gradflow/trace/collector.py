@@ -82,6 +82,7 @@ class Collector:
         calls: In order.
         layers: By name scope.
         root: The graph that the step is traced into.
+        row_count: How many rows of statistics the answers have so far.
         fault: An exception that the collector itself is to blame for; null while there is none.
     """
 
@@ -89,7 +90,7 @@ class Collector:
         self.variables = variables
         self.calls: list[Call] = []
         self.root = tf.compat.v1.get_default_graph()
-        self._row_count = 0
+        self.row_count = 0
         self.layers: dict[str, Layer] = {}
         self.fault: Exception | None = None
         self._tensors = tensors
@@ -250,7 +251,7 @@ class Collector:
         call.tensors.update(self._only_reads(call))
         call.statistics = self._brought_home(unscaled(rows, scale))
         call.loss = self._brought_home(call.loss)
-        self._row_count += len(rows)
+        self.row_count += len(rows)
 
     def _total(self, targets: Sequence[Any], scale: Any) -> Any:
         """float32 scalar: the sum of what is differentiated, as the tape takes it."""
@@ -276,7 +277,7 @@ class Collector:
         if gradient is None:
             return Answer("none", None)
         rows.append(gradient_statistics(gradient))
-        return Answer("value", self._row_count + len(rows) - 1)
+        return Answer("value", self.row_count + len(rows) - 1)
 
     def _answer_all(self, call: Call, sources: Any, outcome: Outcome) -> None:
         for source in tf.nest.flatten(sources):

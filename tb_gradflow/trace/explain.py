@@ -20,6 +20,7 @@ from tensorflow.python.autograph.core import ag_ctx
 
 from tb_gradflow.errors import SetupError
 from tb_gradflow.record.schema import FORMAT, Session, StepRecord, Trace
+from tb_gradflow.trace.inputs import NameInputs, arguments_of, batch_of_keras
 from tb_gradflow.trace.step import InstrumentedStep, Settings, owned_variables
 from tb_gradflow.trace.variables import Owned, Variables, raw_variable
 from tb_gradflow.version import VERSION
@@ -54,7 +55,7 @@ def explain_model(model: Any, x: Any, y: Any, sample_weight: Any, batch_size: in
         return measurements
 
     with _undone(lambda: _state_of(model)):
-        return _explained(model.train_step, run, lambda: owned_variables(model), str(model.name))
+        return _explained(model.train_step, run, lambda: owned_variables(model), str(model.name), batch_of_keras)
 
 
 def explain_function(loss_fn: Callable[..., Any], args: Sequence[Any], variables: Sequence[Any]) -> Explained:
@@ -76,14 +77,23 @@ def explain_function(loss_fn: Callable[..., Any], args: Sequence[Any], variables
         return measurements
 
     with _undone(lambda: [item.variable for item in owned]):
-        return _explained(step, run, lambda: Variables(owned), getattr(loss_fn, "__name__", "loss"))
+        name = getattr(loss_fn, "__name__", "loss")
+        return _explained(step, run, lambda: Variables(owned), name, arguments_of(loss_fn))
 
 
 def _explained(
-    step: Callable[..., Any], run: Callable[..., Any], variables: Callable[[], Variables], name: str
+    step: Callable[..., Any],
+    run: Callable[..., Any],
+    variables: Callable[[], Variables],
+    name: str,
+    inputs: NameInputs,
 ) -> Explained:
     traces: list[Trace] = []
-    instrumented = InstrumentedStep(step, variables, Settings(exact=False), lambda trace, error: traces.append(trace))
+
+    def on_trace(trace: Trace, error: BaseException | None) -> None:
+        traces.append(trace)
+
+    instrumented = InstrumentedStep(step, variables, Settings(exact=False), on_trace, inputs)
     session = _session(name)
     try:
         measurements = run(lambda *arguments: instrumented(*arguments))

@@ -33,10 +33,13 @@ def gradient_statistics(gradient: Any) -> Any:
 
 
 def variable_statistics(now: Any, before: Any) -> Any:
-    """float32 `[2]`: norms of a variable's value, and of what has changed in it; `before` null if that is unknown."""
+    """float32 `[4]`: norms of a variable's value, and of what has changed in it, and how many elements were not finite
+    before and are not now; `before` null if that is unknown.
+    """
     if before is None:
-        return tf.concat([_call(_norms, now, now)[:1], [float("nan")]], 0)
-    return _call(_norms, now, before)
+        norm, _, _, nonfinite = tf.unstack(_call(_variable_columns, now, now))
+        return tf.stack([norm, float("nan"), float("nan"), nonfinite])
+    return _call(_variable_columns, now, before)
 
 
 def _call(function: Callable[..., Any], *tensors: Any) -> Any:
@@ -84,20 +87,29 @@ def _careful_columns(magnitude: Any, count: Any) -> Any:
     return tf.stack([norm, largest, mean, zeros, nan_count, inf_count])
 
 
-def _norms(now: Any, before: Any) -> Any:
-    return tf.stack([_norm(now), _norm(now - before)])
+def _variable_columns(now: Any, before: Any) -> Any:
+    value, change = _magnitude(now), _magnitude(now - before)
+    norms = [tf.sqrt(2 * tf.nn.l2_loss(value)), tf.sqrt(2 * tf.nn.l2_loss(change))]
 
-
-def _norm(tensor: Any) -> Any:
-    magnitude = _magnitude(tensor)
-    plain = tf.sqrt(2 * tf.nn.l2_loss(magnitude))
+    def plain() -> Any:
+        return tf.cast(tf.stack([*norms, tf.zeros_like(norms[0]), tf.zeros_like(norms[0])]), tf.float32)
 
     def careful() -> Any:
-        finite = tf.where(tf.math.is_finite(magnitude), magnitude, tf.zeros_like(magnitude))
-        return tf.cast(_scaled_sums(finite)[1], tf.float32)
+        columns = [_careful_norm(value), _careful_norm(change), _nonfinite(_magnitude(before)), _nonfinite(value)]
+        return tf.cast(tf.stack(columns), tf.float32)
 
-    safe = tf.math.is_finite(plain) & _is_safe(_largest(magnitude))
-    return tf.cond(safe, lambda: tf.cast(plain, tf.float32), careful)
+    # Whatever is not finite before or after shows in the change, or in the value.
+    finite = tf.math.is_finite(norms[0]) & tf.math.is_finite(norms[1])
+    return tf.cond(finite & _is_safe(_largest(value)) & _is_safe(_largest(change)), plain, careful)
+
+
+def _careful_norm(magnitude: Any) -> Any:
+    finite = tf.where(tf.math.is_finite(magnitude), magnitude, tf.zeros_like(magnitude))
+    return _scaled_sums(finite)[1]
+
+
+def _nonfinite(magnitude: Any) -> Any:
+    return _count(~tf.math.is_finite(magnitude), magnitude.dtype)
 
 
 def _scaled_sums(magnitude: Any) -> tuple[Any, Any, Any]:

@@ -12,11 +12,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from tb_gradflow.record.schema import Trace
+from tb_gradflow.record.schema import Input, Trace
 from tb_gradflow.trace.collector import Collector, Tensors
+from tb_gradflow.trace.inputs import Named, NameInputs, arguments_of
 from tb_gradflow.trace.patches import watching
 from tb_gradflow.trace.sink import Sink
-from tb_gradflow.trace.statistics import GRADIENT_COLUMNS, VARIABLE_COLUMNS, variable_statistics
+from tb_gradflow.trace.statistics import GRADIENT_COLUMNS, VARIABLE_COLUMNS, gradient_statistics, variable_statistics
 from tb_gradflow.trace.structure import trace_of
 from tb_gradflow.trace.variables import Owned, Variables, is_floating
 
@@ -47,8 +48,14 @@ class InstrumentedStep:
     """
 
     def __init__(
-        self, step: Callable[..., Any], variables: Callable[[], Variables], settings: Settings, on_trace: OnTrace
+        self,
+        step: Callable[..., Any],
+        variables: Callable[[], Variables],
+        settings: Settings,
+        on_trace: OnTrace,
+        inputs: NameInputs | None = None,
     ) -> None:
+        self._name_inputs = inputs if inputs is not None else arguments_of(step)
         self._step = step
         self._variables = variables
         self._settings = settings
@@ -65,24 +72,29 @@ class InstrumentedStep:
                 outputs = self._step(*args, **kwargs)
         except BaseException as error:
             if collector.calls and collector.fault is None:
-                self._tell(collector, error)
+                self._tell(collector, (), error)
             raise
-        index = self._tell(collector, None)
-        return outputs, self._measurements(collector, index, before)
+        given = self._name_inputs(args, kwargs)
+        index = self._tell(collector, given, None)
+        return outputs, self._measurements(collector, index, given, before)
 
-    def _tell(self, collector: Collector, error: BaseException | None) -> int:
+    def _tell(self, collector: Collector, given: Named, error: BaseException | None) -> int:
         index = self._traces
         self._traces += 1
-        self._on_trace(trace_of(collector, index, keep_source=self._settings.source), error)
+        trace = trace_of(collector, index, keep_source=self._settings.source)
+        inputs = tuple(Input(name, collector.row_count + place) for place, (name, _) in enumerate(given))
+        self._on_trace(dataclasses.replace(trace, inputs=inputs), error)
         return index
 
-    def _measurements(self, collector: Collector, index: int, before: list[Any]) -> dict[str, Any]:
+    def _measurements(self, collector: Collector, index: int, given: Named, before: list[Any]) -> dict[str, Any]:
         calls = [call for call in collector.calls if call.statistics is not None]
         losses = [_taken(call.loss) for call in calls]
+        rows = [_taken(call.statistics) for call in calls]
+        rows += [gradient_statistics(tensor)[tf.newaxis] for _, tensor in given]
         return {
             "trace": tf.constant(index, tf.int32),
             "losses": tf.stack(losses) if losses else tf.zeros([0]),
-            "gradients": tf.concat([tf.zeros([0, GRADIENT_COLUMNS]), *(_taken(call.statistics) for call in calls)], 0),
+            "gradients": tf.concat([tf.zeros([0, GRADIENT_COLUMNS]), *rows], 0),
             "variables": _norms(collector.variables, before),
         }
 
@@ -92,7 +104,7 @@ def _taken(measured: Any) -> Any:
 
 
 def _norms(variables: Variables, before: list[Any]) -> Any:
-    """float32 `[variables, 2]`: norm of each value now, and of the change since `before`."""
+    """float32 `[variables, 4]`: what became of each value since `before`."""
     unknown = tf.fill([VARIABLE_COLUMNS], float("nan"))
     rows = [unknown] * len(variables)
     for number, item in enumerate(variables):

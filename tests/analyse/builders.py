@@ -60,6 +60,7 @@ class Graph:
         self.notes: list[str] = []
         self.rows: list[Row] = []
         self.weights: dict[int, tuple[float, float]] = {}
+        self.nonfinite: dict[int, tuple[float, float]] = {}
         self.losses: list[float] = []
 
     def variable(
@@ -188,9 +189,13 @@ class Graph:
         return np.array(self.rows, np.float32).reshape(-1, 6)
 
     def weight_numbers(self) -> npt.NDArray[np.float32]:
-        """Norms after the step and of the step: 1 and 0.1, unless `weights` says otherwise."""
-        norms = [self.weights.get(place, (1.0, 0.1)) for place in range(len(self.variables))]
-        return np.array(norms, np.float32).reshape(-1, 2)
+        """Norms after the step and of the step: 1 and 0.1, unless `weights` says otherwise. Both ends finite, unless
+        `nonfinite` counts otherwise."""
+        norms = [
+            self.weights.get(place, (1.0, 0.1)) + self.nonfinite.get(place, (0.0, 0.0))
+            for place in range(len(self.variables))
+        ]
+        return np.array(norms, np.float32).reshape(-1, 4)
 
     def measured(self) -> Measured:
         return Measured(Topology(self.trace()), self.numbers(), self.weight_numbers(), tuple(self.losses))

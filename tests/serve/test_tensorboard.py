@@ -111,7 +111,7 @@ def test_numbers_of_a_chunk_are_little_endian_floats(board: TensorBoard) -> None
 
 def test_a_series_spans_all_steps(board: TensorBoard) -> None:
     series = numbers(board.ask("series", run="good/gradflow", row=2).body, 100, 6)
-    weights = numbers(board.ask("weights", run="good/gradflow", variable=1).body, 100, 2)
+    weights = numbers(board.ask("weights", run="good/gradflow", variable=1).body, 100, 4)
     absent = numbers(board.ask("series", run="good/gradflow", row=99).body, 100, 6)
 
     assert series[:, 0].tolist() == [number + 2 for number in range(100)]

@@ -68,9 +68,9 @@ def step(number: int, trace: int = 0, loss: float = 0.5, norm: float | None = No
     """A step of `trace()`; the norm of row r is `norm + r`, by default `number + r`."""
     first = float(number) if norm is None else norm
     gradients = [value for row in range(3) for value in (first + row, 0.5, 0.25, 0.0, 0.0, 0.0)]
-    variables = [1.0 + number, 0.125, 2.0 + number, 0.0]
+    variables = [1.0 + number, 0.125, 0.0, 0.0, 2.0 + number, 0.0, 0.0, 0.0]
     return StepRecord(
-        trace, number, BEGAN + number, (loss,), struct.pack("<18f", *gradients), struct.pack("<4f", *variables)
+        trace, number, BEGAN + number, (loss,), struct.pack("<18f", *gradients), struct.pack("<8f", *variables)
     )
 
 

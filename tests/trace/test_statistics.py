@@ -66,11 +66,28 @@ def test_rows_named_twice_are_added_before_they_are_measured() -> None:
 def test_update_is_the_norm_of_the_difference() -> None:
     now, before = tf.constant([3.0, 4.0]), tf.constant([3.0, 4.0 - 1e-3])
 
-    weight, update = variable_statistics(now, before).numpy()
+    weight, update, *nonfinite = variable_statistics(now, before).numpy()
 
     assert weight == 5.0
     assert update == pytest.approx(1e-3, rel=1e-3)
+    assert nonfinite == [0.0, 0.0]
 
 
 def test_update_of_a_variable_without_a_past_is_unknown() -> None:
-    assert np.isnan(variable_statistics(tf.constant([1.0]), None).numpy()[1])
+    weight, update, before, after = variable_statistics(tf.constant([1.0, np.inf]), None).numpy()
+
+    assert (weight, after) == (1.0, 1.0)
+    assert np.isnan([update, before]).all()
+
+
+def test_elements_that_are_not_finite_are_counted_before_and_after_and_left_out_of_the_norms() -> None:
+    now, before = tf.constant([3.0, np.nan, np.inf, 4.0]), tf.constant([3.0, 1.0, np.inf, 0.0])
+
+    weight, update, *nonfinite = variable_statistics(now, before).numpy()
+
+    assert (weight, update) == (5.0, 4.0)
+    assert nonfinite == [1.0, 2.0]
+
+
+def test_weights_that_an_update_makes_finite_again_were_not_before() -> None:
+    assert variable_statistics(tf.constant([0.0]), tf.constant([np.nan])).numpy()[2:].tolist() == [1.0, 0.0]

@@ -131,7 +131,7 @@ def learns(suspect: Suspect, variable: int) -> bool:
 def _began_at_zero(suspect: Suspect, variable: int) -> bool:
     """The norm is taken after the step: one that equals the step's own length began at zero."""
     assert suspect.measured.variables is not None
-    after, moved = (float(value) for value in suspect.measured.variables[variable])
+    after, moved = (float(value) for value in suspect.measured.variables[variable, :2])
     return after == 0 or abs(after - moved) <= 1e-6 * after
 
 

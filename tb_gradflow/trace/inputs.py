@@ -1,0 +1,57 @@
+"""What the step was given: the floating tensors of the batch, by the names that the user has for them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+Named = Sequence[tuple[str, Any]]
+"""Tensors and what to call them."""
+
+NameInputs = Callable[[Sequence[Any], Mapping[str, Any]], Named]
+"""From the arguments of a step to the tensors among them."""
+
+
+def batch_of_keras(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Named:
+    """Of the one argument of `train_step`: `x`, `y` and `sample_weight`, or what they are made of."""
+    [data] = args or kwargs.values()
+    try:
+        parts = keras.utils.unpack_x_y_sample_weight(data)
+    except ValueError:  # a dataset of the user's own form, for a train_step of their own
+        parts = ()
+    return list(_floating(dict(zip(("x", "y", "sample_weight"), parts, strict=True)) if parts else {"data": data}))
+
+
+def arguments_of(function: Callable[..., Any]) -> NameInputs:
+    """Of the arguments of `function`, by its parameters."""
+
+    def named(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Named:
+        try:
+            given = inspect.signature(function).bind(*args, **kwargs).arguments
+        except (TypeError, ValueError):  # a callable without a signature
+            given = {**{f"argument {place}": value for place, value in enumerate(args)}, **kwargs}
+        return list(_floating(given))
+
+    return named
+
+
+def _floating(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in given.items():
+        yield from _parts(name, value)
+
+
+def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _parts(f"{name}[{key!r}]", part)
+    elif isinstance(value, (list, tuple)):
+        for place, part in enumerate(value):
+            yield from _parts(f"{name}[{place}]", part)
+    elif isinstance(value, (tf.RaggedTensor, tf.SparseTensor)):
+        yield from _parts(name, value.values)
+    elif isinstance(value, tf.Tensor) and value.dtype.is_floating:
+        yield name, value
