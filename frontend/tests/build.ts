@@ -55,7 +55,8 @@ export function trace(specs: readonly OpSpec[], more: {variables?: readonly stri
     layers: more.layers ?? [],
     sources: [],
     notes: [],
-  };
+    inputs: [],
+  } as Trace;
 }
 
 /** `ReadVariableOp` of a variable of that name. */

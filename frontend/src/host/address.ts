@@ -1,12 +1,10 @@
 /** What is shown, in the address of the page around us, so that a link leads back to it: `#gradflow&p.gradflow.run=…`. */
 
 const PREFIX = "p.gradflow.";
+const TAB = "gradflow";
 
-export interface Place {
-  readonly run?: string;
-  readonly step?: string;
-  readonly select?: string;
-}
+/** Names to texts. An absent name is as it is at the start. */
+export type Place = Readonly<Record<string, string | undefined>>;
 
 /** What a fragment says of us. */
 export function parsePlace(hash: string): Place {
@@ -37,16 +35,42 @@ export function readPlace(): Place {
   }
 }
 
-export function writePlace(place: Place): void {
+/** `remember`: what was shown before is a step back in the browser's history. */
+export function writePlace(place: Place, remember: boolean): void {
   try {
     const {location, history} = window.parent;
     const hash = withPlace(location.hash, place);
-    if (hash !== location.hash) {
-      history.replaceState(history.state, "", hash);
+    if (hash !== location.hash && isOurs(location.hash)) {
+      history[remember ? "pushState" : "replaceState"](history.state, "", hash);
     }
   } catch {
     // The page around us is of another origin: there is no address to write to.
   }
+}
+
+/** Calls back when the reader went back or forward. Returns what ends that. */
+export function watchPlace(callback: (place: Place) => void): () => void {
+  try {
+    const around = window.parent;
+    const tell = (): void => {
+      if (isOurs(around.location.hash)) {
+        callback(readPlace());
+      }
+    };
+    around.addEventListener("popstate", tell);
+    const end = (): void => around.removeEventListener("popstate", tell);
+    // The listener is on a page that outlives this one.
+    window.addEventListener("pagehide", end, {once: true});
+    return end;
+  } catch {
+    return () => {};
+  }
+}
+
+/** Whether our tab is in front: TensorBoard names it first. Outside of TensorBoard there are no tabs. */
+function isOurs(hash: string): boolean {
+  const [first] = hash.replace(/^#/, "").split("&");
+  return first === "" || first === TAB || first.startsWith(PREFIX);
 }
 
 function decoded(value: string): string {

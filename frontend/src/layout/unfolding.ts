@@ -24,6 +24,11 @@ export class Unfolding {
     return new Unfolding(model, new Set(groups.map((group) => group.id)));
   }
 
+  /** The groups that are open, seen or not. A new set after every change. */
+  get open(): ReadonlySet<number> {
+    return this.#open;
+  }
+
   get scene(): Scene {
     return this.#scene;
   }
@@ -62,8 +67,19 @@ export class Unfolding {
     }
   }
 
+  openOnly(groups: ReadonlySet<number>): void {
+    if (groups.size !== this.#open.size || [...groups].some((group) => !this.#open.has(group))) {
+      this.#arrange(groups);
+    }
+  }
+
+  openAll(): void {
+    const {items, root} = this.#model.tree;
+    this.openAlso(new Set(items.filter(({id}) => this.isGroup(id) && id !== root).map(({id}) => id)));
+  }
+
   closeAll(): void {
-    this.#arrange(new Set());
+    this.openOnly(new Set());
   }
 
   #arrange(open: ReadonlySet<number>): void {

@@ -9,9 +9,9 @@ export function inOrder(findings: readonly Finding[]): Finding[] {
   return SEVERITIES.flatMap((severity) => findings.filter((finding) => finding.severity === severity));
 }
 
-/** Tells a finding from others, and finds it again in the diagnosis of another step. */
-export function keyOf(finding: Finding): string {
-  return JSON.stringify([finding.cause, finding.op?.name ?? "", finding.target, finding.variables]);
+/** Tells a finding from others, and finds it again in the diagnosis of another step, or in an address. */
+export function keyOf({cause, op, target, variables}: Finding): string {
+  return [cause, op?.name ?? "", target, variables[0] ?? ""].join("~");
 }
 
 /** The finding `step` places on in the list, round its ends; from nowhere, the first or the last. */

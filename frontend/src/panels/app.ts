@@ -2,30 +2,31 @@
 
 import {html, LitElement, nothing, type PropertyValues, type TemplateResult} from "lit";
 import {cssVariables, DARK, LIGHT, type Palette} from "../draw/palette.ts";
-import {readPlace, writePlace} from "../host/address.ts";
+import {readPlace, watchPlace, type Place} from "../host/address.ts";
 import {isShown} from "../host/shown.ts";
 import {watchTheme} from "../host/theme.ts";
 import {inOrder, keyOf, neighbour} from "../model/findings.ts";
 import {mainOf} from "../model/paths.ts";
-import {rowsOf} from "../model/rows.ts";
+import {ancestorsOf} from "../model/tree.ts";
 import type {Finding} from "../record.ts";
 import {Derived} from "../state/derived.ts";
 import type {Store} from "../state/store.ts";
-import "./details.ts";
+import {viewOf, type View} from "../state/view.ts";
+import {Written} from "../state/written.ts";
 import "./findings.ts";
 import type {GraphView} from "./graph.ts";
-import "./graph.ts";
-import "./legend.ts";
 import {drawer} from "./drawer.ts";
 import {header} from "./header.ts";
-import {emptyState, nothingToDraw, problemsStrip, summaryStrip} from "./strips.ts";
+import {keysDialog, press} from "./keys.ts";
+import type {Asked, Scope} from "./scope.ts";
+import {shortcuts} from "./shortcuts.ts";
+import {stage} from "./stage.ts";
+import {emptyState, problemsStrip, summaryStrip} from "./strips.ts";
 import {appStyles} from "./app_styles.ts";
 import {shared} from "./styles.ts";
 
 /** Milliseconds between two looks for new steps. */
 const POLL = 5000;
-/** Width of the panel of details, in pixels. */
-const DETAILS = 310;
 /** A frame lower or narrower than this shows the graph alone at first. */
 const ROOM_FOR_TABLE = 820;
 const ROOM_FOR_FINDINGS = 900;
@@ -33,28 +34,37 @@ const ROOM_FOR_FINDINGS = 900;
 export class App extends LitElement {
   static override properties = {
     palette: {state: true},
-    selected: {state: true},
-    finding: {state: true},
+    view: {state: true},
     side: {state: true},
-    table: {state: true},
     onlyTroubled: {state: true},
+    found: {state: true},
+    keysShown: {state: true},
   };
   store: Store | null = null;
   declare palette: Palette;
-  /** An item of the tree; -1 for none. */
-  declare selected: number;
-  /** Key of the finding whose path is lit. */
-  declare finding: string | null;
-  /** Whether the findings are shown, and the table. */
+  declare view: View;
+  /** Whether the findings are shown. */
   declare side: boolean;
-  declare table: boolean;
   /** Whether the table shows only variables without a usable gradient. */
   declare onlyTroubled: boolean;
+  /** Items that the search found; null while nobody searches. */
+  declare found: ReadonlySet<number> | null;
+  declare keysShown: boolean;
 
   readonly #derived = new Derived();
-  #wanted = readPlace().select ?? "";
-  /** Whether the address said what to show, and that is yet to be done. */
-  #arrived = false;
+  /** How a run is looked at if the address has no word on it. */
+  readonly #start: View = {
+    selected: "",
+    finding: null,
+    open: null,
+    tab: window.innerHeight >= ROOM_FOR_TABLE ? "variables" : null,
+    beside: null,
+    measure: "norm",
+    charted: [],
+  };
+  readonly #written = new Written(this.#start);
+  /** Whether the camera is to go to what is selected, once that is there. */
+  #mustReveal = false;
   #endings: (() => void)[] = [];
 
   static override styles = [shared, appStyles];
@@ -62,17 +72,18 @@ export class App extends LitElement {
   constructor() {
     super();
     this.palette = LIGHT;
-    this.selected = -1;
-    this.finding = null;
+    this.view = viewOf(readPlace(), this.#start);
     this.side = window.innerWidth >= ROOM_FOR_FINDINGS;
     this.onlyTroubled = false;
-    this.table = window.innerHeight >= ROOM_FOR_TABLE;
+    this.found = null;
+    this.keysShown = false;
+    this.#mustReveal = this.view.selected !== "";
   }
 
   override connectedCallback(): void {
     super.connectedCallback();
     const change = (): void => this.requestUpdate();
-    const key = (event: KeyboardEvent): void => this.#key(event);
+    const key = (event: KeyboardEvent): void => press(event, this.store === null ? [] : shortcuts(this.#scope()));
     this.store?.addEventListener("change", change);
     window.addEventListener("keydown", key);
     const poll = setInterval(() => isShown() && void this.store?.refresh(), POLL);
@@ -81,6 +92,7 @@ export class App extends LitElement {
     });
     this.#endings = [
       theme,
+      watchPlace((place) => this.#goBackTo(place)),
       () => clearInterval(poll),
       () => window.removeEventListener("keydown", key),
       () => this.store?.removeEventListener("change", change),
@@ -95,14 +107,8 @@ export class App extends LitElement {
   }
 
   override willUpdate(changed: PropertyValues<this>): void {
-    if (this.store === null) {
-      return;
-    }
-    const before = this.#derived.model;
-    this.#derived.update(this.store.state);
-    if (this.#derived.model !== before) {
-      this.selected = this.#derived.itemNamed(this.#wanted);
-      this.#arrived = before === null && this.selected >= 0;
+    if (this.store !== null) {
+      this.#derived.update(this.store.state);
     }
     if (changed.has("palette")) {
       Object.entries(cssVariables(this.palette)).forEach(([name, value]) => this.style.setProperty(name, value));
@@ -118,36 +124,82 @@ export class App extends LitElement {
     if (state.runs === null || state.runs.length === 0) {
       return html`${problemsStrip(state.problems)} ${emptyState()}`;
     }
+    const scope = this.#scope();
+    const {diagnosis} = this.#derived;
+    const problems = this.#problems();
     return html`
-      ${this.#header()} ${problemsStrip(this.#problems())} ${summaryStrip(this.#derived.diagnosis, (step) => this.#goToFinding(step))}
+      ${header(scope)} ${problemsStrip(problems)} ${summaryStrip(diagnosis, (step) => this.#goToFinding(step))}
       <div class="columns">
         ${this.side
           ? html`<aside class="side" aria-label="Findings">
-              <gf-findings .hidden=${this.#derived.diagnosis === null && this.#problems().size > 0} .diagnosis=${this.#derived.diagnosis} .chosen=${this.finding} @gf-finding=${this.#onFinding}></gf-findings>
+              <gf-findings .hidden=${diagnosis === null && problems.size > 0} .diagnosis=${diagnosis} .chosen=${this.view.finding} @gf-finding=${this.#onFinding}></gf-findings>
             </aside>`
           : nothing}
-        <main>${this.#graph()} ${this.#table()}</main>
+        <main>${stage(scope)} ${drawer(scope)}</main>
       </div>
+      ${this.keysShown ? keysDialog(shortcuts(scope), () => (this.keysShown = false)) : nothing}
     `;
   }
 
   override updated(): void {
-    if (this.#arrived) {
-      this.#arrived = false;
-      void this.#view?.updateComplete.then(() => this.#view?.reveal(this.selected));
+    if (this.#mustReveal && this.#selected >= 0) {
+      this.#mustReveal = false;
+      const item = this.#selected;
+      void this.#view?.updateComplete.then(() => this.#view?.reveal(item));
     }
-    const state = this.store?.state;
-    if (state?.overview) {
-      const run = state.run ?? "";
-      const last = state.at === state.overview.steps.length - 1;
-      const step = last || state.at < 0 ? "" : String(state.overview.steps[state.at]);
-      const select = this.#derived.model === null ? this.#wanted : this.#derived.nameOf(this.selected);
-      writePlace({run, step, select});
+    if (this.store !== null) {
+      this.#written.write(this.store.state, this.view);
     }
   }
 
   get #view(): GraphView | null {
     return this.renderRoot.querySelector<GraphView>("gf-graph");
+  }
+
+  /** The selected item; -1 for none. */
+  get #selected(): number {
+    return this.#derived.itemNamed(this.view.selected);
+  }
+
+  #look(change: Partial<View>): void {
+    this.view = {...this.view, ...change};
+  }
+
+  #scope(): Scope {
+    const {view, palette, found, onlyTroubled} = this;
+    const store = this.store as Store;
+    return {store, derived: this.#derived, view, palette, selected: this.#selected, found, onlyTroubled, ask: this.#asked};
+  }
+
+  readonly #asked: Asked = {
+    look: (change) => this.#look(change),
+    chooseRun: (run) => this.#chooseRun(run),
+    chooseStep: (at) => void this.store?.chooseStep(at),
+    select: (item) => (this.keysShown ? (this.keysShown = false) : this.#select(item)),
+    go: (item) => this.#go(item),
+    goToVariable: (variable) => this.#goToVariable(variable),
+    showFinding: (finding) => this.#showFinding(finding),
+    goToFinding: (step) => this.#goToFinding(step),
+    toggleSide: () => (this.side = !this.side),
+    toggleTroubled: () => this.#toggleTroubled(),
+    toggleKeys: () => (this.keysShown = !this.keysShown),
+    light: (items) => (this.found = items === null ? null : this.#withGroups(items)),
+    focusOn: (element) => this.renderRoot.querySelector<HTMLElement>(element)?.focus(),
+  };
+
+  /** What an address says that the reader went back, or forward, to. */
+  #goBackTo(place: Place): void {
+    const store = this.store as Store;
+    const step = place.step === undefined ? undefined : Number(place.step);
+    const {run, overview} = store.state;
+    this.#written.forget();
+    this.view = viewOf(place, this.#start);
+    this.#mustReveal = this.view.selected !== "";
+    if (place.run !== undefined && place.run !== run) {
+      void store.chooseRun(place.run, step);
+    } else if (overview !== null) {
+      void store.chooseStep(step === undefined ? overview.steps.length - 1 : overview.steps.indexOf(step));
+    }
   }
 
   /** Problems of loading, and of the chosen run. */
@@ -157,92 +209,27 @@ export class App extends LitElement {
     return error === null ? problems : new Map([["run", error]]);
   }
 
-  #header(): TemplateResult {
-    const store = this.store as Store;
-    return header(store.state, {
-      toggleSide: () => (this.side = !this.side),
-      chooseRun: (run) => this.#chooseRun(run),
-      chooseTarget: (target) => store.chooseTarget(target),
-      chooseStep: (at) => void store.chooseStep(at),
-    });
-  }
-
-  #graph(): TemplateResult {
-    return html`<div class="stage">
-      <gf-graph
-        .model=${this.#derived.model}
-        .condition=${this.#derived.condition}
-        .initiallyOpen=${this.#derived.initiallyOpen}
-        .worst=${this.#derived.worst}
-        .path=${this.#derived.pathOf(this.finding)}
-        .covered=${this.selected >= 0 && window.innerWidth >= 700 ? DETAILS : 0}
-        .selected=${this.selected}
-        .palette=${this.palette}
-        @gf-select=${(event: CustomEvent<number>) => this.#select(event.detail)}
-      ></gf-graph>
-      ${this.#derived.isEmpty ? nothingToDraw() : nothing}
-      <gf-legend .hidden=${this.#derived.looks.size === 0} .scale=${this.store?.state.scale ?? null} .looks=${this.#derived.looks} .palette=${this.palette}></gf-legend>
-      ${this.#details()}
-    </div>`;
-  }
-
-  #table(): TemplateResult {
-    const {condition, diagnosis, model} = this.#derived;
-    const rows = condition === null ? [] : this.#derived.once("rows", [condition], () => rowsOf(condition.tree.graph.trace, diagnosis, condition.answers, condition.numbers));
-    const node = model?.tree.graph.nodes[this.selected];
-    const selected = node?.kind === "variable" ? node.index : -1;
-    return drawer(
-      {rows, unfolded: this.table, onlyTroubled: this.onlyTroubled, selected},
-      {
-        fold: () => (this.table = !this.table),
-        toggleTroubled: () => this.#toggleTroubled(),
-        choose: (variable) => this.#goToVariable(variable),
-      },
-    );
+  /** Items, and the groups that hide them. */
+  #withGroups(items: readonly number[]): ReadonlySet<number> {
+    const tree = this.#derived.model?.tree;
+    return new Set(tree === undefined ? [] : items.flatMap((item) => [item, ...ancestorsOf(tree, item)]));
   }
 
   /** Who presses this wants to see them, so the table unfolds too. */
   #toggleTroubled(): void {
-    this.onlyTroubled = !(this.table && this.onlyTroubled);
-    this.table = true;
+    this.onlyTroubled = !(this.view.tab === "variables" && this.onlyTroubled);
+    this.#look({tab: "variables"});
   }
 
-  #details(): TemplateResult | typeof nothing {
-    const {condition, diagnosis} = this.#derived;
-    const store = this.store as Store;
-    if (this.selected < 0 || condition === null) {
-      return nothing;
-    }
-    const node = condition.tree.graph.nodes[this.selected];
-    const status = node?.kind === "variable" ? (diagnosis?.variables[node.index]?.status ?? null) : null;
-    return html`<aside class="details" aria-label="Details">
-      <gf-details
-        .source=${store.source}
-        .overview=${store.state.overview}
-        .tree=${condition.tree}
-        .item=${this.selected}
-        .answers=${condition.answers}
-        .numbers=${condition.numbers}
-        .status=${status}
-        .step=${store.step}
-        .palette=${this.palette}
-        @gf-go=${(event: CustomEvent<number>) => this.#go(event.detail)}
-      ></gf-details>
-    </aside>`;
-  }
-
+  /** What is selected and open stays so, by name, if the other run has it. */
   #chooseRun(run: string): void {
-    this.finding = null;
-    this.#select(-1);
+    this.#look({finding: null});
+    this.#mustReveal = this.view.selected !== "";
     void this.store?.chooseRun(run);
   }
 
   #select(item: number): void {
-    this.selected = item;
-    this.#wanted = this.#derived.nameOf(item);
-    if (item < 0) {
-      this.finding = null;
-    }
+    this.#look({selected: this.#derived.nameOf(item), finding: item < 0 ? null : this.view.finding});
   }
 
   #go(item: number): void {
@@ -265,35 +252,18 @@ export class App extends LitElement {
   #showFinding(finding: Finding): void {
     const key = keyOf(finding);
     const path = this.#derived.pathOf(key);
+    this.#look({finding: key, selected: path === null ? this.view.selected : this.#derived.nameOf(mainOf(path))});
     if (path !== null) {
-      this.#select(mainOf(path));
       this.#view?.showPath(path);
     }
-    this.finding = key;
     this.store?.chooseTarget(finding.target);
   }
 
   #goToFinding(step: 1 | -1): void {
-    const finding = neighbour(inOrder(this.#derived.diagnosis?.findings ?? []), this.finding, step);
+    const finding = neighbour(inOrder(this.#derived.diagnosis?.findings ?? []), this.view.finding, step);
     if (finding !== null) {
       this.#showFinding(finding);
     }
-  }
-
-  #key(event: KeyboardEvent): void {
-    const typing = event.composedPath().some((each) => each instanceof HTMLInputElement && each.type === "search");
-    if (typing || event.ctrlKey || event.metaKey || event.altKey) {
-      return;
-    }
-    const at = this.store?.state.at ?? -1;
-    const actions: Record<string, () => void> = {
-      Escape: () => this.#select(-1),
-      n: () => this.#goToFinding(1),
-      p: () => this.#goToFinding(-1),
-      "[": () => void this.store?.chooseStep(at - 1),
-      "]": () => void this.store?.chooseStep(at + 1),
-    };
-    actions[event.key]?.();
   }
 }
 

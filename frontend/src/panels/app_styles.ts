@@ -32,6 +32,42 @@ export const appStyles = css`
     flex: 1;
     margin-left: 8px;
   }
+  gf-search {
+    flex: 0 1 190px;
+  }
+  .keys {
+    position: fixed;
+    z-index: 10;
+    inset: 0;
+    margin: auto;
+    width: fit-content;
+    height: fit-content;
+    max-height: 90vh;
+    overflow: auto;
+    border: 1px solid var(--gf-line);
+    border-radius: 10px;
+    background: var(--gf-page);
+    color: var(--gf-text);
+    box-shadow: 0 8px 40px rgb(0 0 0 / 30%);
+    padding: 16px 22px;
+  }
+  .keys dl {
+    display: grid;
+    grid-template-columns: auto auto;
+    gap: 3px 16px;
+    margin: 6px 0 14px;
+  }
+  .keys dd {
+    margin: 0;
+  }
+  kbd {
+    border: 1px solid var(--gf-line);
+    border-radius: 4px;
+    background: var(--gf-raised);
+    padding: 0 5px;
+    font: inherit;
+    font-size: 12px;
+  }
   .summary {
     display: flex;
     align-items: center;

@@ -2,34 +2,23 @@
 
 import {html, nothing, type TemplateResult} from "lit";
 import {formatCount} from "../model/format.ts";
-import {isTroubled, type Row} from "../model/rows.ts";
+import {isTroubled, rowsOf, type Row} from "../model/rows.ts";
+import {selectedVariable, type Scope} from "./scope.ts";
 import "./variables.ts";
 
-export interface Drawer {
-  readonly rows: readonly Row[];
-  readonly unfolded: boolean;
-  /** Whether only variables without a usable gradient are wanted. */
-  readonly onlyTroubled: boolean;
-  /** Index of the selected variable; -1 for none. */
-  readonly selected: number;
-}
-
-export interface DrawerActions {
-  fold(): void;
-  toggleTroubled(): void;
-  choose(variable: number): void;
-}
-
-export function drawer({rows, unfolded, onlyTroubled, selected}: Drawer, actions: DrawerActions): TemplateResult {
+export function drawer(scope: Scope): TemplateResult {
+  const {view, onlyTroubled, ask} = scope;
+  const rows = rowsIn(scope);
   const troubled = rows.filter(isTroubled).length;
+  const unfolded = view.tab !== null;
   return html`<section class="drawer ${unfolded ? "unfolded" : ""}" aria-label="Variables">
     <div class="handles">
-      <button class="handle" aria-expanded=${String(unfolded)} @click=${() => actions.fold()}>
+      <button class="handle" aria-expanded=${String(unfolded)} @click=${() => ask.look({tab: unfolded ? null : "variables"})}>
         <span aria-hidden="true">${unfolded ? "▾" : "▸"}</span> Variables <span class="muted number">${formatCount(rows.length)}</span>
       </button>
       ${troubled === 0
         ? nothing
-        : html`<button class="count" aria-pressed=${String(unfolded && onlyTroubled)} title="Show only these, or all" @click=${() => actions.toggleTroubled()}>
+        : html`<button class="count" aria-pressed=${String(unfolded && onlyTroubled)} title="Show only these, or all" @click=${() => ask.toggleTroubled()}>
             ${formatCount(troubled)} without a usable gradient
           </button>`}
     </div>
@@ -37,9 +26,18 @@ export function drawer({rows, unfolded, onlyTroubled, selected}: Drawer, actions
       ? html`<gf-variables
           .rows=${rows}
           .onlyTroubled=${onlyTroubled && troubled > 0}
-          .selected=${selected}
-          @gf-variable=${(event: CustomEvent<number>) => actions.choose(event.detail)}
+          .selected=${selectedVariable(scope)}
+          @gf-variable=${(event: CustomEvent<number>) => ask.goToVariable(event.detail)}
         ></gf-variables>`
       : nothing}
   </section>`;
+}
+
+function rowsIn({derived}: Scope): readonly Row[] {
+  const {condition, diagnosis} = derived;
+  if (condition === null) {
+    return [];
+  }
+  const {tree, answers, numbers} = condition;
+  return derived.once("rows", [condition], () => rowsOf(tree.graph.trace, diagnosis, answers, numbers));
 }

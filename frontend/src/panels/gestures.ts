@@ -1,10 +1,15 @@
 /** Pointer, wheel and keys on the graph, as what they mean. */
 
+import type {Direction} from "../layout/steer.ts";
 import type {Viewport} from "./viewport.ts";
 
 /** A press that moved less than this is a click. */
 const CLICK_DISTANCE = 4;
 const ARROW = 60;
+/** Pixels that the least turn of a wheel sends. */
+const NOTCH = 50;
+/** Milliseconds within which turns are of one device. */
+const GOES_ON = 200;
 
 export interface Gesture {
   /** Coordinates are those of the view. */
@@ -14,11 +19,15 @@ export interface Gesture {
   leave(): void;
   showAll(): void;
   toggleSelected(): void;
+  /** Selects what is next in that direction. */
+  steer(direction: Direction): void;
 }
 
 export class Gestures {
   readonly #viewport: Viewport;
   readonly #gesture: Gesture;
+  #wheeled = -Infinity;
+  #wheelTurns = false;
   #pressed: {x: number; y: number; moved: boolean} | null = null;
 
   constructor(viewport: Viewport, gesture: Gesture) {
@@ -26,12 +35,29 @@ export class Gestures {
     this.#gesture = gesture;
   }
 
+  /** A mouse's wheel zooms, and so do two fingers that spread; two fingers that wander on a trackpad pan. */
   readonly wheel = (event: WheelEvent): void => {
     event.preventDefault();
     const lines = event.deltaMode === 1 ? 16 : 1;
-    const factor = Math.exp(-event.deltaY * lines * (event.ctrlKey ? 0.01 : 0.0016));
-    this.#viewport.zoomAt(event.offsetX, event.offsetY, factor);
+    const [dx, dy] = [event.deltaX * lines, event.deltaY * lines];
+    if (event.shiftKey && dx === 0) {
+      this.#viewport.pan(-dy, 0);
+    } else if (event.ctrlKey || this.#isWheel(event)) {
+      this.#viewport.zoomAt(event.offsetX, event.offsetY, Math.exp(-dy * (event.ctrlKey ? 0.01 : 0.0016)));
+    } else {
+      this.#viewport.pan(-dx, -dy);
+    }
   };
+
+  /** Trackpads send many small steps, and sideways ones; a wheel's are large, or lines, and only up and down. */
+  #isWheel({deltaMode, deltaX, deltaY, timeStamp}: WheelEvent): boolean {
+    const goesOn = timeStamp - this.#wheeled < GOES_ON;
+    this.#wheeled = timeStamp;
+    if (!goesOn) {
+      this.#wheelTurns = deltaMode !== 0 || (deltaX === 0 && Math.abs(deltaY) >= NOTCH);
+    }
+    return this.#wheelTurns;
+  }
 
   readonly press = (event: PointerEvent): void => {
     if (event.button === 0) {
@@ -70,21 +96,29 @@ export class Gestures {
   readonly doubleClick = (event: MouseEvent): void => this.#gesture.doubleClick(event.offsetX, event.offsetY);
 
   readonly key = (event: KeyboardEvent): void => {
+    const {key, shiftKey} = event;
+    const steer = (direction: Direction, dx: number, dy: number) => (): void =>
+      shiftKey ? this.#viewport.pan(dx * ARROW, dy * ARROW) : this.#gesture.steer(direction);
     const actions: Record<string, () => void> = {
-      ArrowUp: () => this.#viewport.pan(0, ARROW),
-      ArrowDown: () => this.#viewport.pan(0, -ARROW),
-      ArrowLeft: () => this.#viewport.pan(ARROW, 0),
-      ArrowRight: () => this.#viewport.pan(-ARROW, 0),
+      ArrowUp: steer("up", 0, 1),
+      ArrowDown: steer("down", 0, -1),
+      ArrowLeft: steer("left", 1, 0),
+      ArrowRight: steer("right", -1, 0),
+      w: () => this.#viewport.pan(0, ARROW),
+      s: () => this.#viewport.pan(0, -ARROW),
+      a: () => this.#viewport.pan(ARROW, 0),
+      d: () => this.#viewport.pan(-ARROW, 0),
       "+": () => this.#viewport.zoom(1.3),
       "=": () => this.#viewport.zoom(1.3),
       "-": () => this.#viewport.zoom(1 / 1.3),
       "0": () => this.#gesture.showAll(),
       Enter: () => this.#gesture.toggleSelected(),
     };
-    const action = actions[event.key];
-    if (action !== undefined && !event.ctrlKey && !event.metaKey) {
+    const action = actions[key];
+    if (action !== undefined && !event.ctrlKey && !event.metaKey && !event.altKey) {
       action();
       event.preventDefault();
+      event.stopPropagation();
     }
   };
 }

@@ -1,13 +1,14 @@
 /** The graph: what is open, where the reader looks, what is pointed at. A hidden list says in words what is drawn. */
 
 import {html, LitElement, nothing, type PropertyValues, type TemplateResult} from "lit";
-import {centredOn, toWorld, type Camera} from "../draw/camera.ts";
+import {centredOn} from "../draw/camera.ts";
 import {pointedAt} from "../draw/hit.ts";
 import {pictureOf, type Condition} from "../draw/look.ts";
-import {mapCamera, paint, paintMap} from "../draw/paint.ts";
+import {paint} from "../draw/paint.ts";
 import {LIGHT, type Palette} from "../draw/palette.ts";
 import type {Focus, Picture} from "../draw/picture.ts";
 import type {Scene} from "../layout/scene.ts";
+import {steered, type Direction} from "../layout/steer.ts";
 import {Unfolding} from "../layout/unfolding.ts";
 import type {Model} from "../model/model.ts";
 import {groupsToShow} from "../model/opening.ts";
@@ -16,23 +17,18 @@ import {ancestorsOf} from "../model/tree.ts";
 import {Gestures} from "./gestures.ts";
 import {graphStyles} from "./graph_styles.ts";
 import {graphTools} from "./graph_tools.ts";
+import {firstLook, lookAlong} from "./looks.ts";
+import type {Minimap} from "./minimap.ts";
+import "./minimap.ts";
 import "./mirror.ts";
+import {given} from "./given.ts";
 import {shared} from "./styles.ts";
 import {tooltip, tooltipOf, type Tip} from "./tooltip.ts";
 import {Viewport} from "./viewport.ts";
 
-const MAP = {width: 150, height: 120};
-
 export class GraphView extends LitElement {
   static override properties = {
-    model: {attribute: false},
-    condition: {attribute: false},
-    initiallyOpen: {attribute: false},
-    worst: {attribute: false},
-    path: {attribute: false},
-    selected: {attribute: false},
-    covered: {attribute: false},
-    palette: {attribute: false},
+    ...given("model", "condition", "initiallyOpen", "open", "found", "worst", "path", "selected", "covered", "palette"),
     scene: {state: true},
     hovered: {state: true},
     tip: {state: true},
@@ -40,6 +36,10 @@ export class GraphView extends LitElement {
   declare model: Model | null;
   declare condition: Condition | null;
   declare initiallyOpen: ReadonlySet<number>;
+  /** The groups to be open; null for what is open anyway. */
+  declare open: ReadonlySet<number> | null;
+  /** Items that a search found; null while nothing is searched for. */
+  declare found: ReadonlySet<number> | null;
   /** The way of the worst finding: where to look first. */
   declare worst: Path | null;
   /** The way that is lit; everything else steps back. */
@@ -67,6 +67,7 @@ export class GraphView extends LitElement {
     leave: () => this.#leave(),
     showAll: () => this.showAll(),
     toggleSelected: () => this.toggle(this.selected),
+    steer: (direction) => this.#steer(direction),
   });
   readonly #resized = new ResizeObserver(() => this.#resize());
 
@@ -74,16 +75,11 @@ export class GraphView extends LitElement {
 
   constructor() {
     super();
-    this.model = null;
-    this.condition = null;
+    [this.model, this.condition, this.open, this.found, this.worst, this.path] = [null, null, null, null, null, null];
+    [this.selected, this.hovered, this.covered] = [-1, -1, 0];
     this.initiallyOpen = new Set();
-    this.worst = null;
-    this.path = null;
-    this.selected = -1;
-    this.covered = 0;
     this.palette = LIGHT;
     this.scene = null;
-    this.hovered = -1;
     this.tip = null;
   }
 
@@ -101,14 +97,16 @@ export class GraphView extends LitElement {
     this.#viewport.covered = this.covered;
     if (changed.has("model")) {
       this.#unfold();
+    } else if (changed.has("open") && this.open !== null) {
+      const {open} = this;
+      this.#rearrange((unfolding) => unfolding.openOnly(open), false);
     }
     if (changed.has("model") || changed.has("scene") || changed.has("condition")) {
       const fits = this.condition !== null && this.condition.tree === this.model?.tree;
       this.#picture = this.scene !== null && fits ? pictureOf(this.scene, this.condition as Condition) : null;
     }
-    if (changed.has("model") || changed.has("path")) {
-      const lit = this.path === null || this.model === null ? null : itemsOnPath(this.model.tree, this.path);
-      this.#focus = {...this.#focus, litItems: lit, litEdges: this.path?.edges ?? null};
+    if (changed.has("model") || changed.has("path") || changed.has("found")) {
+      this.#focus = {...this.#focus, ...this.#lit()};
     }
     this.#focus = {...this.#focus, selected: this.selected, hovered: this.hovered};
   }
@@ -131,7 +129,7 @@ export class GraphView extends LitElement {
         @keydown=${on.key}
       ></canvas>
       ${graphTools({zoom: (factor) => this.#viewport.zoom(factor), showAll: () => this.showAll(), closeAll: () => this.closeAll()})}
-      <canvas class="map" aria-hidden="true" style="right:${this.covered + 12}px;width:${MAP.width}px;height:${MAP.height}px" @click=${this.#goOnMap}></canvas>
+      <gf-minimap hidden style="right:${this.covered + 12}px" @gf-look=${this.#lookAt}></gf-minimap>
       ${this.tip === null ? nothing : tooltip(this.tip, this.#viewport.view)}
       <gf-mirror
         .tree=${this.#picture === null ? null : this.model?.tree ?? null}
@@ -147,9 +145,14 @@ export class GraphView extends LitElement {
 
   override updated(): void {
     if (this.#mustPlace && this.#picture !== null && this.#viewport.view.width > 0) {
-      this.#place();
+      this.#mustPlace = false;
+      this.#viewport.jump(firstLook(this.#viewport, this.#unfolding as Unfolding, this.worst));
     }
     this.#paintSoon();
+  }
+
+  override focus(): void {
+    this.renderRoot.querySelector<HTMLElement>("canvas")?.focus();
   }
 
   showAll(): void {
@@ -165,7 +168,7 @@ export class GraphView extends LitElement {
   showPath(path: Path): void {
     if (this.model !== null) {
       this.#rearrange((unfolding, {tree}) => unfolding.openAlso(groupsToShow(tree, path)));
-      this.#viewport.fly(() => this.#along(path.nodes, mainOf(path)));
+      this.#viewport.fly(() => lookAlong(this.#viewport, this.#unfolding, path.nodes, mainOf(path)));
     }
   }
 
@@ -173,7 +176,7 @@ export class GraphView extends LitElement {
   reveal(item: number): void {
     if (this.model !== null && item >= 0) {
       this.#rearrange((unfolding, {tree}) => unfolding.openAlso(new Set(ancestorsOf(tree, item))));
-      this.#viewport.fly(() => this.#along([item], item));
+      this.#viewport.fly(() => lookAlong(this.#viewport, this.#unfolding, [item], item));
     }
   }
 
@@ -189,10 +192,14 @@ export class GraphView extends LitElement {
     });
   }
 
-  #rearrange(change: (unfolding: Unfolding, model: Model) => void): void {
+  #rearrange(change: (unfolding: Unfolding, model: Model) => void, tell = true): void {
     if (this.#unfolding !== null && this.model !== null) {
+      const before = this.#unfolding.open;
       change(this.#unfolding, this.model);
       this.scene = this.#unfolding.scene;
+      if (tell && this.#unfolding.open !== before) {
+        this.dispatchEvent(new CustomEvent<ReadonlySet<number>>("gf-open", {detail: this.#unfolding.open}));
+      }
     }
   }
 
@@ -200,27 +207,19 @@ export class GraphView extends LitElement {
   #unfold(): void {
     const before = this.#unfolding;
     const {model} = this;
-    this.#unfolding = model === null ? null : (before?.continuedIn(model) ?? new Unfolding(model, this.initiallyOpen));
+    this.#unfolding = model === null ? null : (before?.continuedIn(model) ?? new Unfolding(model, this.open ?? this.initiallyOpen));
     this.#mustPlace ||= before === null;
     this.scene = this.#unfolding?.scene ?? null;
     this.#leave();
   }
 
-  /** The first look: all of it, or where the worst is, or the beginning. */
-  #place(): void {
-    this.#mustPlace = false;
-    const scene = this.scene as Scene;
-    const look = this.#viewport;
-    const readable = look.whole(scene).zoom === look.beginning(scene).zoom;
-    const {worst} = this;
-    look.jump(worst === null || readable ? look.beginning(scene) : this.#along(worst.nodes, mainOf(worst)));
-  }
-
-  /** A look at an item of a way; as it is if there is nothing to look at. */
-  #along(way: readonly number[], item: number): Camera {
-    const places = this.#unfolding?.standIns(way.includes(item) ? way : [item]) ?? [];
-    const [main] = this.#unfolding?.standIns([item]) ?? [];
-    return main === undefined ? this.#viewport.camera : this.#viewport.along(places, places.indexOf(main));
+  /** What a search found is lit, or else a way. */
+  #lit(): Pick<Focus, "litItems" | "litEdges"> {
+    const {found, path, model} = this;
+    if (found !== null || path === null || model === null) {
+      return {litItems: found, litEdges: found === null ? null : new Set()};
+    }
+    return {litItems: itemsOnPath(model.tree, path), litEdges: path.edges};
   }
 
   #resize(): void {
@@ -236,22 +235,30 @@ export class GraphView extends LitElement {
   }
 
   #paint(): void {
-    const [canvas, map] = this.renderRoot.querySelectorAll<HTMLCanvasElement>("canvas");
-    if (canvas === undefined || map === undefined) {
+    const canvas = this.renderRoot.querySelector("canvas");
+    const map = this.renderRoot.querySelector<Minimap>("gf-minimap");
+    if (canvas === null || map === null) {
       return;
     }
     paint(canvas, this.#picture, {...this.#viewport.seen, focus: this.#focus, palette: this.palette});
     map.hidden = this.scene === null || this.#picture === null || this.#viewport.seesAllOf(this.scene);
     if (!map.hidden && this.scene !== null && this.#picture !== null) {
-      paintMap(map, this.#picture, this.scene, MAP, this.#viewport.window(0), this.palette);
+      map.show(this.#picture, this.scene, this.#viewport.window(0), this.palette);
     }
   }
 
-  #goOnMap(event: MouseEvent): void {
-    if (this.scene !== null) {
-      const {x, y} = toWorld(mapCamera(this.scene, MAP), event.offsetX, event.offsetY);
-      const {view, camera} = this.#viewport;
-      this.#viewport.fly(() => centredOn({x, y, width: 0, height: 0}, view, camera.zoom));
+  #lookAt({detail: {x, y, fly}}: CustomEvent<{x: number; y: number; fly: boolean}>): void {
+    const {view, camera} = this.#viewport;
+    const goal = centredOn({x, y, width: 0, height: 0}, view, camera.zoom);
+    fly ? this.#viewport.fly(() => goal) : this.#viewport.jump(goal);
+  }
+
+  /** Selects the box that lies next in a direction, and brings it into view. */
+  #steer(direction: Direction): void {
+    const item = steered(this.scene?.placed ?? [], this.selected, direction);
+    if (item >= 0) {
+      this.#select(item);
+      this.#unfolding?.placed([item]).forEach((box) => this.#viewport.bringIn(box));
     }
   }
 

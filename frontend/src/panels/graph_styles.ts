@@ -37,14 +37,6 @@ export const graphStyles = css`
     padding: 0;
     font-size: 15px;
   }
-  .map {
-    position: absolute;
-    bottom: 12px;
-    border: 1px solid var(--gf-line);
-    border-radius: 8px;
-    background: color-mix(in srgb, var(--gf-page) 88%, transparent);
-    cursor: pointer;
-  }
   .tip {
     position: absolute;
     z-index: 2;

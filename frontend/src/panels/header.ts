@@ -1,35 +1,37 @@
 /** The top line: which run, which loss, which step. */
 
 import {html, nothing, type TemplateResult} from "lit";
-import type {State} from "../state/store.ts";
+import type {Scope} from "./scope.ts";
+import "./search.ts";
 import "./steps.ts";
 
-export interface Choices {
-  toggleSide(): void;
-  chooseRun(run: string): void;
-  chooseTarget(target: number): void;
-  /** By position among the recorded steps. */
-  chooseStep(at: number): void;
-}
-
-export function header(state: State, choices: Choices): TemplateResult {
-  const {overview, at, target} = state;
+export function header(scope: Scope): TemplateResult {
+  const {store, derived, ask} = scope;
+  const {overview, at, target} = store.state;
   return html`<header>
-    <button class="quiet" aria-label="Show or hide the findings" title="Show or hide the findings" @click=${choices.toggleSide}>☰</button>
-    ${runPicker(state, choices)} ${lossPicker(state, choices)}
+    <button class="quiet" aria-label="Show or hide the findings" title="Show or hide the findings (f)" @click=${ask.toggleSide}>☰</button>
+    ${runPicker(scope)} ${lossPicker(scope)}
     <gf-steps
       .steps=${overview?.steps ?? []}
       .at=${at}
       .loss=${overview?.losses[at]?.[target]}
-      @gf-step=${(event: CustomEvent<number>) => choices.chooseStep(event.detail)}
+      @gf-step=${(event: CustomEvent<number>) => ask.chooseStep(event.detail)}
     ></gf-steps>
+    <gf-search
+      .tree=${derived.model?.tree ?? null}
+      .index=${derived.searchable}
+      @gf-go=${(event: CustomEvent<number>) => ask.go(event.detail)}
+      @gf-found=${(event: CustomEvent<readonly number[] | null>) => ask.light(event.detail)}
+    ></gf-search>
+    <button class="quiet" aria-label="Keys" title="Keys (?)" @click=${ask.toggleKeys}>?</button>
   </header>`;
 }
 
-function runPicker({runs, run}: State, {chooseRun}: Choices): TemplateResult {
+function runPicker({store, ask}: Scope): TemplateResult {
+  const {runs, run} = store.state;
   return html`<label class="picker"
     ><span class="muted">Run</span>
-    <select aria-label="Run" .value=${run ?? ""} @change=${(event: Event) => chooseRun((event.target as HTMLSelectElement).value)}>
+    <select aria-label="Run" .value=${run ?? ""} @change=${(event: Event) => ask.chooseRun((event.target as HTMLSelectElement).value)}>
       ${(runs ?? []).map(
         (entry) =>
           html`<option value=${entry.run} ?selected=${entry.run === run}>${entry.name}${entry.error === null ? "" : " (unreadable)"}</option>`,
@@ -39,13 +41,14 @@ function runPicker({runs, run}: State, {chooseRun}: Choices): TemplateResult {
 }
 
 /** Only where there is a choice. */
-function lossPicker({trace, target}: State, {chooseTarget}: Choices): TemplateResult | typeof nothing {
+function lossPicker({store}: Scope): TemplateResult | typeof nothing {
+  const {trace, target} = store.state;
   if (trace === null || trace.targets.length < 2) {
     return nothing;
   }
   return html`<label class="picker"
     ><span class="muted">Loss</span>
-    <select aria-label="Loss" @change=${(event: Event) => chooseTarget(Number((event.target as HTMLSelectElement).value))}>
+    <select aria-label="Loss" @change=${(event: Event) => store.chooseTarget(Number((event.target as HTMLSelectElement).value))}>
       ${trace.targets.map((each, index) => html`<option value=${index} ?selected=${index === target}>${each.name}</option>`)}
     </select>
   </label>`;

@@ -1,6 +1,7 @@
 /** What follows from the state: the model, its flow, what is lit. Each is made again only when its causes change. */
 
 import type {Condition} from "../draw/look.ts";
+import {Addresses} from "../model/addresses.ts";
 import {looksIn, type Look} from "../model/bundle.ts";
 import {flowOf, troublesOf} from "../model/flow.ts";
 import {inOrder, keyOf} from "../model/findings.ts";
@@ -9,8 +10,10 @@ import {blamedOps, modelOf, type Model} from "../model/model.ts";
 import {initiallyOpen} from "../model/opening.ts";
 import {pathOf, type Path} from "../model/paths.ts";
 import {START} from "../model/scale.ts";
+import {indexOf, type Index} from "../model/search.ts";
 import type {Diagnosis, Trace} from "../record.ts";
 import type {State} from "./store.ts";
+import type {View} from "./view.ts";
 
 export class Derived {
   model: Model | null = null;
@@ -22,6 +25,7 @@ export class Derived {
   worst: Path | null = null;
   /** Looks of edges that there are. */
   looks: ReadonlySet<Look> = new Set();
+  addresses: Addresses | null = null;
   readonly #memory = new Map<string, {causes: readonly unknown[]; value: unknown}>();
   #trace: Trace | null = null;
   /** Ops that were ever blamed, and so have a place in the graph of this trace. */
@@ -32,6 +36,7 @@ export class Derived {
     this.diagnosis = state.diagnosis !== null && state.diagnosis.trace === trace?.index ? state.diagnosis : null;
     if (trace === null) {
       this.model = null;
+      this.addresses = null;
       this.condition = null;
       this.looks = new Set();
       return;
@@ -43,6 +48,7 @@ export class Derived {
     this.#keep(trace, blamedOps(this.diagnosis));
     this.model = this.once("model", [trace, this.#kept], () => modelOf(trace, this.#kept));
     const {tree} = this.model;
+    this.addresses = this.once("addresses", [tree], () => new Addresses(tree));
     this.initiallyOpen = this.once("open", [tree], () => initiallyOpen(tree, this.diagnosis));
     this.worst = this.once("worst", [tree], () => this.pathOf(keyOfWorst(this.diagnosis)));
     const answers = this.once("answers", [tree, target], () => answersFor(tree.graph, target));
@@ -78,14 +84,28 @@ export class Derived {
     return this.once("path", [graph, finding], () => pathOf(graph, finding));
   }
 
+  /** The address of an item; empty where there is none. */
   nameOf(item: number): string {
-    return this.model?.tree.items[item]?.name ?? "";
+    return this.addresses?.nameOf(item) ?? "";
   }
 
-  /** The item of a full name; -1 where there is none. */
+  /** The item of an address; -1 where there is none. */
   itemNamed(name: string): number {
-    return name === "" ? -1 : (this.model?.tree.items.find((item) => item.name === name)?.id ?? -1);
+    return this.addresses?.itemNamed(name) ?? -1;
   }
+
+  /** The groups of a view that are open; null for those that are open anyway. */
+  openIn(view: View): ReadonlySet<number> | null {
+    const {addresses} = this;
+    const {open} = view;
+    return addresses === null || open === null ? null : this.once("opened", [addresses, open], () => addresses.groupsNamed(open));
+  }
+
+  /** What can be searched for; made when it is first asked for. */
+  readonly searchable = (): Index => {
+    const {model, diagnosis} = this;
+    return model === null ? [] : this.once("index", [model, diagnosis], () => indexOf(model.tree, diagnosis));
+  };
 
   /** The value, computed anew when a cause is another than last time. */
   once<T>(name: string, causes: readonly unknown[], compute: () => T): T {

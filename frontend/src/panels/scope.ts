@@ -1,0 +1,48 @@
+/** What the parts of the page are given: what is shown, and what they may ask for. */
+
+import type {Palette} from "../draw/palette.ts";
+import type {Finding} from "../record.ts";
+import type {Derived} from "../state/derived.ts";
+import type {Store} from "../state/store.ts";
+import type {View} from "../state/view.ts";
+
+export interface Scope {
+  readonly store: Store;
+  readonly derived: Derived;
+  readonly view: View;
+  readonly palette: Palette;
+  /** The selected item; -1 for none. */
+  readonly selected: number;
+  /** Items that the search found; null while nobody searches. */
+  readonly found: ReadonlySet<number> | null;
+  /** Whether the table shows only variables without a usable gradient. */
+  readonly onlyTroubled: boolean;
+  readonly ask: Asked;
+}
+
+export interface Asked {
+  look(change: Partial<View>): void;
+  chooseRun(run: string): void;
+  /** By position among the recorded steps. */
+  chooseStep(at: number): void;
+  /** -1 lets go. */
+  select(item: number): void;
+  /** Selects and brings into view. */
+  go(item: number): void;
+  goToVariable(variable: number): void;
+  showFinding(finding: Finding): void;
+  goToFinding(step: 1 | -1): void;
+  toggleSide(): void;
+  toggleTroubled(): void;
+  toggleKeys(): void;
+  /** Null when the search is over. */
+  light(items: readonly number[] | null): void;
+  /** Gives the keyboard to a part of the page. */
+  focusOn(element: "gf-search" | "gf-graph"): void;
+}
+
+/** The index of the selected variable; -1 if something else, or nothing, is selected. */
+export function selectedVariable({derived, selected}: Scope): number {
+  const node = derived.model?.tree.graph.nodes[selected];
+  return node?.kind === "variable" ? node.index : -1;
+}

@@ -1,0 +1,148 @@
+/** The field that finds items, and the list of what it found. Hits are lit in the graph while the field is in use. */
+
+import {html, LitElement, nothing, type PropertyValues, type TemplateResult} from "lit";
+import {formatCount} from "../model/format.ts";
+import {search, type Hit, type Index} from "../model/search.ts";
+import type {Tree} from "../model/tree.ts";
+import {searchStyles} from "./search_styles.ts";
+import {shared} from "./styles.ts";
+
+/** A longer list is not read; the number of all hits is told. */
+const SHOWN = 60;
+
+export class SearchField extends LitElement {
+  static override properties = {
+    tree: {attribute: false},
+    index: {attribute: false},
+    query: {state: true},
+    at: {state: true},
+    unfolded: {state: true},
+  };
+  declare tree: Tree | null;
+  declare index: () => Index;
+  declare query: string;
+  /** Position of the hit that Enter goes to. */
+  declare at: number;
+  declare unfolded: boolean;
+
+  #hits: readonly Hit[] = [];
+
+  static override styles = [shared, searchStyles];
+
+  constructor() {
+    super();
+    this.tree = null;
+    this.index = () => [];
+    this.query = "";
+    this.at = 0;
+    this.unfolded = false;
+  }
+
+  override focus(): void {
+    this.renderRoot.querySelector("input")?.select();
+  }
+
+  override willUpdate(changed: PropertyValues<this>): void {
+    if (changed.has("query") || (this.unfolded && (changed.has("tree") || changed.has("index")))) {
+      this.#hits = this.query.trim() === "" ? [] : search(this.index(), this.query);
+      this.#tellFound();
+    }
+  }
+
+  override render(): TemplateResult {
+    const open = this.unfolded && this.query.trim() !== "";
+    return html`
+      <input
+        type="search"
+        role="combobox"
+        placeholder="Find (/)"
+        aria-label="Find by name, type of op, cause or line of code"
+        title="Words of a name, a type of op, a cause or a line of code. type:, cause:, code: and name: search only there."
+        aria-expanded=${String(open)}
+        aria-controls="hits"
+        aria-activedescendant=${open && this.#hits.length > 0 ? `hit-${this.at}` : ""}
+        autocomplete="off"
+        .value=${this.query}
+        @input=${this.#typed}
+        @focus=${() => (this.unfolded = true)}
+        @blur=${() => (this.unfolded = false)}
+        @keydown=${this.#key}
+      />
+      ${open ? this.#list() : nothing}
+    `;
+  }
+
+  override updated(changed: PropertyValues<this>): void {
+    if (changed.has("at")) {
+      this.renderRoot.querySelector('[aria-selected="true"]')?.scrollIntoView({block: "nearest"});
+    }
+    if (changed.has("unfolded")) {
+      this.#tellFound();
+    }
+  }
+
+  #list(): TemplateResult {
+    const count = this.#hits.length;
+    const more = count > SHOWN ? `, the first ${SHOWN} of them here` : "";
+    return html`<div class="list">
+      <div class="count" role="status">${count === 0 ? "Nothing found" : `${formatCount(count)} found${more}`}</div>
+      <ul id="hits" role="listbox" aria-label="What was found">
+        ${this.#hits.slice(0, SHOWN).map((hit, index) => this.#hit(hit, index))}
+      </ul>
+    </div>`;
+  }
+
+  #hit({item, where, text}: Hit, index: number): TemplateResult {
+    const {name, label} = (this.tree as Tree).items[item];
+    // Before the field loses the focus, and with it the list.
+    return html`<li id="hit-${index}" role="option" aria-selected=${String(index === this.at)} @pointerdown=${(event: Event) => this.#choose(event, index)}>
+      <span class="label">${where === "name" ? label : name}</span>
+      <span class="name">${where === "name" ? name : `${where}: ${text}`}</span>
+    </li>`;
+  }
+
+  #typed(event: Event): void {
+    this.query = (event.target as HTMLInputElement).value;
+    this.at = 0;
+    this.unfolded = true;
+  }
+
+  #choose(event: Event, index: number): void {
+    event.preventDefault();
+    this.at = index;
+    this.#go();
+  }
+
+  #go(): void {
+    const hit = this.#hits[this.at];
+    if (hit !== undefined) {
+      this.dispatchEvent(new CustomEvent<number>("gf-go", {detail: hit.item}));
+    }
+  }
+
+  #key(event: KeyboardEvent): void {
+    const last = Math.min(this.#hits.length, SHOWN) - 1;
+    const actions: Record<string, () => void> = {
+      ArrowDown: () => (this.at = Math.min(last, this.at + 1)),
+      ArrowUp: () => (this.at = Math.max(0, this.at - 1)),
+      Enter: () => this.#go(),
+      Escape: () => {
+        this.query = "";
+        this.renderRoot.querySelector("input")?.blur();
+      },
+    };
+    if (actions[event.key] !== undefined) {
+      actions[event.key]();
+      event.preventDefault();
+      event.stopPropagation();
+    }
+  }
+
+  /** What is to be lit; null while nobody is searching. */
+  #tellFound(): void {
+    const found = this.unfolded && this.#hits.length > 0 ? this.#hits.map(({item}) => item) : null;
+    this.dispatchEvent(new CustomEvent<readonly number[] | null>("gf-found", {detail: found}));
+  }
+}
+
+customElements.define("gf-search", SearchField);

@@ -1,0 +1,21 @@
+/** The keys that work everywhere in the page. */
+
+import {TABS} from "../state/view.ts";
+import type {Shortcut} from "./keys.ts";
+import type {Scope} from "./scope.ts";
+
+export function shortcuts({store, view, ask}: Scope): readonly Shortcut[] {
+  const {at} = store.state;
+  return [
+    {key: "/", words: "find by name, type, cause or line of code", run: () => ask.focusOn("gf-search")},
+    {key: "n", words: "next finding", run: () => ask.goToFinding(1)},
+    {key: "p", words: "previous finding", run: () => ask.goToFinding(-1)},
+    {key: "[", words: "previous recorded step", run: () => ask.chooseStep(at - 1)},
+    {key: "]", words: "next recorded step", run: () => ask.chooseStep(at + 1)},
+    {key: "g", words: "go to the graph", run: () => ask.focusOn("gf-graph")},
+    {key: "f", words: "show the findings, or hide them", run: () => ask.toggleSide()},
+    {key: "t", words: "show what is below the graph, or hide it", run: () => ask.look({tab: view.tab === null ? TABS[0] : null})},
+    {key: "?", words: "show this list", run: () => ask.toggleKeys()},
+    {key: "Escape", words: "let go of what is selected", run: () => ask.select(-1)},
+  ];
+}

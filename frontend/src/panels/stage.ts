@@ -1,0 +1,59 @@
+/** The graph, and what lies over it: the legend and the panel of the selected item. */
+
+import {html, nothing, type TemplateResult} from "lit";
+import "./details.ts";
+import "./graph.ts";
+import "./legend.ts";
+import type {Scope} from "./scope.ts";
+import {nothingToDraw} from "./strips.ts";
+
+/** Width of the panel of details, in pixels. */
+const DETAILS = 310;
+/** In a narrower frame the panel covers what it covers. */
+const ROOM = 700;
+
+export function stage(scope: Scope): TemplateResult {
+  const {derived, view, store, selected, palette, ask} = scope;
+  const {addresses} = derived;
+  return html`<div class="stage">
+    <gf-graph
+      .model=${derived.model}
+      .condition=${derived.condition}
+      .initiallyOpen=${derived.initiallyOpen}
+      .open=${derived.openIn(view)}
+      .worst=${derived.worst}
+      .path=${derived.pathOf(view.finding)}
+      .found=${scope.found}
+      .covered=${selected >= 0 && window.innerWidth >= ROOM ? DETAILS : 0}
+      .selected=${selected}
+      .palette=${palette}
+      @gf-select=${({detail}: CustomEvent<number>) => ask.select(detail)}
+      @gf-open=${({detail}: CustomEvent<ReadonlySet<number>>) => ask.look({open: addresses?.namesOf(detail) ?? null})}
+    ></gf-graph>
+    ${derived.isEmpty ? nothingToDraw() : nothing}
+    <gf-legend .hidden=${derived.looks.size === 0} .scale=${store.state.scale} .looks=${derived.looks} .palette=${palette}></gf-legend>
+    ${details(scope)}
+  </div>`;
+}
+
+function details({derived: {condition, diagnosis}, store, selected, palette, ask}: Scope): TemplateResult | typeof nothing {
+  if (selected < 0 || condition === null) {
+    return nothing;
+  }
+  const node = condition.tree.graph.nodes[selected];
+  const status = node?.kind === "variable" ? (diagnosis?.variables[node.index]?.status ?? null) : null;
+  return html`<aside class="details" aria-label="Details">
+    <gf-details
+      .source=${store.source}
+      .overview=${store.state.overview}
+      .tree=${condition.tree}
+      .item=${selected}
+      .answers=${condition.answers}
+      .numbers=${condition.numbers}
+      .status=${status}
+      .step=${store.step}
+      .palette=${palette}
+      @gf-go=${({detail}: CustomEvent<number>) => ask.go(detail)}
+    ></gf-details>
+  </aside>`;
+}

@@ -1,0 +1,70 @@
+import {describe, expect, test} from "vitest";
+import {parsePlace, withPlace} from "../src/host/address.ts";
+import {steered} from "../src/layout/steer.ts";
+import {Addresses} from "../src/model/addresses.ts";
+import {flowGraph} from "../src/model/graph.ts";
+import {ancestorsOf, isGroup, treeOf} from "../src/model/tree.ts";
+import {placeOf, viewOf, type View} from "../src/state/view.ts";
+import {trace} from "./build.ts";
+
+const START: View = {selected: "", finding: null, open: null, tab: "variables", beside: null, measure: "norm", charted: []};
+
+describe("the address", () => {
+  test.each<View>([
+    START,
+    {...START, selected: "a/b & c=d|e", finding: "nan~x/Log~0~w", open: ["a/", "b/c/"], tab: "heat"},
+    {...START, open: [], tab: null, beside: "other run", measure: "op", charted: ["v/kernel", "w/bias"]},
+  ])("leads back to %o", (view) => {
+    const hash = withPlace("#gradflow&other=1", placeOf(view, START));
+
+    expect(hash).toContain("other=1");
+    expect(viewOf(parsePlace(hash), START)).toEqual(view);
+  });
+
+  test("says nothing of what is as at the start", () => {
+    expect(withPlace("#gradflow", placeOf(START, START))).toBe("#gradflow");
+  });
+
+  test("with words nobody knows is as at the start", () => {
+    expect(viewOf({tab: "nothing", measure: "miles"}, START)).toEqual(START);
+  });
+});
+
+describe("addresses of items", () => {
+  const tree = treeOf(flowGraph(trace([{name: "a/x/p"}, {name: "a/x/q", from: ["a/x/p"]}, {name: "a/y", from: ["a/x/q"]}, {name: "a", from: ["a/y"]}])));
+  const addresses = new Addresses(tree);
+
+  test("are all different and lead back", () => {
+    const names = tree.items.map(({id}) => addresses.nameOf(id));
+
+    expect(new Set(names).size).toBe(names.length);
+    names.forEach((name, id) => expect(addresses.itemNamed(name)).toBe(id));
+  });
+
+  test("name the innermost open groups, which bring back those around them", () => {
+    const inner = tree.items.find(({id, label}) => isGroup(tree, id) && label === "x")?.id as number;
+    const open = new Set([inner, ...ancestorsOf(tree, inner)]);
+
+    const names = addresses.namesOf(open);
+
+    expect(names).toEqual(["a/x/"]);
+    expect(addresses.groupsNamed(names)).toEqual(open);
+    expect(addresses.groupsNamed(["gone/", "a/y"])).toEqual(new Set());
+  });
+});
+
+describe("an arrow key", () => {
+  const at = (item: number, x: number, y: number, open = false) => ({item, x, y, width: 10, height: 10, open});
+  const boxes = [at(1, 0, 0), at(2, 0, 100), at(3, 80, 60), at(4, -50, -50, true)];
+
+  test.each([
+    ["down", 1, 2],
+    ["up", 2, 1],
+    ["right", 1, 3],
+    ["left", 3, 2],
+    ["left", 1, -1],
+    ["down", -1, 1],
+  ] as const)("%s from %i leads to %i", (direction, from, to) => {
+    expect(steered(boxes, from, direction)).toBe(to);
+  });
+});
