@@ -18,6 +18,12 @@ export type Passes =
   | "state"
   | "unknown";
 
+export type Response =
+  | "linear"
+  | "constant"
+  | "other"
+  | "unknown";
+
 export type Outcome =
   | "value"
   | "none"
@@ -90,6 +96,8 @@ export interface Op {
    * registered one; null for most ops.
    */
   readonly custom_gradient: string | null;
+  /** Whether it was made while an inner gradient was computed, of which the loss is made. */
+  readonly backward: boolean;
 }
 
 /** A variable that the step reads, or that the model owns. */
@@ -104,6 +112,8 @@ export interface Variable {
   readonly trainable: boolean;
   /** Whether the model lists it among its variables. */
   readonly tracked: boolean;
+  /** Whether it is no variable but a tensor that somebody asked a gradient for. */
+  readonly computed: boolean;
 }
 
 /** A loss: what one call of `tape.gradient` differentiated. */
@@ -151,6 +161,58 @@ export interface TensorGradient {
   readonly row: number | null;
 }
 
+/** One element of a gradient, found in three ways. */
+export interface GradientSample {
+  /** Place of the element. */
+  readonly index: readonly number[];
+  /** What the custom gradient returned; null if that is not finite. */
+  readonly returned: number | null;
+  /** The derivative, by central differences of which two step sizes agree. */
+  readonly derivative: number;
+  /**
+   * What TensorFlow makes of the forward computation without the custom gradient; null if it cannot, or if that is not
+   * finite.
+   */
+  readonly automatic: number | null;
+}
+
+/** A custom gradient with respect to one input, beside the derivative. */
+export interface InputCheck {
+  /** Which input of the op. */
+  readonly input: number;
+  /** Of what was returned; null if nothing was, or the rank is unknown. */
+  readonly returned_shape: readonly number[] | null;
+  /**
+   * Norm of what is returned too much or too little, over the norm of the derivative, where that is not zero; null if
+   * TensorFlow cannot differentiate the forward computation.
+   */
+  readonly error_share: number | null;
+  /** What was returned, over the derivative, if that is the same number for all elements. */
+  readonly ratio: number | null;
+  /** The elements that differ most. */
+  readonly samples: readonly GradientSample[];
+}
+
+/** A custom gradient of the user's own, looked at in one step with the gradient that arrived there. */
+export interface GradientCheck {
+  /** Index in `Trace.ops`. */
+  readonly op: number;
+  /** What the user calls the function that has it. */
+  readonly function: string;
+  /** Index in `Trace.sources` of the line where the gradient function begins; null if unknown. */
+  readonly source: number | null;
+  /** Types of the ops inside, each once. */
+  readonly forward: readonly string[];
+  /** Whether its result is its input, element by element. */
+  readonly identity: boolean;
+  /** How it answers to the gradient that it is given. */
+  readonly response: Response;
+  /** The inputs that were compared. */
+  readonly inputs: readonly InputCheck[];
+  /** Why nothing was compared, or what the gradient function raised; empty if nothing was in the way. */
+  readonly problem: string;
+}
+
 /** A name scope that is a layer. */
 export interface Layer {
   /** The scope's full name, such as `functional_1/dense_1`. */
@@ -191,6 +253,8 @@ export interface Trace {
   readonly notes: readonly string[];
   /** The batch. */
   readonly inputs: readonly Input[];
+  /** What was found out about custom gradients; empty in a log, as only `explain` looks. */
+  readonly gradient_checks: readonly GradientCheck[];
 }
 
 /** One recording: from the construction of a recorder to its end. */

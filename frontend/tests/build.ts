@@ -43,12 +43,15 @@ export function trace(specs: readonly OpSpec[], more: {variables?: readonly stri
       reads: spec.reads === undefined ? null : variables.indexOf(spec.reads),
       writes: null,
       custom_gradient: null,
+      backward: false,
     };
   });
   return {
     index: 0,
     ops,
-    variables: variables.map((name): Variable => ({name, shape: [2], dtype: "float32", trainable: true, tracked: true})),
+    variables: variables.map(
+      (name): Variable => ({name, shape: [2], dtype: "float32", trainable: true, tracked: true, computed: false}),
+    ),
     targets: [{name: "loss", op: ops.length - 1, output: 0, source: null, unconnected: "none"}],
     variable_gradients: [],
     tensor_gradients: [],
@@ -56,6 +59,7 @@ export function trace(specs: readonly OpSpec[], more: {variables?: readonly stri
     sources: [],
     notes: [],
     inputs: [],
+    gradient_checks: [],
   } as Trace;
 }
 

@@ -34,8 +34,21 @@ state               not a tensor at all: a value written to a variable, and read
 unknown             not asked
 """
 
+Response = Literal["linear", "constant", "other", "unknown"]
+"""How a gradient function answers to the gradient that it is given: in proportion, as a derivative has to; the same
+whatever it is given; otherwise (clipped, its sign, with noise); or not measured."""
+
 Outcome = Literal["value", "none", "not_asked", "error"]
 """What the tape answered: a tensor, None, nothing because nobody asked, or an exception."""
+
+
+PYTHON = "Python"
+"""Op type of what is no op: Python code that took a value out of TensorFlow, and of which something came back as a
+constant. `api` says how it left, such as `.numpy()` or `np.sqrt`."""
+
+SNAPSHOT = "Snapshot"
+"""Op type of what is no op either: a tensor from before the step, whose value was found to be computed from a variable's.
+`api` says how, such as `tf.exp`; null where the relation has no name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +121,7 @@ class Op:
         writes: Index of the variable that it assigns; null for most ops.
         custom_gradient: Name of the gradient function that `tf.custom_gradient` or
             `gradient_override_map` put in the place of the registered one; null for most ops.
+        backward: Whether it was made while an inner gradient was computed, of which the loss is made.
     """
 
     name: str
@@ -119,6 +133,7 @@ class Op:
     reads: int | None
     writes: int | None
     custom_gradient: str | None
+    backward: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +146,7 @@ class Variable:
         dtype: TensorFlow's name of it.
         trainable: Whether its owner means it to be trained.
         tracked: Whether the model lists it among its variables.
+        computed: Whether it is no variable but a tensor that somebody asked a gradient for.
     """
 
     name: str
@@ -138,6 +154,7 @@ class Variable:
     dtype: str
     trainable: bool
     tracked: bool
+    computed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +216,69 @@ class TensorGradient:
 
 
 @dataclass(frozen=True, slots=True)
+class GradientSample:
+    """One element of a gradient, found in three ways.
+
+    Attributes:
+        index: Place of the element.
+        returned: What the custom gradient returned; null if that is not finite.
+        derivative: The derivative, by central differences of which two step sizes agree.
+        automatic: What TensorFlow makes of the forward computation without the custom gradient; null if it cannot,
+            or if that is not finite.
+    """
+
+    index: tuple[int, ...]
+    returned: float | None
+    derivative: float
+    automatic: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class InputCheck:
+    """A custom gradient with respect to one input, beside the derivative.
+
+    Attributes:
+        input: Which input of the op.
+        returned_shape: Of what was returned; null if nothing was, or the rank is unknown.
+        error_share: Norm of what is returned too much or too little, over the norm of the derivative, where that
+            is not zero; null if TensorFlow cannot differentiate the forward computation.
+        ratio: What was returned, over the derivative, if that is the same number for all elements.
+        samples: The elements that differ most.
+    """
+
+    input: int
+    returned_shape: tuple[int, ...] | None
+    error_share: float | None
+    ratio: float | None
+    samples: tuple[GradientSample, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GradientCheck:
+    """A custom gradient of the user's own, looked at in one step with the gradient that arrived there.
+
+    Attributes:
+        op: Index in `Trace.ops`.
+        function: What the user calls the function that has it.
+        source: Index in `Trace.sources` of the line where the gradient function begins; null if unknown.
+        forward: Types of the ops inside, each once.
+        identity: Whether its result is its input, element by element.
+        response: How it answers to the gradient that it is given.
+        inputs: The inputs that were compared.
+        problem: Why nothing was compared, or what the gradient function raised; empty if nothing was in the way.
+    """
+
+    op: int
+    function: str
+    source: int | None
+    forward: tuple[str, ...] = ()
+    identity: bool = False
+    response: Response = "unknown"
+    inputs: tuple[InputCheck, ...] = ()
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Layer:
     """A name scope that is a layer.
 
@@ -241,6 +321,7 @@ class Trace:
         sources: Lines of code that ops and targets refer to.
         notes: Facts about how this trace was recorded that limit what can be concluded from it.
         inputs: The batch.
+        gradient_checks: What was found out about custom gradients; empty in a log, as only `explain` looks.
     """
 
     index: int
@@ -253,6 +334,7 @@ class Trace:
     sources: tuple[Source, ...]
     notes: tuple[str, ...]
     inputs: tuple[Input, ...] = ()
+    gradient_checks: tuple[GradientCheck, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
