@@ -14,6 +14,7 @@ from tensorboard.data.provider import DataProvider
 from tb_gradflow.errors import GradFlowError, LogError
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.schema import FORMAT
+from tb_gradflow.serve.course import Course
 from tb_gradflow.serve.history import READERS, Caches, History
 from tb_gradflow.store.layout import Tag, name_of_root, run_name
 from tb_gradflow.store.provider import ProviderReader, list_runs
@@ -38,6 +39,7 @@ class Runs:
         self._logdir = logdir
         self._caches = Caches()
         self._histories: dict[tuple[str, str], History] = {}
+        self._courses: dict[tuple[str, str], Course] = {}
         self._lock = threading.Lock()
 
     def entries(self, context: RequestContext, experiment_id: str) -> list[Json]:
@@ -61,6 +63,13 @@ class Runs:
         if run not in list_runs(self._provider, context, experiment_id, run):
             raise NotThere(f"no run {run!r} with gradients: it was deleted, or TensorBoard has not loaded it yet")
         return self._history(context, experiment_id, run)
+
+    def course(self, context: RequestContext, experiment_id: str, run: str) -> Json:
+        """Which findings there were over the steps, as far as they were looked at. Raises NotThere."""
+        history = self.history(context, experiment_id, run)
+        with self._lock:
+            course = self._courses.setdefault((experiment_id, run), Course())
+        return {"format": FORMAT, **course.look(history)}
 
     def name(self, context: RequestContext, experiment_id: str, run: str) -> str:
         """What a person calls a run."""

@@ -22,6 +22,7 @@ from tb_gradflow.errors import LogError
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.schema import FORMAT
 from tb_gradflow.serve.answers import NotThere, Runs, WrongRequest, overview
+from tb_gradflow.serve.heat import QUANTITIES, heat
 from tb_gradflow.serve.history import Floats, NotRecorded
 from tb_gradflow.serve.report import finite
 from tb_gradflow.store.layout import PLUGIN
@@ -79,6 +80,8 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard
             "/variables": self._serve_variables,
             "/series": self._serve_series,
             "/weights": self._serve_weights,
+            "/heat": self._serve_heat,
+            "/course": self._serve_course,
             "/static/*": self._serve_static,
         }
         return {route: wrappers.Request.application(_guarded(handler)) for route, handler in routes.items()}
@@ -118,6 +121,17 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard
     def _serve_weights(self, request: wrappers.Request) -> wrappers.Response:
         history = self._runs.history(*_who(request), _text(request, "run"))
         return _numbers(request, history.weights(_number(request, "variable")))
+
+    def _serve_heat(self, request: wrappers.Request) -> wrappers.Response:
+        history = self._runs.history(*_who(request), _text(request, "run"))
+        quantity = _text(request, "quantity")
+        if quantity not in QUANTITIES:
+            raise WrongRequest(f"the parameter `quantity` must be one of {', '.join(QUANTITIES)}, got {quantity!r}")
+        trace, target, columns = (_number(request, name) for name in ("trace", "target", "columns"))
+        return _numbers(request, heat(history, trace, target, quantity, columns))
+
+    def _serve_course(self, request: wrappers.Request) -> wrappers.Response:
+        return _json(request, self._runs.course(*_who(request), _text(request, "run")))
 
     def _serve_static(self, request: wrappers.Request) -> wrappers.Response:
         name = request.path.rpartition(f"/plugin/{PLUGIN}/static/")[2]

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tb_gradflow.serve.course import _spread
+from tb_gradflow.serve.heat import NO_GRADIENT, NOT_RECORDED, heat, together, told
+from tb_gradflow.serve.history import Caches, History
+from tb_gradflow.store.directory import DirectoryReader, find_runs
+from tb_gradflow.store.run import StoredRun
+from tests.store.samples import write_log
+
+
+def history_of(log_dir: Path, steps: int) -> History:
+    write_log(log_dir, steps=steps)
+    [directory] = find_runs(str(log_dir)).values()
+    return History(StoredRun(DirectoryReader(directory)), "run", Caches())
+
+
+def test_a_column_is_a_step_and_a_row_a_variable(tmp_path: Path) -> None:
+    history = history_of(tmp_path, steps=40)
+
+    gradients = heat(history, 0, 0, "gradient", 100)
+    ratios = heat(history, 0, 0, "ratio", 100)
+
+    assert gradients.shape == (40, 2)
+    assert gradients[:, 0].tolist() == [float(step) for step in range(40)]
+    assert set(gradients[:, 1]) == {NO_GRADIENT}
+    assert ratios[3, 0] == pytest.approx(0.125 / 4)
+
+
+def test_a_target_that_nobody_asked_for_is_not_recorded(tmp_path: Path) -> None:
+    assert set(heat(history_of(tmp_path, steps=2), 0, 7, "gradient", 10).ravel()) == {NOT_RECORDED}
+
+
+def test_more_steps_than_columns_show_the_last_of_each_stretch(tmp_path: Path) -> None:
+    columns = heat(history_of(tmp_path, steps=40), 0, 0, "weight", 4)
+
+    assert columns[:, 0].tolist() == [10.0, 20.0, 30.0, 40.0]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, NO_GRADIENT, 0.0])
+def test_what_is_worse_than_a_finite_number_is_seen_in_any_stretch(bad: float) -> None:
+    whole = np.ones((100, 3), np.float32)
+    whole[17, 1] = bad
+
+    columns = together(whole, 7)
+
+    assert columns.shape == (7, 3)
+    np.testing.assert_array_equal(columns[1], np.array([1, bad, 1], np.float32))
+    assert (np.delete(columns, 1, axis=0) == 1).all()
+
+
+def test_a_gap_in_a_stretch_is_no_news() -> None:
+    whole = np.array([[1.0], [NOT_RECORDED], [NOT_RECORDED], [2.0]], np.float32)
+
+    assert together(whole, 2).ravel().tolist() == [NOT_RECORDED, 2.0]
+
+
+def test_statistics_are_told_apart_by_what_is_in_them() -> None:
+    rows = np.array([[2, 0, 0, 0, 0, 0], [2, 0, 0, 0, 1, 1], [2, 0, 0, 0, 0, 1], [np.nan] * 6, [0] * 6], np.float32)
+
+    np.testing.assert_array_equal(told(rows), np.array([2, np.nan, np.inf, NOT_RECORDED, 0], np.float32))
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 10, 65])
+def test_every_place_is_looked_at_once_the_ends_first(count: int) -> None:
+    order = list(_spread(count))
+
+    assert sorted(order) == list(range(count))
+    assert order[:2] == [0, count - 1][:count]
