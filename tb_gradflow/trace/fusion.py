@@ -1,10 +1,13 @@
-"""Gradients that cannot be measured without changing the training.
+"""Gradients that cannot be measured without changing how the training rounds.
 
 TensorFlow's graph optimizer merges neighbouring ops where nobody else looks at the value between them: two factors
 become one, a scaled matrix product a fused kernel, a chain of sums one sum. Measuring that value keeps the ops apart,
 and the merged and the separate ones round differently. The pairs below are those of its stages that reassociate or
 fuse (constant push down, factor hoisting, sum rewriting, remapper); seen on attention and on GELU, where weights
 differed by 1e-7 after some steps.
+
+A sum of three or more is another case: its kernel begins with the first input whose memory it may reuse, so that
+holding on to one of them changes the order in which it adds (`AddNOp` in aggregate_ops.cc).
 """
 
 from __future__ import annotations
@@ -17,6 +20,9 @@ _FACTORS = frozenset({"Mul", "RealDiv", "Div", "Neg"})
 _TERMS = frozenset({"AddV2", "Add", "Sub", "AddN"})
 _PRODUCTS = frozenset({"MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"})
 
+# Ops whose output may be their input's memory.
+_SAME_MEMORY = frozenset({"Identity", "Reshape", "Squeeze", "ExpandDims", "StopGradient", "Snapshot"})
+
 # How far to look ahead; a chain that is longer counts as merged.
 _CHAIN = 10
 
@@ -26,7 +32,7 @@ def may_be_merged(gradient: Any) -> bool:
 
     Of several takers all but one may turn out to be of no use to anybody, and disappear: each is considered.
     """
-    return any(_merges(gradient.op, taker) for taker in gradient.consumers())
+    return any(_merges(gradient.op, taker) for taker in gradient.consumers()) or _is_summed(gradient)
 
 
 def recomputed(loss: Any, depth: int = _CHAIN) -> Any:
@@ -44,6 +50,20 @@ def recomputed(loss: Any, depth: int = _CHAIN) -> Any:
     if made.type in ("RealDiv", "Div"):
         parts = [parts[0], tf.math.reciprocal(parts[1])]
     return tf.reduce_sum(tf.stack(parts)) if made.type in _TERMS | {"Neg"} else tf.reduce_prod(tf.stack(parts))
+
+
+def _is_summed(tensor: Any) -> bool:
+    """Whether the memory of a tensor is an input of a sum of three or more."""
+    while tensor.op.type in _SAME_MEMORY:
+        tensor = tensor.op.inputs[0]
+    stack = [tensor]
+    while stack:
+        for taker in stack.pop().consumers():
+            if taker.type == "AddN" and len(taker.inputs) > 2:
+                return True
+            if taker.type in _SAME_MEMORY:
+                stack.append(taker.outputs[0])
+    return False
 
 
 def _merges(made: Any, taker: Any) -> bool:

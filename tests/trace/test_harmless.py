@@ -23,6 +23,7 @@ BUILDERS = [
     models.compiled_step,
     models.gan,
     models.attention,
+    models.physics,
 ]
 
 
