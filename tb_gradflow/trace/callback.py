@@ -64,7 +64,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         if not isinstance(log_dir, (str, os.PathLike)) or not os.fspath(log_dir):
             raise SetupError(f"log_dir must name a directory, got {log_dir!r}")
         self._is_due = cadence(update_freq)
-        self._log_dir = os.fspath(log_dir)
+        self._log_dir = _fixed(os.fspath(log_dir))
         self._expected = tuple(expected)
         self._settings = Settings(tensors, bool(source))
         self._recorder: Recorder | None = None
@@ -95,7 +95,9 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         self._batch = batch
         self._measured = None
         if self._due():
-            self.model.train_function = self._run_sampled
+            self._guarded(self._check_alone)
+            if not self._broken:
+                self.model.train_function = self._run_sampled
         self._epoch_begins = False
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -139,6 +141,15 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         )
         self._sampled = self.model._make_function(lambda data: step(data))
         self._plain = self.model.train_function
+
+    def _check_alone(self) -> None:
+        """Two recorders would take the model's function from each other: the first one of the list keeps it."""
+        if isinstance(getattr(self.model.train_function, "__self__", None), GradFlowCallback):
+            self._broken = True
+            _warn(
+                "tb_gradflow: two GradFlowCallbacks are in the same fit, and one of them can record. The second one, "
+                f"for {self._log_dir!r}, records nothing: leave one of them out."
+            )
 
     def _note_epoch_start(self) -> None:
         if self.model.optimizer is not None:
@@ -211,6 +222,11 @@ class _Tracing:
             self.traced = True
         else:
             self._recorder.add_failed_trace(trace)
+
+
+def _fixed(log_dir: str) -> str:
+    """The directory that `log_dir` names now, whatever the program's working directory is later."""
+    return log_dir if "://" in log_dir else os.path.abspath(log_dir)
 
 
 def _unsupported(model: Any) -> str | None:

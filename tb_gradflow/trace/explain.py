@@ -7,10 +7,10 @@ changes is put back: weights, optimizer, metrics, random state.
 from __future__ import annotations
 
 import contextlib
-import random
+import functools
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import keras
@@ -22,6 +22,7 @@ from tb_gradflow.errors import SetupError
 from tb_gradflow.record.schema import FORMAT, Session, StepRecord, Trace
 from tb_gradflow.trace.inputs import NameInputs, arguments_of, batch_of_keras
 from tb_gradflow.trace.step import InstrumentedStep, Settings, owned_variables
+from tb_gradflow.trace.undo import undone
 from tb_gradflow.trace.variables import Owned, Variables, raw_variable
 from tb_gradflow.version import VERSION
 
@@ -49,13 +50,20 @@ def explain_model(model: Any, x: Any, y: Any, sample_weight: Any, batch_size: in
     _build(model, rows)
     batch = keras.utils.pack_x_y_sample_weight(*rows)
 
-    def run(instrumented: Callable[..., Any]) -> Any:
-        function = model._make_function(instrumented)
-        _, measurements = function(iter([batch]))
-        return measurements
+    def compiled(instrumented: Callable[..., Any]) -> Any:
+        return model._make_function(instrumented)(iter([batch]))
 
-    with _undone(lambda: _state_of(model)):
-        return _explained(model.train_step, run, lambda: owned_variables(model), str(model.name), batch_of_keras)
+    plan = _Plan(
+        traced=model.train_step,
+        compiled=compiled,
+        eager=model.train_step,
+        args=(batch,),
+        variables=lambda: owned_variables(model),
+        name=str(model.name),
+        inputs=batch_of_keras,
+    )
+    with undone(lambda: _state_of(model)):
+        return _explained(plan, eagerly=bool(model.run_eagerly))
 
 
 def explain_function(loss_fn: Callable[..., Any], args: Sequence[Any], variables: Sequence[Any]) -> Explained:
@@ -66,44 +74,110 @@ def explain_function(loss_fn: Callable[..., Any], args: Sequence[Any], variables
     enabled = ag_ctx.ControlStatusCtx(ag_ctx.Status.ENABLED)
     converted = tf.__internal__.autograph.tf_convert(loss_fn, enabled)
 
-    def step(*arguments: Any) -> Any:
+    def step(function: Callable[..., Any], *arguments: Any) -> Any:
         with tf.GradientTape() as tape:
-            loss = converted(*arguments)
+            loss = function(*arguments)
+            if tf.executing_eagerly() and not isinstance(loss, tf.Tensor):
+                # A loss that is a number of Python's is looked at like one that was made a tensor of again.
+                loss = tf.identity(tf.cast(loss, tf.float32))
         tape.gradient(loss, [item.variable for item in owned])
         return loss
 
-    def run(instrumented: Callable[..., Any]) -> Any:
-        _, measurements = tf.function(instrumented, autograph=False)(*args)
-        return measurements
+    plan = _Plan(
+        traced=functools.partial(step, converted),
+        compiled=lambda instrumented: tf.function(instrumented, autograph=False)(*args),
+        eager=functools.partial(step, loss_fn),
+        args=tuple(args),
+        variables=lambda: Variables(lambda: owned),
+        name=getattr(loss_fn, "__name__", "loss"),
+        inputs=arguments_of(loss_fn),
+    )
+    with undone(lambda: [item.variable for item in owned]):
+        return _explained(plan, eagerly=False)
 
-    with _undone(lambda: [item.variable for item in owned]):
-        name = getattr(loss_fn, "__name__", "loss")
-        return _explained(step, run, lambda: Variables(owned), name, arguments_of(loss_fn))
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How a step may be run.
+
+    Attributes:
+        traced: The step that TensorFlow traces.
+        compiled: Compiles an instrumented version of that and runs it.
+        eager: The step that runs eagerly.
+        args: Its arguments.
+        variables: The model's variables.
+        name: What a log calls it.
+        inputs: The names of its arguments.
+    """
+
+    traced: Callable[..., Any]
+    compiled: Callable[[Callable[..., Any]], Any]
+    eager: Callable[..., Any]
+    args: tuple[Any, ...]
+    variables: Callable[[], Variables]
+    name: str
+    inputs: NameInputs
 
 
-def _explained(
-    step: Callable[..., Any],
-    run: Callable[..., Any],
-    variables: Callable[[], Variables],
-    name: str,
-    inputs: NameInputs,
-) -> Explained:
-    traces: list[Trace] = []
+def _explained(plan: _Plan, *, eagerly: bool) -> Explained:
+    """What the step shows, compiled if it can be and is meant to be."""
+    if eagerly:
+        seen = _Seen(plan, eager=True)
+        # A compiled function inside the step takes the gradient: to see into it the step is traced as well.
+        return seen.explained if seen.explained.trace.targets else _Seen(plan, eager=False).explained
+    seen = _Seen(plan, eager=False)
+    if seen.error is None or isinstance(seen.error, LookupError) or "No gradients provided" in str(seen.error):
+        return seen.explained
+    again = _Seen(plan, eager=True)
+    return again.explained_instead_of(seen.error)
 
-    def on_trace(trace: Trace, error: BaseException | None) -> None:
-        traces.append(trace)
 
-    instrumented = InstrumentedStep(step, variables, Settings(exact=False), on_trace, inputs)
-    session = _session(name)
-    try:
-        measurements = run(lambda *arguments: instrumented(*arguments))
-    except Exception:
-        # A step that raises by itself (no gradient for any variable, none registered) has shown its structure.
-        if not traces:
-            raise
-        return Explained(session, traces[-1], None)
-    values = {key: value.numpy() for key, value in measurements.items()}
-    record = StepRecord(
+class _Seen:
+    """One run of a step: its trace, its numbers if it was completed, its error if it was not."""
+
+    def __init__(self, plan: _Plan, *, eager: bool) -> None:
+        self.error: Exception | None = None
+        self._session = _session(plan.name)
+        self._traces: list[Trace] = []
+        self._values: dict[str, Any] = {}
+        settings = Settings(exact=False, eager=eager)
+        step = plan.eager if eager else plan.traced
+        instrumented = InstrumentedStep(step, plan.variables, settings, self._on_trace, plan.inputs)
+        try:
+            _, measured = instrumented(*plan.args) if eager else plan.compiled(lambda *args: instrumented(*args))
+            self._values = {key: value.numpy() for key, value in measured.items()}
+        except Exception as error:
+            self.error = error
+
+    @property
+    def explained(self) -> Explained:
+        """Raises the step's own error if that has left nothing to see.
+
+        A step that raises by itself (no gradient for any variable, none registered) has shown its structure.
+        """
+        if self.error is not None:
+            if not self._traces:
+                raise self.error
+            return Explained(self._session, self._traces[-1], None)
+        record = _record(self._values)
+        return Explained(self._session, next(each for each in self._traces if each.index == record.trace), record)
+
+    def explained_instead_of(self, error: Exception) -> Explained:
+        """The same, with a note on why the step was not compiled."""
+        found = self.explained
+        said = str(error).strip().splitlines()
+        note = (
+            f"TensorFlow cannot compile this step ({type(error).__name__}: {said[-1] if said else ''}), so it was run "
+            "eagerly; `fit` needs `run_eagerly=True` for it."
+        )
+        return replace(found, trace=replace(found.trace, notes=(*found.trace.notes, note)))
+
+    def _on_trace(self, trace: Trace, error: BaseException | None) -> None:
+        self._traces.append(trace)
+
+
+def _record(values: dict[str, Any]) -> StepRecord:
+    return StepRecord(
         trace=int(values["trace"]),
         step=0,
         wall_time=time.time(),
@@ -111,7 +185,6 @@ def _explained(
         gradients=np.ascontiguousarray(values["gradients"], "<f4").tobytes(),
         variables=np.ascontiguousarray(values["variables"], "<f4").tobytes(),
     )
-    return Explained(session, next(trace for trace in traces if trace.index == record.trace), record)
 
 
 def _session(name: str) -> Session:
@@ -162,19 +235,3 @@ def _state_of(model: Any) -> list[Any]:
     generator = keras.random.global_seed_generator() if hasattr(keras.random, "global_seed_generator") else None
     variables = [variable for owner in owners for variable in owner.variables]
     return [*variables, *([generator.state] if generator is not None else [])]
-
-
-@contextlib.contextmanager
-def _undone(state: Callable[[], list[Any]]) -> Iterator[None]:
-    """Puts every variable of `state` back to what it was, and Python's and NumPy's generators too."""
-    before = {id(raw_variable(variable)): raw_variable(variable).numpy() for variable in state()}
-    python, numpy = random.getstate(), np.random.get_state()
-    try:
-        yield
-    finally:
-        for variable in state():
-            raw = raw_variable(variable)
-            if id(raw) in before:
-                raw.assign(before[id(raw)])
-        random.setstate(python)
-        np.random.set_state(numpy)

@@ -47,6 +47,7 @@ class Recorder:
             expected=identity.expected,
         )
         self._writer: LogWriter | None = None
+        self._path = ""
         self._traces: list[Trace] = []
         self._told = False
 
@@ -81,12 +82,24 @@ class Recorder:
         """Everything recorded so far can be read when this returns."""
         if self._writer is not None:
             self._writer.flush()
+            if not tf.io.gfile.exists(self._path):
+                self._start_again()
+
+    def _start_again(self) -> None:
+        _LOGGER.warning(
+            "tb_gradflow: the log %s was deleted while the training runs; what it held is lost, the steps from now on "
+            "are recorded in a new one.",
+            self._path,
+        )
+        self._writer = None
+        for trace in self._traces:
+            self._open().write_trace(trace)
 
     def _open(self) -> LogWriter:
         if self._writer is None:
-            path = event_file_path(self._log_dir)
-            tf.io.gfile.makedirs(posixpath.dirname(path))
-            self._writer = LogWriter(self._session, tf.io.TFRecordWriter(path))
+            self._path = event_file_path(self._log_dir)
+            tf.io.gfile.makedirs(posixpath.dirname(self._path))
+            self._writer = LogWriter(self._session, tf.io.TFRecordWriter(self._path))
         return self._writer
 
     def _tell(self, diagnosis: Diagnosis) -> None:

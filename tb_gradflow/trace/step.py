@@ -7,13 +7,14 @@ tensors to its outputs. The compiled function that Keras builds from it is used 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
 
 from tb_gradflow.record.schema import Input, Trace
 from tb_gradflow.trace.collector import Collector, Tensors
+from tb_gradflow.trace.eager_collector import EagerCollector
 from tb_gradflow.trace.inputs import Named, NameInputs, arguments_of
 from tb_gradflow.trace.patches import watching
 from tb_gradflow.trace.sink import Sink
@@ -32,11 +33,13 @@ class Settings:
         tensors: See the callback.
         source: Whether to keep the user's files and lines.
         exact: Whether to leave out the tensors whose measurement could change how the step rounds.
+        eager: Whether the step runs eagerly; else TensorFlow traces it.
     """
 
     tensors: Tensors = "all"
     source: bool = True
     exact: bool = True
+    eager: bool = False
 
 
 class InstrumentedStep:
@@ -64,11 +67,11 @@ class InstrumentedStep:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         variables = self._variables()
-        collector = Collector(variables, self._settings.tensors, exact=self._settings.exact)
+        collector = self._collector(variables)
         before = [item.variable.read_value() if is_floating(item) else None for item in variables]
         collector.own_ops()
         try:
-            with watching(collector):
+            with watching(collector), collector.recording():
                 outputs = self._step(*args, **kwargs)
         except BaseException as error:
             if collector.calls and collector.fault is None:
@@ -78,9 +81,15 @@ class InstrumentedStep:
         index = self._tell(collector, given, None)
         return outputs, self._measurements(collector, index, given, before)
 
+    def _collector(self, variables: Variables) -> Collector:
+        if self._settings.eager:
+            return EagerCollector(variables, self._settings.tensors)
+        return Collector(variables, self._settings.tensors, exact=self._settings.exact)
+
     def _tell(self, collector: Collector, given: Named, error: BaseException | None) -> int:
         index = self._traces
         self._traces += 1
+        collector.finish()
         trace = trace_of(collector, index, keep_source=self._settings.source)
         inputs = tuple(Input(name, collector.row_count + place) for place, (name, _) in enumerate(given))
         self._on_trace(dataclasses.replace(trace, inputs=inputs), error)
@@ -117,17 +126,22 @@ def _norms(variables: Variables, before: list[Any]) -> Any:
 
 def owned_variables(model: Any) -> Variables:
     """The variables of a Keras model, by their paths; its optimizer's and metrics' are none of them."""
-    trainable = {id(variable) for variable in model.trainable_variables}
-    metrics = {id(variable) for metric in model.metrics for variable in metric.variables}
-    variables = Variables(
-        Owned(variable.value, variable.path, id(variable) in trainable, tracked=True)
-        for variable in model.variables
-        if id(variable) not in metrics
-    )
-    variables.ignore(variable.value for metric in model.metrics for variable in metric.variables)
-    for optimizer in _optimizers(model):
-        variables.ignore(variable.value for variable in optimizer.variables)
-    return variables
+
+    def of_metrics() -> list[Any]:
+        return [variable for metric in model.metrics for variable in metric.variables]
+
+    def owned() -> Iterator[Owned]:
+        trainable = {id(variable) for variable in model.trainable_variables}
+        metrics = {id(variable) for variable in of_metrics()}
+        for variable in model.variables:
+            if id(variable) not in metrics:
+                yield Owned(variable.value, variable.path, id(variable) in trainable, tracked=True)
+
+    def ignored() -> list[Any]:
+        slots = [variable for optimizer in _optimizers(model) for variable in optimizer.variables]
+        return [variable.value for variable in (*of_metrics(), *slots)]
+
+    return Variables(owned, ignored)
 
 
 def _optimizers(model: Any) -> list[Any]:

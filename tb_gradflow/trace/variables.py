@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,16 +29,23 @@ class Owned:
 
 
 class Variables:
-    """Variables by the handle that ops know them by. Grows when a step turns out to read others."""
+    """Variables by the handle that ops know them by. Grows when a step turns out to read others.
 
-    def __init__(self, owned: Iterable[Owned] = ()) -> None:
+    Args:
+        owned: Answers those that the owner has by now: a model may be built by its first step.
+        ignored: Answers what is none of the owner's business: an optimizer's slots, a metric's totals.
+    """
+
+    def __init__(
+        self, owned: Callable[[], Iterable[Owned]] = tuple, ignored: Callable[[], Iterable[Any]] = tuple
+    ) -> None:
+        self._owner = (owned, ignored)
         self._owned: list[Owned] = []
         self._by_handle: dict[object, int] = {}
         self._ignored: set[object] = set()
         self._unlisted: dict[object, int] = {}
         self._captures: dict[int, dict[int, Any]] = {}
-        for item in owned:
-            self.add(item)
+        self._ask_owner()
 
     def __len__(self) -> int:
         return len(self._owned)
@@ -56,10 +63,6 @@ class Variables:
             self._by_handle[key] = len(self._owned)
             self._owned.append(item)
         return self._by_handle[key]
-
-    def ignore(self, variables: Iterable[Any]) -> None:
-        """Leaves variables out that are none of the model's business: an optimizer's slots, a metric's totals."""
-        self._ignored.update(_key(variable) for variable in variables)
 
     def index_of(self, variable: Any) -> int:
         """The index of a `tf.Variable` or Keras variable, which is added under its own name if it is new."""
@@ -81,10 +84,18 @@ class Variables:
             return None
         key = id(captured)
         if key not in self._by_handle and key not in self._ignored:
+            self._ask_owner()
+        if key not in self._by_handle and key not in self._ignored:
             for variable in getattr(graph, "variables", ()):
                 if _key(variable) == key:
                     return self.index_of(variable)
         return self._by_handle.get(key, -1 - self._unlisted.setdefault(key, len(self._unlisted)))
+
+    def _ask_owner(self) -> None:
+        owned, ignored = self._owner
+        self._ignored.update(_key(variable) for variable in ignored())
+        for item in owned():
+            self.add(item)
 
     def _outermost(self, graph: Any, tensor: Any) -> Any:
         """What a graph's placeholder captured, followed through the graphs that this one is nested in."""

@@ -124,3 +124,34 @@ def test_a_frozen_layer_was_not_asked_for(tmp_path: Path) -> None:
     names = [v.name for v in recorded.trace.variables]
     asked = {names[g.variable] for g in recorded.trace.variable_gradients if g.outcome != "not_asked"}
     assert asked == {"out/kernel", "out/bias"}
+
+
+class OutsideTheTape(keras.Model):
+    """Not built before its first step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.out = layers.Dense(2, name="out")
+
+    def call(self, x: Any) -> Any:
+        return self.out(x)
+
+    def train_step(self, data: Any) -> Any:
+        x, y = data
+        predicted = self(x, training=True)
+        with tf.GradientTape() as tape:
+            error = tf.reduce_mean(tf.square(predicted - y))
+        tape.gradient(error, self.trainable_variables)
+        return {"error": error}
+
+
+def test_a_model_that_its_first_step_builds_is_known_where_the_tape_did_not_see_it(tmp_path: Path) -> None:
+    def build() -> Any:
+        model = OutsideTheTape()
+        model.compile()
+        return model
+
+    recorded = record(tmp_path, build, *data(outputs=2))
+
+    reads = {recorded.trace.variables[op.reads].name for op in recorded.trace.ops if op.reads is not None}
+    assert {name.rpartition("/")[2] for name in reads} == {"kernel", "bias"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import warnings
 from pathlib import Path
 from typing import Any
@@ -173,3 +174,46 @@ def test_a_users_error_in_a_later_step_is_raised_and_the_log_is_kept(tmp_path: P
         train(models.functional, *data(rows=96), GradFlowCallback(str(tmp_path), update_freq=1), Stop())
 
     assert read(tmp_path).steps[0] == 0
+
+
+def test_a_second_recorder_in_one_fit_is_told_that_it_records_nothing(tmp_path: Path) -> None:
+    one, other = (GradFlowCallback(str(tmp_path / name), update_freq=1) for name in ("one", "other"))
+
+    with pytest.warns(RuntimeWarning, match="two GradFlowCallbacks are in the same fit.*other.*leave one of them out"):
+        train(models.functional, *data(rows=32), one, other)
+
+    assert read(tmp_path / "one").steps == (0, 1)
+
+
+class Deleting(keras.callbacks.Callback):
+    def __init__(self, directory: Path) -> None:
+        super().__init__()
+        self._directory = directory
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        if epoch == 0:
+            shutil.rmtree(self._directory)
+
+
+def test_a_log_that_is_deleted_during_the_training_is_begun_anew(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    directory = tmp_path / "run"
+    recorder = GradFlowCallback(str(directory), update_freq=1)
+
+    train(models.functional, *data(rows=32), Deleting(directory), recorder, epochs=3)
+
+    assert "was deleted while the training runs" in caplog.text
+    assert read(directory).steps == (2, 3, 4, 5)
+
+
+def test_a_relative_directory_stays_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    recorder = GradFlowCallback("run", update_freq=1)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+
+    train(models.functional, *data(rows=32), recorder)
+
+    assert read(tmp_path / "run").steps == (0, 1)
+    assert not list((tmp_path / "elsewhere").iterdir())
