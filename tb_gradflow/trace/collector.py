@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ from tensorflow.python.eager import record
 from tb_gradflow.record.schema import Layer, Outcome
 from tb_gradflow.trace.aliases import aliases, plain_reads
 from tb_gradflow.trace.differentiable import is_differentiable_dtype
-from tb_gradflow.trace.flat_ops import FlatOp, Ref, consumers
+from tb_gradflow.trace.flat_ops import FlatOp, Known, Ref, consumers
 from tb_gradflow.trace.flatten import Flattener
 from tb_gradflow.trace.fusion import may_be_merged, recomputed
 from tb_gradflow.trace.reach import influenced_by, needed_for
@@ -27,6 +27,7 @@ from tb_gradflow.trace.scaling import total, unscaled
 from tb_gradflow.trace.sink import Sink
 from tb_gradflow.trace.source import Frame, frames_of
 from tb_gradflow.trace.statistics import gradient_statistics
+from tb_gradflow.trace.symbols import Symbols
 from tb_gradflow.trace.variables import Variables, raw_variable
 
 Tensors = Literal["all", "layers", "variables"]
@@ -70,7 +71,7 @@ class Call:
     tensors: dict[Ref, Answer] = field(default_factory=dict)
 
 
-class Collector:
+class Collector(Symbols):
     """Collects the gradient calls of one traced step.
 
     Args:
@@ -83,6 +84,7 @@ class Collector:
         layers: By name scope.
         root: The graph that the step is traced into.
         row_count: How many rows of statistics the answers have so far.
+        known: By op name, what the step's graph does not say of its ops.
         fault: An exception that the collector itself is to blame for; null while there is none.
     """
 
@@ -93,6 +95,7 @@ class Collector:
         self.row_count = 0
         self.layers: dict[str, Layer] = {}
         self.fault: Exception | None = None
+        self.known: Mapping[str, Known] = {}
         self._tensors = tensors
         self._exact = exact
         self._flatteners: dict[int, tuple[Any, Flattener]] = {}
@@ -115,7 +118,7 @@ class Collector:
 
     def own_ops(self) -> None:
         """All that the step's graph has gained was made by the recorder, not by the user's step."""
-        self._flattener(self.root).extend(backward=True)
+        self.flattener(self.root).extend(backward=True)
 
     def scaled(self, loss: Any, result: Any) -> None:
         """An optimizer has multiplied a loss with a scale before it is differentiated."""
@@ -125,7 +128,7 @@ class Collector:
     def applying(self, apply: Callable[[], Any]) -> Any:
         """Runs an optimizer's update, whose ops are no part of the forward graph."""
         with self._own_work():
-            flattener = self._flattener(self.graph_now())
+            flattener = self.flattener(self.graph_now())
             flattener.extend()
         result = apply()
         with self._own_work():
@@ -136,22 +139,6 @@ class Collector:
         """A layer has opened its name scope."""
         self.layers.setdefault(scope, Layer(scope, str(layer.name), type(layer).__name__))
 
-    def knows(self, tensor: Any) -> bool:
-        """Whether a tensor belongs to the step as it is recorded."""
-        return hasattr(tensor, "graph")
-
-    def graph_now(self) -> Any:
-        """The graph that the step's ops are made in."""
-        return tf.compat.v1.get_default_graph()
-
-    def symbol(self, tensor: Any) -> Any:
-        """What stands for a tensor of the step in its graph: in a traced step the tensor itself."""
-        return tensor
-
-    def actual(self, symbol: Any) -> Any:
-        """The tensor of the step that `symbol` stands for."""
-        return symbol
-
     @contextlib.contextmanager
     def _own_work(self) -> Iterator[None]:
         """Tells what goes wrong in here from what the user's step raises by itself."""
@@ -161,16 +148,17 @@ class Collector:
             self.fault = error
             raise
 
-    def _flattener(self, graph: Any) -> Flattener:
+    def flattener(self, graph: Any) -> Flattener:
+        """The flat ops of one of the step's graphs."""
         # The graph is kept with it: an id names an object only while that lives.
         if id(graph) not in self._flatteners:
-            self._flatteners[id(graph)] = (graph, Flattener(graph, self.variables.of_handle))
+            self._flatteners[id(graph)] = (graph, Flattener(graph, self.variables.of_handle, self.known))
         return self._flatteners[id(graph)][1]
 
     def _prepare(self, tape: Any, target: Any, sources: Any, rest: Sequence[Any]) -> tuple[Call, dict[Ref, Any]]:
         flat = [tensor for tensor in tf.nest.flatten(target) if isinstance(tensor, tf.Tensor)]
         watched = frozenset(self.variables.index_of(variable) for variable in tape.watched_variables())
-        flattener = self._flattener(self.symbol(flat[0]).graph)
+        flattener = self.flattener(self.symbol(flat[0]).graph)
         flattener.extend()
         refs = tuple(ref for tensor in flat if (ref := flattener.ref(self.symbol(tensor))) is not None)
         unseen = self._must_not_look()
@@ -199,11 +187,12 @@ class Collector:
         chosen = self._layer_outputs(ops, between) if self._tensors == "layers" else between
         chosen = chosen - {reads[0] for reads in plain_reads(ops).values() if len(reads) == 1}
         wanted = {
-            Ref(index, number): self.actual(tensor)
+            Ref(index, number): actual
             for index in sorted(chosen)
             if not ops[index].nested and ops[index].writes is None
             for number, tensor in enumerate(ops[index].tensors)
             if is_differentiable_dtype(tensor) and tensor.dtype not in (tf.resource, tf.variant)
+            if (actual := self.actual(tensor)) is not None
         }
         call.aliases = {
             ref: other for ref, other in aliases(ops, users, needed).items() if {ref, other} <= wanted.keys()

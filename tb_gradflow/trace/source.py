@@ -92,9 +92,9 @@ def origin_of(frames: Sequence[Frame], op_type: str, *, keep_source: bool = True
         frame = frames[index]
         if frame.file == _STEP:
             break
-        if not _is_users(frame.file):
+        if not is_users(frame.file):
             continue
-        called = _first_meant(frames[index + 1 :])
+        called = first_meant(frames[index + 1 :])
         if called is not None and called.function in _ENTRY_POINTS:
             break
         source = _source(frame) if keep_source else None
@@ -115,11 +115,12 @@ def _layer_call(frames: Sequence[Frame], op_type: str) -> str | None:
     for index in range(len(frames) - 1, -1, -1):
         frame = frames[index]
         if "/layers/" in frame.file and frame.function == "call":
-            return _called_name(_first_meant(frames[index + 1 :]), op_type)
+            return _called_name(first_meant(frames[index + 1 :]), op_type)
     return None
 
 
-def _first_meant(frames: Sequence[Frame]) -> Frame | None:
+def first_meant(frames: Sequence[Frame]) -> Frame | None:
+    """The outermost frame that does more than pass a call on."""
     for frame in frames:
         if not frame.file.endswith(_WRAPPERS):
             return frame
@@ -132,7 +133,8 @@ def _source(frame: Frame) -> Source:
 
 
 @functools.lru_cache(maxsize=4096)
-def _is_users(file: str) -> bool:
+def is_users(file: str) -> bool:
+    """Whether a file is the user's own, neither an installed package nor the standard library."""
     if file.startswith(_PACKAGE):
         return "/demo/" in file
     if "site-packages" in file or "dist-packages" in file:

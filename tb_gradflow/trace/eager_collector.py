@@ -1,0 +1,68 @@
+"""What an eager step reveals: the collector of a traced step, over the step's shadow."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager import record
+
+from tb_gradflow.trace.collector import Collector, Tensors
+from tb_gradflow.trace.eager_custom import CustomGradients
+from tb_gradflow.trace.eager_exits import Exits
+from tb_gradflow.trace.eager_returns import link_returns
+from tb_gradflow.trace.eager_shadow import Shadow
+from tb_gradflow.trace.scaling import total
+from tb_gradflow.trace.variables import Variables
+
+
+class EagerCollector(Collector):
+    """Collects the gradient calls of one step that runs eagerly. Measuring cannot change how such a step rounds."""
+
+    def __init__(self, variables: Variables, tensors: Tensors = "all") -> None:
+        super().__init__(variables, tensors, exact=False)
+        self.shadow = Shadow()
+        self.exits = Exits(self.shadow)
+        self.custom = CustomGradients(self.shadow)
+        self.root = self.shadow.graph
+        self.known = self.shadow.known
+
+    def recording(self) -> contextlib.AbstractContextManager[None]:
+        @contextmanager
+        def opened() -> Iterator[None]:
+            with self.shadow.listening(), self.custom.watching(), self.exits.watching():
+                yield
+
+        return opened()
+
+    def knows(self, tensor: Any) -> bool:
+        return isinstance(tensor, tf.__internal__.EagerTensor)
+
+    def graph_now(self) -> Any:
+        return self.root
+
+    def symbol(self, tensor: Any) -> Any:
+        return self.shadow.symbol(tensor)
+
+    def actual(self, symbol: Any) -> Any:
+        return self.shadow.actual(symbol)
+
+    def finish(self) -> None:
+        flattener = self.flattener(self.root)
+        flattener.extend(backward=True)
+        self.custom.tell(flattener)
+        link_returns(self.shadow, self.exits.all, flattener, [ref for call in self.calls for ref in call.targets])
+
+    @contextmanager
+    def _own_work(self) -> Iterator[None]:
+        with super()._own_work(), self.shadow.paused(), record.stop_recording():
+            yield
+
+    def _total(self, targets: Sequence[Any], scale: Any) -> Any:
+        return total([target for target in targets if target.dtype.is_floating], scale)
+
+    def _brought_home(self, tensor: Any) -> Any:
+        return tensor

@@ -1,0 +1,119 @@
+"""What the user's code does with a value: the statement around a line, and whether the value goes anywhere."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+from collections.abc import Iterator
+
+# Statements that a value ends in: a call for its effect (print, log, append), an assertion.
+_ENDS = (ast.Expr, ast.Assert, ast.Raise, ast.Pass)
+
+
+def statement_at(file: str, line: int) -> ast.stmt | None:
+    """The innermost statement that `line` belongs to; null if the file cannot be read.
+
+    In the head of a block (`if x > 0:`) that is the block.
+    """
+    found = [each for each in _statements(file) if each.lineno <= line <= (each.end_lineno or each.lineno)]
+    return max(found, key=lambda each: each.lineno, default=None)
+
+
+def is_only_told(file: str, line: int) -> bool:
+    """Whether what the statement at `line` computes is printed, logged or collected and nothing else.
+
+    A name that it is kept under must not be read by any other statement of the file. False where the file cannot be
+    read.
+    """
+    statement = statement_at(file, line)
+    if statement is None:
+        return False
+    if isinstance(statement, _ENDS):
+        return True
+    if isinstance(statement, ast.If):
+        return all(isinstance(each, _ENDS) for each in (*statement.body, *statement.orelse))
+    names = _kept_under(statement)
+    return bool(names) and not any(names & _read_in(each) for each in _statements(file) if each is not statement)
+
+
+def steers(file: str, line: int) -> bool:
+    """Whether what the statement at `line` computes decides which other statements run, or how often."""
+    statement = statement_at(file, line)
+    if statement is None:
+        return False
+    heads = (ast.If, ast.While, ast.For)
+    if isinstance(statement, heads):
+        return True
+    names = _kept_under(statement)
+    return any(isinstance(each, heads) and names & _read_in(each) for each in _statements(file))
+
+
+def numbers_in(statement: ast.stmt) -> frozenset[float]:
+    """The numbers that are written out in a statement."""
+    literals = (node.value for node in ast.walk(statement) if isinstance(node, ast.Constant))
+    return frozenset(float(value) for value in literals if isinstance(value, (int, float)))
+
+
+def names_kept(statement: ast.stmt) -> frozenset[str]:
+    """The names and attributes that a statement assigns to."""
+    return _kept_under(statement)
+
+
+def names_in(statement: ast.stmt) -> frozenset[str]:
+    """The names and attributes that a statement reads."""
+    return _identifiers(ast.walk(statement))
+
+
+def _kept_under(statement: ast.stmt) -> frozenset[str]:
+    if isinstance(statement, ast.Assign):
+        targets = statement.targets
+    elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)):
+        targets = [statement.target]
+    else:
+        return frozenset()
+    names = set()
+    for target in targets:
+        for node in ast.walk(target):
+            if isinstance(node, (ast.Name, ast.Attribute)) and not _is_self(node):
+                names.add(node.id if isinstance(node, ast.Name) else node.attr)
+    return frozenset(names)
+
+
+def _read_in(statement: ast.stmt) -> frozenset[str]:
+    """The names that a statement itself reads, other than to tell of them; not those of the statements in it."""
+    if isinstance(statement, _ENDS):
+        return frozenset()
+    return _identifiers(_own_nodes(statement))
+
+
+def _identifiers(nodes: Iterator[ast.AST]) -> frozenset[str]:
+    names = set()
+    for node in nodes:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            names.add(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            names.add(node.attr)
+    return frozenset(names)
+
+
+def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
+    for child in ast.iter_child_nodes(statement):
+        if not isinstance(child, ast.stmt):
+            yield from ast.walk(child)
+
+
+def _is_self(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id in ("self", "cls")
+
+
+def _statements(file: str) -> tuple[ast.stmt, ...]:
+    return _parsed("".join(linecache.getlines(file)))
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(text: str) -> tuple[ast.stmt, ...]:
+    try:
+        return tuple(node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.stmt))
+    except (SyntaxError, ValueError):
+        return ()
