@@ -1,5 +1,5 @@
 import {describe, expect, test} from "vitest";
-import type {Overview, RunEntry} from "../src/api/routes.ts";
+import type {Course, Overview, RunEntry} from "../src/api/routes.ts";
 import type {Source} from "../src/api/source.ts";
 import {Store} from "../src/state/store.ts";
 import type {Diagnosis, Trace} from "../src/record.ts";
@@ -70,6 +70,14 @@ class Log implements Source {
 
   async weights(): Promise<Float32Array> {
     return new Float32Array(0);
+  }
+
+  async heat(): Promise<Float32Array> {
+    return new Float32Array(0);
+  }
+
+  async course(): Promise<Course> {
+    return {format: 1, steps: [], findings: [], present: [], complete: true};
   }
 
   #ask(what: string): void {

@@ -1,6 +1,6 @@
 /** The bodies of the plugin's routes that are no records: see docs/http.md. */
 
-import type {Session} from "../record.ts";
+import type {Session, Severity} from "../record.ts";
 
 export interface RunEntry {
   /** TensorBoard's name of the run: what `run=` takes. */
@@ -32,4 +32,21 @@ export interface Overview {
   readonly wall_times: readonly number[];
   /** For each step the value of each target of its trace; null where not finite. */
   readonly losses: readonly (readonly (number | null)[])[];
+}
+
+/** Which findings there were over the steps, as far as they were looked at. */
+export interface Course {
+  readonly format: number;
+  /** Those that were looked at, increasing. */
+  readonly steps: readonly number[];
+  readonly findings: readonly {
+    readonly cause: string;
+    readonly op: string;
+    readonly target: number;
+    readonly severity: Severity;
+  }[];
+  /** For each of the steps, the findings that it has. */
+  readonly present: readonly (readonly number[])[];
+  /** Whether there is nothing to be gained from asking again. */
+  readonly complete: boolean;
 }

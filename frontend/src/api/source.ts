@@ -1,7 +1,8 @@
 /** The only module that fetches: the plugin's routes as promises of what they answer. Immutable answers are kept. */
 
 import {FORMAT, type Diagnosis, type Trace} from "../record.ts";
-import type {Overview, RunEntry} from "./routes.ts";
+import type {Quantity} from "../model/heat.ts";
+import type {Course, Overview, RunEntry} from "./routes.ts";
 
 /** Where a viewer gets its data from. */
 export interface Source {
@@ -16,9 +17,15 @@ export interface Source {
   variables(run: string, session: string, chunk: number): Promise<Float32Array>;
   /** `[steps, 6]`: one row over all steps of the overview. */
   series(run: string, row: number): Promise<Float32Array>;
-  /** `[steps, 2]`: one variable over all steps of the overview. */
+  /** `[steps, statistics]`: one variable over all steps of the overview. */
   weights(run: string, variable: number): Promise<Float32Array>;
+  /** `[columns, variables]`: the variables of a trace over all steps, in at most so many columns. */
+  heat(run: string, trace: number, target: number, quantity: Quantity, columns: number): Promise<Float32Array>;
+  course(run: string): Promise<Course>;
 }
+
+/** Answers that are kept: chunks of 32 steps, mostly. */
+const MOST_KEPT = 64;
 
 type Parameters = Record<string, string | number>;
 
@@ -67,6 +74,14 @@ export class HttpSource implements Source {
     return this.#floats("weights", {run, variable});
   }
 
+  heat(run: string, trace: number, target: number, quantity: Quantity, columns: number): Promise<Float32Array> {
+    return this.#floats("heat", {run, trace, target, quantity, columns});
+  }
+
+  course(run: string): Promise<Course> {
+    return this.#json<Course>("course", {run});
+  }
+
   async #json<T>(route: string, parameters: Parameters): Promise<T> {
     const response = await this.#get(route, parameters);
     return (await response.json()) as T;
@@ -94,11 +109,16 @@ export class HttpSource implements Source {
   /** Asks once; a failure is forgotten, so that the next call asks again. */
   #keep<T>(key: string, ask: () => Promise<T>): Promise<T> {
     const kept = this.#kept.get(key);
-    if (kept !== undefined) {
-      return kept as Promise<T>;
-    }
-    const asked = ask();
+    const asked = (kept as Promise<T> | undefined) ?? ask();
+    // What was used last stands last; what was not used for longest goes.
+    this.#kept.delete(key);
     this.#kept.set(key, asked);
+    if (kept !== undefined) {
+      return asked;
+    }
+    for (const oldest of [...this.#kept.keys()].slice(0, Math.max(0, this.#kept.size - MOST_KEPT))) {
+      this.#kept.delete(oldest);
+    }
     asked.catch(() => this.#kept.delete(key));
     return asked;
   }

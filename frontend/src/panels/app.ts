@@ -10,13 +10,14 @@ import {mainOf} from "../model/paths.ts";
 import {ancestorsOf} from "../model/tree.ts";
 import type {Finding} from "../record.ts";
 import {Derived} from "../state/derived.ts";
+import {Player} from "../state/player.ts";
 import type {Store} from "../state/store.ts";
 import {viewOf, type View} from "../state/view.ts";
 import {Written} from "../state/written.ts";
 import "./findings.ts";
 import type {GraphView} from "./graph.ts";
 import {drawer} from "./drawer.ts";
-import {header} from "./header.ts";
+import {header, timeline} from "./header.ts";
 import {keysDialog, press} from "./keys.ts";
 import type {Asked, Scope} from "./scope.ts";
 import {shortcuts} from "./shortcuts.ts";
@@ -65,6 +66,7 @@ export class App extends LitElement {
   readonly #written = new Written(this.#start);
   /** Whether the camera is to go to what is selected, once that is there. */
   #mustReveal = false;
+  #player: Player | null = null;
   #endings: (() => void)[] = [];
 
   static override styles = [shared, appStyles];
@@ -97,12 +99,14 @@ export class App extends LitElement {
       () => window.removeEventListener("keydown", key),
       () => this.store?.removeEventListener("change", change),
     ];
+    this.#player = this.store === null ? null : new Player(this.store, change);
     const {run, step} = readPlace();
     void this.store?.start(run, step === undefined ? undefined : Number(step));
   }
 
   override disconnectedCallback(): void {
     super.disconnectedCallback();
+    this.#player?.stop();
     this.#endings.forEach((end) => end());
   }
 
@@ -128,7 +132,7 @@ export class App extends LitElement {
     const {diagnosis} = this.#derived;
     const problems = this.#problems();
     return html`
-      ${header(scope)} ${problemsStrip(problems)} ${summaryStrip(diagnosis, (step) => this.#goToFinding(step))}
+      ${header(scope)} ${timeline(scope)} ${problemsStrip(problems)} ${summaryStrip(diagnosis, (step) => this.#goToFinding(step))}
       <div class="columns">
         ${this.side
           ? html`<aside class="side" aria-label="Findings">
@@ -168,18 +172,23 @@ export class App extends LitElement {
   #scope(): Scope {
     const {view, palette, found, onlyTroubled} = this;
     const store = this.store as Store;
-    return {store, derived: this.#derived, view, palette, selected: this.#selected, found, onlyTroubled, ask: this.#asked};
+    const playing = this.#player?.isPlaying ?? false;
+    return {store, derived: this.#derived, view, palette, selected: this.#selected, found, onlyTroubled, playing, ask: this.#asked};
   }
 
   readonly #asked: Asked = {
     look: (change) => this.#look(change),
     chooseRun: (run) => this.#chooseRun(run),
-    chooseStep: (at) => void this.store?.chooseStep(at),
+    chooseStep: (at) => {
+      this.#player?.stop();
+      void this.store?.chooseStep(at);
+    },
     select: (item) => (this.keysShown ? (this.keysShown = false) : this.#select(item)),
     go: (item) => this.#go(item),
     goToVariable: (variable) => this.#goToVariable(variable),
     showFinding: (finding) => this.#showFinding(finding),
     goToFinding: (step) => this.#goToFinding(step),
+    togglePlay: () => this.#player?.toggle(),
     toggleSide: () => (this.side = !this.side),
     toggleTroubled: () => this.#toggleTroubled(),
     toggleKeys: () => (this.keysShown = !this.keysShown),

@@ -15,8 +15,7 @@ export const appStyles = css`
     display: flex;
     align-items: center;
     gap: 14px;
-    padding: 8px 14px;
-    border-bottom: 1px solid var(--gf-line);
+    padding: 7px 14px 3px;
   }
   .picker {
     display: flex;
@@ -28,12 +27,13 @@ export const appStyles = css`
     max-width: 240px;
     text-overflow: ellipsis;
   }
-  gf-steps {
-    flex: 1;
-    margin-left: 8px;
+  gf-timeline {
+    border-bottom: 1px solid var(--gf-line);
+    padding: 4px 14px 2px;
   }
   gf-search {
-    flex: 0 1 190px;
+    flex: 0 1 240px;
+    margin-left: auto;
   }
   .keys {
     position: fixed;
@@ -186,18 +186,23 @@ export const appStyles = css`
     border-top: 1px solid var(--gf-line);
   }
   .drawer.unfolded {
-    height: 34%;
-    min-height: 150px;
-    max-height: 320px;
+    height: var(--gf-drawer, clamp(150px, 38%, 380px));
   }
-  .drawer .handle {
+  .drawer .handle,
+  .drawer .fold {
     flex: none;
     border: 0;
     border-radius: 0;
-    background: var(--gf-page);
-    padding: 7px 14px;
-    text-align: left;
+    padding: 7px 10px;
+  }
+  .drawer .handle {
+    border-bottom: 2px solid transparent;
     font-weight: 600;
+    color: var(--gf-muted);
+  }
+  .drawer .handle[aria-selected="true"] {
+    border-color: var(--gf-accent);
+    color: var(--gf-text);
   }
   gf-variables {
     flex: 1;

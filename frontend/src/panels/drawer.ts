@@ -1,9 +1,12 @@
-/** The drawer at the bottom: its handle, how many variables are in trouble, and the table. */
+/** The drawer at the bottom: its tabs, how many variables are in trouble, and what is behind the chosen tab. */
 
 import {html, nothing, type TemplateResult} from "lit";
 import {formatCount} from "../model/format.ts";
 import {isTroubled, rowsOf, type Row} from "../model/rows.ts";
+import {TABS, TITLES, type Tab} from "../state/view.ts";
+import {heatTab} from "./heat_tab.ts";
 import {selectedVariable, type Scope} from "./scope.ts";
+import "./splitter.ts";
 import "./variables.ts";
 
 export function drawer(scope: Scope): TemplateResult {
@@ -11,26 +14,43 @@ export function drawer(scope: Scope): TemplateResult {
   const rows = rowsIn(scope);
   const troubled = rows.filter(isTroubled).length;
   const unfolded = view.tab !== null;
-  return html`<section class="drawer ${unfolded ? "unfolded" : ""}" aria-label="Variables">
+  return html`<section class="drawer ${unfolded ? "unfolded" : ""}" aria-label="Numbers">
+    ${unfolded ? html`<gf-splitter></gf-splitter>` : nothing}
     <div class="handles">
-      <button class="handle" aria-expanded=${String(unfolded)} @click=${() => ask.look({tab: unfolded ? null : "variables"})}>
-        <span aria-hidden="true">${unfolded ? "▾" : "▸"}</span> Variables <span class="muted number">${formatCount(rows.length)}</span>
+      <button class="fold quiet" aria-label="Show or hide what is below the graph" title="Show or hide (t)" aria-expanded=${String(unfolded)} @click=${() => ask.look({tab: unfolded ? null : "variables"})}>
+        <span aria-hidden="true">${unfolded ? "▾" : "▸"}</span>
       </button>
+      <div role="tablist" aria-label="Numbers">${TABS.map((tab) => handle(scope, tab, rows.length))}</div>
       ${troubled === 0
         ? nothing
-        : html`<button class="count" aria-pressed=${String(unfolded && onlyTroubled)} title="Show only these, or all" @click=${() => ask.toggleTroubled()}>
+        : html`<button class="count" aria-pressed=${String(view.tab === "variables" && onlyTroubled)} title="Show only these, or all" @click=${() => ask.toggleTroubled()}>
             ${formatCount(troubled)} without a usable gradient
           </button>`}
     </div>
-    ${unfolded
-      ? html`<gf-variables
-          .rows=${rows}
-          .onlyTroubled=${onlyTroubled && troubled > 0}
-          .selected=${selectedVariable(scope)}
-          @gf-variable=${(event: CustomEvent<number>) => ask.goToVariable(event.detail)}
-        ></gf-variables>`
-      : nothing}
+    ${view.tab === null ? nothing : content(scope, view.tab, rows, troubled)}
   </section>`;
+}
+
+function handle({view, ask}: Scope, tab: Tab, count: number): TemplateResult {
+  return html`<button role="tab" class="handle" aria-selected=${String(view.tab === tab)} @click=${() => ask.look({tab: view.tab === tab ? null : tab})}>
+    ${TITLES[tab]} ${tab === "variables" ? html`<span class="muted number">${formatCount(count)}</span>` : nothing}
+  </button>`;
+}
+
+function content(scope: Scope, tab: Tab, rows: readonly Row[], troubled: number): TemplateResult {
+  const {onlyTroubled, ask} = scope;
+  const contents: Record<Tab, () => TemplateResult> = {
+    variables: () => html`<gf-variables
+      .rows=${rows}
+      .onlyTroubled=${onlyTroubled && troubled > 0}
+      .selected=${selectedVariable(scope)}
+      @gf-variable=${(event: CustomEvent<number>) => ask.goToVariable(event.detail)}
+    ></gf-variables>`,
+    heat: () => heatTab(scope),
+    series: () => html``,
+    changes: () => html``,
+  };
+  return contents[tab]();
 }
 
 function rowsIn({derived}: Scope): readonly Row[] {

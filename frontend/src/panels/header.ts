@@ -1,22 +1,15 @@
-/** The top line: which run, which loss, which step. */
+/** The top lines: which run and loss, what to find; which step. */
 
 import {html, nothing, type TemplateResult} from "lit";
 import type {Scope} from "./scope.ts";
 import "./search.ts";
-import "./steps.ts";
+import "./timeline.ts";
 
 export function header(scope: Scope): TemplateResult {
-  const {store, derived, ask} = scope;
-  const {overview, at, target} = store.state;
+  const {derived, ask} = scope;
   return html`<header>
     <button class="quiet" aria-label="Show or hide the findings" title="Show or hide the findings (f)" @click=${ask.toggleSide}>☰</button>
     ${runPicker(scope)} ${lossPicker(scope)}
-    <gf-steps
-      .steps=${overview?.steps ?? []}
-      .at=${at}
-      .loss=${overview?.losses[at]?.[target]}
-      @gf-step=${(event: CustomEvent<number>) => ask.chooseStep(event.detail)}
-    ></gf-steps>
     <gf-search
       .tree=${derived.model?.tree ?? null}
       .index=${derived.searchable}
@@ -25,6 +18,19 @@ export function header(scope: Scope): TemplateResult {
     ></gf-search>
     <button class="quiet" aria-label="Keys" title="Keys (?)" @click=${ask.toggleKeys}>?</button>
   </header>`;
+}
+
+export function timeline({store, derived, ask, playing}: Scope): TemplateResult {
+  const {overview, at, target, course} = store.state;
+  return html`<gf-timeline
+    .steps=${overview?.steps ?? []}
+    .losses=${derived.once("losses", [overview, target], () => overview?.losses.map((each) => each[target]) ?? [])}
+    .at=${at}
+    .course=${course}
+    .playing=${playing}
+    @gf-step=${({detail}: CustomEvent<number>) => ask.chooseStep(detail)}
+    @gf-play=${ask.togglePlay}
+  ></gf-timeline>`;
 }
 
 function runPicker({store, ask}: Scope): TemplateResult {

@@ -17,6 +17,8 @@ export interface Scope {
   readonly found: ReadonlySet<number> | null;
   /** Whether the table shows only variables without a usable gradient. */
   readonly onlyTroubled: boolean;
+  /** Whether the steps are being played. */
+  readonly playing: boolean;
   readonly ask: Asked;
 }
 
@@ -32,6 +34,7 @@ export interface Asked {
   goToVariable(variable: number): void;
   showFinding(finding: Finding): void;
   goToFinding(step: 1 | -1): void;
+  togglePlay(): void;
   toggleSide(): void;
   toggleTroubled(): void;
   toggleKeys(): void;

@@ -1,6 +1,6 @@
 /** The keys that work everywhere in the page. */
 
-import {TABS} from "../state/view.ts";
+import {TABS, TITLES} from "../state/view.ts";
 import type {Shortcut} from "./keys.ts";
 import type {Scope} from "./scope.ts";
 
@@ -12,9 +12,11 @@ export function shortcuts({store, view, ask}: Scope): readonly Shortcut[] {
     {key: "p", words: "previous finding", run: () => ask.goToFinding(-1)},
     {key: "[", words: "previous recorded step", run: () => ask.chooseStep(at - 1)},
     {key: "]", words: "next recorded step", run: () => ask.chooseStep(at + 1)},
+    {key: " ", words: "play the recorded steps, or stop", run: () => ask.togglePlay()},
     {key: "g", words: "go to the graph", run: () => ask.focusOn("gf-graph")},
     {key: "f", words: "show the findings, or hide them", run: () => ask.toggleSide()},
     {key: "t", words: "show what is below the graph, or hide it", run: () => ask.look({tab: view.tab === null ? TABS[0] : null})},
+    ...TABS.map((tab, index) => ({key: String(index + 1), words: `below the graph: ${TITLES[tab].toLowerCase()}`, run: () => ask.look({tab})})),
     {key: "?", words: "show this list", run: () => ask.toggleKeys()},
     {key: "Escape", words: "let go of what is selected", run: () => ask.select(-1)},
   ];

@@ -3,7 +3,7 @@
  * with it; what was chosen meanwhile wins over what arrives late.
  */
 
-import type {Overview, RunEntry} from "../api/routes.ts";
+import type {Course, Overview, RunEntry} from "../api/routes.ts";
 import type {Source} from "../api/source.ts";
 import {mainTarget, StepNumbers} from "../model/gradients.ts";
 import {widened, type Scale} from "../model/scale.ts";
@@ -21,6 +21,8 @@ export interface State {
   readonly target: number;
   readonly diagnosis: Diagnosis | null;
   readonly numbers: StepNumbers | null;
+  /** Where findings begin; null until anything is known. */
+  readonly course: Course | null;
   /** The same for all steps of a run; null until there are numbers. */
   readonly scale: Scale | null;
   /** What could not be done, by what it was. */
@@ -34,11 +36,16 @@ const NOTHING_CHOSEN = {
   target: -1,
   diagnosis: null,
   numbers: null,
+  course: null,
   scale: null,
 } as const;
 
 /** A report is asked for when the slider has rested this long, in milliseconds. */
 const REST = 120;
+/** Milliseconds between two questions where findings begin. */
+const BETWEEN_LOOKS = 700;
+/** Reports that are kept. */
+const MOST_REPORTS = 200;
 
 export class Store extends EventTarget {
   readonly source: Source;
@@ -125,6 +132,7 @@ export class Store extends EventTarget {
     const {overview, trace} = this.#state;
     if (next !== null) {
       await this.chooseStep(next);
+      void this.#loadCourse(this.#state.overview as Overview);
     } else if (overview !== null && overview.steps.length === 0 && trace === null) {
       await this.#loadStructure(overview);
     }
@@ -184,11 +192,26 @@ export class Store extends EventTarget {
       const diagnosis = await this.source.report(overview.run, step);
       return () => {
         this.#reports.set(key, diagnosis);
+        if (this.#reports.size > MOST_REPORTS) {
+          this.#reports.delete(this.#reports.keys().next().value as string);
+        }
         if (this.#isChosen(overview, at)) {
           this.#set({diagnosis});
         }
       };
     });
+  }
+
+  /** Asks as long as there is more to be known, and nobody chose another run. Nobody misses what does not come. */
+  async #loadCourse(overview: Overview): Promise<void> {
+    for (let complete = false; !complete && this.#state.overview === overview; ) {
+      const course = await this.source.course(overview.run).catch(() => null);
+      complete = course?.complete ?? true;
+      if (course !== null && this.#state.run === overview.run) {
+        this.#set({course});
+      }
+      await new Promise((resolve) => setTimeout(resolve, complete ? 0 : BETWEEN_LOOKS));
+    }
   }
 
   /** Waits a while; false if somebody else asked meanwhile. */

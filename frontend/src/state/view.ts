@@ -7,6 +7,13 @@ export type Tab = "variables" | "heat" | "series" | "changes";
 
 export const TABS: readonly Tab[] = ["variables", "heat", "series", "changes"];
 
+export const TITLES: Readonly<Record<Tab, string>> = {
+  variables: "Variables",
+  heat: "Heat map",
+  series: "Series",
+  changes: "Changes",
+};
+
 export interface View {
   /** Address of an item; empty for none. */
   readonly selected: string;

@@ -1,0 +1,110 @@
+import {describe, expect, test} from "vitest";
+import type {Course} from "../src/api/routes.ts";
+import {flowGraph} from "../src/model/graph.ts";
+import {cellOf, depthsOf, Heat, orderedRows, type Order} from "../src/model/heat.ts";
+import {beginningsIn, lossCurve} from "../src/model/timeline.ts";
+import {diagnosis, read, trace} from "./build.ts";
+
+test.each([
+  [0.5, "finite"],
+  [0, "zero"],
+  [NaN, "nan"],
+  [Infinity, "inf"],
+  [-1, "none"],
+  [-2, "unrecorded"],
+] as const)("%d is %s", (value, cell) => {
+  expect(cellOf(value)).toBe(cell);
+});
+
+test.each([
+  [5, 5],
+  [100, 7],
+  [1000, 512],
+  [3, 1],
+])("of %i steps in %i columns each is in the column that shows it or what comes after it", (steps, columns) => {
+  const heat = new Heat(new Float32Array(columns), 1, steps);
+
+  for (let step = 0; step < steps; step += 1) {
+    const column = heat.columnOf(step);
+    expect(heat.stepAt(column)).toBeGreaterThanOrEqual(step);
+    expect(column === 0 ? -1 : heat.stepAt(column - 1)).toBeLessThan(step);
+  }
+  expect(heat.stepAt(columns - 1)).toBe(steps - 1);
+});
+
+describe("rows", () => {
+  const base = trace(
+    [read("a", "deep"), {name: "b", from: ["a"]}, read("c", "near"), {name: "d", from: ["b", "c"]}],
+    {variables: ["idle"]},
+  );
+  const graph = flowGraph(base);
+  const depths = depthsOf(graph);
+  // Two columns; variables are deep, near, idle.
+  const heat = new Heat(Float32Array.from([1, 1, -1, 1, NaN, -1]), 3, 2);
+  const rows = (order: Order, words = "") => orderedRows(heat, graph, depths, diagnosis(base, {}), order, words);
+
+  test("lie as deep as the longest way to the loss", () => {
+    expect(depths).toEqual([3, 2, Infinity]);
+  });
+
+  test("stand by depth, the loss last; by first trouble; by name", () => {
+    expect(rows("depth")).toEqual([2, 0, 1]);
+    expect(rows("trouble")).toEqual([2, 1, 0]);
+    expect(rows("name")).toEqual([0, 2, 1]);
+  });
+
+  test("are those whose names have every word", () => {
+    expect(rows("name", "E n")).toEqual([1]);
+  });
+
+  test("that are not trained and have nothing recorded are left out", () => {
+    const variables = base.variables.map((variable) => ({...variable, trainable: false}));
+    const frozen = flowGraph({...base, variables});
+    const empty = new Heat(Float32Array.from([1, -2, -2]), 3, 1);
+
+    expect(orderedRows(empty, frozen, depths, null, "name", "")).toEqual([0]);
+  });
+});
+
+test("ten thousand ops in a row are no deeper than the stack", () => {
+  const specs = [read("r", "w"), ...Array.from({length: 10000}, (_, index) => ({name: `o${index}`, from: [index === 0 ? "r" : `o${index - 1}`]}))];
+
+  expect(depthsOf(flowGraph(trace(specs)))).toEqual([10001]);
+});
+
+describe("the loss along the slider", () => {
+  test("runs from the bottom to the top and leaves gaps where it is not finite", () => {
+    expect(lossCurve([1, null, 3, 2])).toEqual({lines: [[0, 0], [2 / 3, 1, 1, 0.5]], gaps: [1 / 3]});
+  });
+
+  test("that spans decades is drawn on a logarithm", () => {
+    expect(lossCurve([1, 10, 100]).lines[0][3]).toBeCloseTo(0.5);
+  });
+
+  test("of very many steps has few points, and ends at the last", () => {
+    const {lines} = lossCurve(Array.from({length: 100000}, (_, step) => 1 / (step + 1)));
+
+    expect(lines[0].length).toBeLessThan(1300);
+    expect(lines[0].at(-2)).toBe(1);
+  });
+
+  test("of a step that has none is no gap", () => {
+    expect(lossCurve([undefined, undefined])).toEqual({lines: [], gaps: []});
+  });
+});
+
+test("a mark stands where a finding is first seen; mere information has none", () => {
+  const finding = (cause: string, severity: "error" | "warning" | "info") => ({cause, op: "", target: 0, severity});
+  const course: Course = {
+    format: 1,
+    steps: [0, 20, 30],
+    findings: [finding("first_nan", "error"), finding("vanishing_depth", "warning"), finding("frozen", "info")],
+    present: [[2], [1], [0, 1]],
+    complete: true,
+  };
+
+  expect(beginningsIn(course, [0, 10, 20, 30])).toEqual([
+    {at: 2, step: 20, severity: "warning", causes: ["vanishing depth"]},
+    {at: 3, step: 30, severity: "error", causes: ["first nan"]},
+  ]);
+});
