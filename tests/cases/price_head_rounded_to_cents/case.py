@@ -29,7 +29,7 @@ class Forecaster(keras.Model):
             price, volume = self(history, training=True)
             loss = self.price_error(quoted, price) + 0.1 * tf.reduce_mean(tf.square(volume - traded))
         weights = self.trainable_variables
-        self.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights))
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
         return {"loss": loss}
 
 
