@@ -30,6 +30,10 @@ export type Outcome =
   | "not_asked"
   | "error";
 
+export const PYTHON = 'Python';
+
+export const SNAPSHOT = 'Snapshot';
+
 /** A line of the user's code. */
 export interface Source {
   /** Path as Python knows it. */
@@ -67,6 +71,14 @@ export interface Edge {
   readonly carried: boolean;
 }
 
+/** An input of an op that is a constant with the same value in all elements. */
+export interface Constant {
+  /** Which input of the op. */
+  readonly input: number;
+  /** That value; infinity as the largest float32. */
+  readonly value: number;
+}
+
 /**
  * One op of the forward graph, between a variable and a loss, or where the way to a loss ended.
  *
@@ -98,6 +110,13 @@ export interface Op {
   readonly custom_gradient: string | null;
   /** Whether it was made while an inner gradient was computed, of which the loss is made. */
   readonly backward: boolean;
+  /**
+   * Whether its value depends on data: the batch, what the step captured, drew or has as a table of numbers; null if
+   * not known.
+   */
+  readonly data: boolean | null;
+  /** Its inputs that are constants. */
+  readonly constants: readonly Constant[];
 }
 
 /** A variable that the step reads, or that the model owns. */
@@ -128,6 +147,8 @@ export interface Target {
   readonly source: number | null;
   /** What the caller wanted in the place of a missing gradient. */
   readonly unconnected: "none" | "zero";
+  /** Whether the optimizer had scaled it against underflow; numbers are unscaled all the same. */
+  readonly scaled: boolean;
 }
 
 /** What the tape answered for one variable and one target. */
@@ -180,6 +201,8 @@ export interface GradientSample {
 export interface InputCheck {
   /** Which input of the op. */
   readonly input: number;
+  /** Of the input, -1 where unknown; null if not even the rank is known. */
+  readonly shape: readonly number[] | null;
   /** Of what was returned; null if nothing was, or the rank is unknown. */
   readonly returned_shape: readonly number[] | null;
   /**
@@ -253,7 +276,7 @@ export interface Trace {
   readonly notes: readonly string[];
   /** The batch. */
   readonly inputs: readonly Input[];
-  /** What was found out about custom gradients; empty in a log, as only `explain` looks. */
+  /** The custom gradients; only `explain` compares them with the derivative. */
   readonly gradient_checks: readonly GradientCheck[];
 }
 

@@ -103,6 +103,19 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
+class Constant:
+    """An input of an op that is a constant with the same value in all elements.
+
+    Attributes:
+        input: Which input of the op.
+        value: That value; infinity as the largest float32.
+    """
+
+    input: int
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
 class Op:
     """One op of the forward graph, between a variable and a loss, or where the way to a loss ended.
 
@@ -122,6 +135,9 @@ class Op:
         custom_gradient: Name of the gradient function that `tf.custom_gradient` or
             `gradient_override_map` put in the place of the registered one; null for most ops.
         backward: Whether it was made while an inner gradient was computed, of which the loss is made.
+        data: Whether its value depends on data: the batch, what the step captured, drew or has as a table of numbers;
+            null if not known.
+        constants: Its inputs that are constants.
     """
 
     name: str
@@ -134,6 +150,8 @@ class Op:
     writes: int | None
     custom_gradient: str | None
     backward: bool = False
+    data: bool | None = None
+    constants: tuple[Constant, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +185,7 @@ class Target:
         output: Which of its outputs.
         source: Index in `Trace.sources` of the line that asked for the gradient.
         unconnected: What the caller wanted in the place of a missing gradient.
+        scaled: Whether the optimizer had scaled it against underflow; numbers are unscaled all the same.
     """
 
     name: str
@@ -174,6 +193,7 @@ class Target:
     output: int
     source: int | None
     unconnected: Literal["none", "zero"]
+    scaled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +259,7 @@ class InputCheck:
 
     Attributes:
         input: Which input of the op.
+        shape: Of the input, -1 where unknown; null if not even the rank is known.
         returned_shape: Of what was returned; null if nothing was, or the rank is unknown.
         error_share: Norm of what is returned too much or too little, over the norm of the derivative, where that
             is not zero; null if TensorFlow cannot differentiate the forward computation.
@@ -247,6 +268,7 @@ class InputCheck:
     """
 
     input: int
+    shape: tuple[int, ...] | None
     returned_shape: tuple[int, ...] | None
     error_share: float | None
     ratio: float | None
@@ -321,7 +343,7 @@ class Trace:
         sources: Lines of code that ops and targets refer to.
         notes: Facts about how this trace was recorded that limit what can be concluded from it.
         inputs: The batch.
-        gradient_checks: What was found out about custom gradients; empty in a log, as only `explain` looks.
+        gradient_checks: The custom gradients; only `explain` compares them with the derivative.
     """
 
     index: int

@@ -52,6 +52,7 @@ class Call:
         frames: The stack at the call.
         unconnected: What the caller wanted for a missing gradient.
         watched: Indices of the variables that the tape watched.
+        scaled: Whether an optimizer had scaled the loss.
         statistics: float32 `[rows, 6]`, unscaled: the statistics of all answers that are gradients; null until
             there is an answer. In a nested function's graph, this and the loss are sinks.
         aliases: For tensors that were not asked for, the one whose gradient has the same statistics.
@@ -65,6 +66,7 @@ class Call:
     frames: Sequence[Frame]
     unconnected: Literal["none", "zero"]
     watched: frozenset[int]
+    scaled: bool = False
     statistics: Any = None
     aliases: dict[Ref, Ref] = field(default_factory=dict)
     variables: dict[int, Answer] = field(default_factory=dict)
@@ -166,7 +168,8 @@ class Collector(Symbols):
             loss = tf.constant(float("nan")) if unseen else self._total(flat, self._scale_of(target))
         frames = frames_of(traceback.extract_stack(limit=60))
         zero = any(argument == tf.UnconnectedGradients.ZERO for argument in rest)
-        call = Call(flattener, refs, loss, frames, "zero" if zero else "none", watched)
+        scaled = self._scale_of(target) is not None
+        call = Call(flattener, refs, loss, frames, "zero" if zero else "none", watched, scaled)
         self.calls.append(call)
         return call, self._on_the_way(call, sources)
 

@@ -22,6 +22,7 @@ from tb_gradflow.trace.collector import Answer, Call, Collector
 from tb_gradflow.trace.differentiable import Differentiability, custom_gradient_name
 from tb_gradflow.trace.flat_ops import FlatOp, Ref, consumers
 from tb_gradflow.trace.flatten import Flattener
+from tb_gradflow.trace.outside import constants_of, given_data
 from tb_gradflow.trace.reach import influenced_by, needed_for
 from tb_gradflow.trace.source import Frame, frames_of, origin_of
 
@@ -69,6 +70,7 @@ class _Builder:
         self._differentiability = Differentiability()
         self._flatteners: list[Flattener] = []
         self._chosen: set[_Key] = set()
+        self._data: dict[int, set[int]] = {}
         self._numbers: dict[_Key, int] = {}
 
     def choose(self, call: Call) -> None:
@@ -87,6 +89,7 @@ class _Builder:
                 forward = [op for op in reads[variable] if not ops[op].backward]
                 kept.update(op for op in influenced_by(ops, users, forward) if not ops[op].backward)
         self._chosen.update(_Key(graph, op) for op in kept)
+        self._data[graph] = given_data(ops, users)
 
     def number(self) -> None:
         """Fixes the order: graph by graph, each in the order in which its ops were made."""
@@ -145,6 +148,8 @@ class _Builder:
             reads=flat.reads,
             writes=flat.writes,
             custom_gradient=custom_gradient_name(flat.op),
+            data=key.op in self._data[key.graph],
+            constants=constants_of(flat, self._flatteners[key.graph].ops),
         )
 
     def _origin(self, flat: FlatOp) -> tuple[int | None, str | None]:
@@ -181,7 +186,7 @@ class _Builder:
             if call.targets:
                 op, output = self._number(call.flattener, call.targets[0]), call.targets[0].output
             source, _ = self._sources.of(call.frames, "")
-            targets.append(Target(name, op, output, source, call.unconnected))
+            targets.append(Target(name, op, output, source, call.unconnected, call.scaled))
         return tuple(targets)
 
     def _notes(self) -> tuple[str, ...]:

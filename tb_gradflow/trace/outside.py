@@ -1,0 +1,76 @@
+"""What flows into flat ops besides variables: the data of the step, and constants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tb_gradflow.record.schema import Constant
+from tb_gradflow.trace.differentiable import VALUE_FREE
+from tb_gradflow.trace.flat_ops import FlatOp
+from tb_gradflow.trace.reach import influenced_by
+
+# These make or fetch new values each time they run.
+_FRESH = (
+    *("Random", "StatelessRandom", "Multinomial", "StatelessMultinomial", "TruncatedNormal", "Rng", "Iterator"),
+    *("StatefulStandard", "StatefulUniform", "StatefulTruncated", "PyFunc", "EagerPyFunc"),
+)
+
+_COPIES = frozenset({"Identity", "Cast", "ExpandDims", "Reshape", "BroadcastTo"})
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+def given_data(ops: Sequence[FlatOp], users: Mapping[int, list[int]]) -> set[int]:
+    """The ops whose value depends on data: on what the step was given or captured, drew, or has as a table of numbers.
+
+    Constants whose elements are all the same are no data: factors, limits, small numbers against division by zero.
+    """
+    sources = {index for index, op in enumerate(ops) if op.type not in VALUE_FREE and _is_source(op)}
+    return influenced_by(ops, users, sources)
+
+
+def constants_of(op: FlatOp, ops: Sequence[FlatOp]) -> tuple[Constant, ...]:
+    """The inputs of an op that are floating constants with one value in all elements. Infinity is told as the largest
+    float32."""
+    found = []
+    for item in op.inputs:
+        value = _value(ops, item.ref.op)
+        if value is not None:
+            found.append(Constant(item.slot, max(-_LARGEST, min(_LARGEST, value))))
+    return tuple(found)
+
+
+def _is_source(op: FlatOp) -> bool:
+    if op.type.startswith(_FRESH):
+        return True
+    if op.type == "Const":
+        return _elements(op.op) is None
+    listed = {item.slot for item in op.inputs}
+    # What no flat op produces came in from outside of the step.
+    return any(
+        slot not in listed and tensor.dtype not in (tf.resource, tf.variant) for slot, tensor in enumerate(op.op.inputs)
+    )
+
+
+def _value(ops: Sequence[FlatOp], index: int) -> float | None:
+    while ops[index].type in _COPIES and ops[index].inputs:
+        index = ops[index].inputs[0].ref.op
+    if ops[index].type != "Const" or not ops[index].tensors[0].dtype.is_floating:
+        return None
+    value = _elements(ops[index].op)
+    return None if value is None or np.isnan(value) else value
+
+
+def _elements(constant: Any) -> float | None:
+    """The one value of all elements of a `Const`, 0 if there is none; null if they differ."""
+    proto = constant.get_attr("value")
+    size = int(np.prod([each.size for each in proto.tensor_shape.dim], dtype=np.int64))
+    kind = tf.dtypes.as_dtype(proto.dtype)
+    if size == 0 or not (kind.is_floating or kind.is_integer or kind.is_bool):
+        return 0.0
+    values = np.unique(tf.make_ndarray(proto).astype(np.float64))
+    return float(values[0]) if len(values) == 1 else None
