@@ -149,6 +149,8 @@ export interface Target {
   readonly unconnected: "none" | "zero";
   /** Whether the optimizer had scaled it against underflow; numbers are unscaled all the same. */
   readonly scaled: boolean;
+  /** Whether its value is among the losses; where it is not, a NaN stands there. */
+  readonly measured: boolean;
 }
 
 /** What the tape answered for one variable and one target. */

@@ -47,8 +47,8 @@ PYTHON = "Python"
 constant. `api` says how it left, such as `.numpy()` or `np.sqrt`."""
 
 SNAPSHOT = "Snapshot"
-"""Op type of what is no op either: a tensor from before the step, whose value was found to be computed from a variable's.
-`api` says how, such as `tf.exp`; null where the relation has no name."""
+"""Op type of what is no op either: a tensor from before the step, whose value was found to be computed from that of a
+variable. `api` says how, such as `tf.exp`; null where the relation has no name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +186,7 @@ class Target:
         source: Index in `Trace.sources` of the line that asked for the gradient.
         unconnected: What the caller wanted in the place of a missing gradient.
         scaled: Whether the optimizer had scaled it against underflow; numbers are unscaled all the same.
+        measured: Whether its value is among the losses; where it is not, a NaN stands there.
     """
 
     name: str
@@ -194,6 +195,7 @@ class Target:
     source: int | None
     unconnected: Literal["none", "zero"]
     scaled: bool = False
+    measured: bool = True
 
 
 @dataclass(frozen=True, slots=True)

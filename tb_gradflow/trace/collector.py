@@ -53,6 +53,7 @@ class Call:
         unconnected: What the caller wanted for a missing gradient.
         watched: Indices of the variables that the tape watched.
         scaled: Whether an optimizer had scaled the loss.
+        measured: Whether `loss` is its value.
         statistics: float32 `[rows, 6]`, unscaled: the statistics of all answers that are gradients; null until
             there is an answer. In a nested function's graph, this and the loss are sinks.
         aliases: For tensors that were not asked for, the one whose gradient has the same statistics.
@@ -67,6 +68,7 @@ class Call:
     unconnected: Literal["none", "zero"]
     watched: frozenset[int]
     scaled: bool = False
+    measured: bool = True
     statistics: Any = None
     aliases: dict[Ref, Ref] = field(default_factory=dict)
     variables: dict[int, Answer] = field(default_factory=dict)
@@ -169,7 +171,8 @@ class Collector(Symbols):
         frames = frames_of(traceback.extract_stack(limit=60))
         zero = any(argument == tf.UnconnectedGradients.ZERO for argument in rest)
         scaled = self._scale_of(target) is not None
-        call = Call(flattener, refs, loss, frames, "zero" if zero else "none", watched, scaled)
+        measured = not unseen and any(tensor.dtype.is_floating for tensor in flat)
+        call = Call(flattener, refs, loss, frames, "zero" if zero else "none", watched, scaled, measured)
         self.calls.append(call)
         return call, self._on_the_way(call, sources)
 
