@@ -165,6 +165,8 @@ class Variable:
         trainable: Whether its owner means it to be trained.
         tracked: Whether the model lists it among its variables.
         computed: Whether it is no variable but a tensor that somebody asked a gradient for.
+        rebound: The attribute, as code calls it, that held the variable and holds a tensor now; empty if there is
+            none.
     """
 
     name: str
@@ -173,6 +175,7 @@ class Variable:
     trainable: bool
     tracked: bool
     computed: bool = False
+    rebound: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,11 @@ def is_differentiable_dtype(tensor: Any) -> bool:
     return bool(backprop_util.IsTrainable(tensor))
 
 
+def shape_of(tensor: Any) -> tuple[int, ...] | None:
+    """Sizes as in `record.schema.Tensor`."""
+    return None if tensor.shape.rank is None else tuple(-1 if size is None else int(size) for size in tensor.shape)
+
+
 def custom_gradient_name(op: Any) -> str | None:
     """Name of the gradient function that replaces the registered one; null for most ops."""
     try:

@@ -20,6 +20,7 @@ from tensorflow.python.autograph.core import ag_ctx
 
 from tb_gradflow.errors import SetupError
 from tb_gradflow.record.schema import FORMAT, Session, StepRecord, Trace
+from tb_gradflow.trace.gradient_checks import GradientChecks
 from tb_gradflow.trace.inputs import NameInputs, arguments_of, batch_of_keras
 from tb_gradflow.trace.step import InstrumentedStep, Settings, owned_variables
 from tb_gradflow.trace.undo import undone
@@ -140,7 +141,8 @@ class _Seen:
         self._session = _session(plan.name)
         self._traces: list[Trace] = []
         self._values: dict[str, Any] = {}
-        settings = Settings(exact=False, eager=eager)
+        self._checks = GradientChecks()
+        settings = Settings(exact=False, eager=eager, checks=self._checks)
         step = plan.eager if eager else plan.traced
         instrumented = InstrumentedStep(step, plan.variables, settings, self._on_trace, plan.inputs)
         try:
@@ -158,9 +160,10 @@ class _Seen:
         if self.error is not None:
             if not self._traces:
                 raise self.error
-            return Explained(self._session, self._traces[-1], None)
+            return Explained(self._session, self._checks.filled(self._traces[-1], {}), None)
         record = _record(self._values)
-        return Explained(self._session, next(each for each in self._traces if each.index == record.trace), record)
+        trace = next(each for each in self._traces if each.index == record.trace)
+        return Explained(self._session, self._checks.filled(trace, self._values), record)
 
     def explained_instead_of(self, error: Exception) -> Explained:
         """The same, with a note on why the step was not compiled."""

@@ -15,6 +15,7 @@ import tensorflow as tf
 from tb_gradflow.record.schema import Input, Trace
 from tb_gradflow.trace.collector import Collector, Tensors
 from tb_gradflow.trace.eager_collector import EagerCollector
+from tb_gradflow.trace.gradient_checks import CheckingCollector, GradientChecks
 from tb_gradflow.trace.inputs import Named, NameInputs, arguments_of
 from tb_gradflow.trace.patches import watching
 from tb_gradflow.trace.sink import Sink
@@ -34,12 +35,14 @@ class Settings:
         source: Whether to keep the user's files and lines.
         exact: Whether to leave out the tensors whose measurement could change how the step rounds.
         eager: Whether the step runs eagerly; else TensorFlow traces it.
+        checks: Where to keep what is needed to check gradients of the user's own; null if they are not checked.
     """
 
     tensors: Tensors = "all"
     source: bool = True
     exact: bool = True
     eager: bool = False
+    checks: GradientChecks | None = None
 
 
 class InstrumentedStep:
@@ -84,6 +87,8 @@ class InstrumentedStep:
     def _collector(self, variables: Variables) -> Collector:
         if self._settings.eager:
             return EagerCollector(variables, self._settings.tensors)
+        if self._settings.checks is not None:
+            return CheckingCollector(variables, exact=self._settings.exact, checks=self._settings.checks)
         return Collector(variables, self._settings.tensors, exact=self._settings.exact)
 
     def _tell(self, collector: Collector, given: Named, error: BaseException | None) -> int:
@@ -105,6 +110,7 @@ class InstrumentedStep:
             "losses": tf.stack(losses) if losses else tf.zeros([0]),
             "gradients": tf.concat([tf.zeros([0, GRADIENT_COLUMNS]), *rows], 0),
             "variables": _norms(collector.variables, before),
+            **collector.more(),
         }
 
 

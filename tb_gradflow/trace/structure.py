@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tb_gradflow.record.schema import (
     Edge,
+    GradientCheck,
     Layer,
     Op,
     Source,
@@ -19,10 +20,11 @@ from tb_gradflow.record.schema import (
     VariableGradient,
 )
 from tb_gradflow.trace.collector import Answer, Call, Collector
-from tb_gradflow.trace.differentiable import Differentiability, custom_gradient_name
+from tb_gradflow.trace.differentiable import Differentiability, custom_gradient_name, shape_of
 from tb_gradflow.trace.flat_ops import FlatOp, Ref, consumers
 from tb_gradflow.trace.flatten import Flattener
 from tb_gradflow.trace.outside import constants_of, given_data
+from tb_gradflow.trace.own_gradients import own_gradient
 from tb_gradflow.trace.reach import influenced_by, needed_for
 from tb_gradflow.trace.source import Frame, frames_of, origin_of
 
@@ -50,6 +52,10 @@ class _Sources:
         if origin.source is None:
             return None, origin.api
         return self._index.setdefault(origin.source, len(self._index)), origin.api
+
+    def place(self, source: Source | None) -> int | None:
+        """The number of a line; null if there is none, or none is kept."""
+        return self._index.setdefault(source, len(self._index)) if self.keep and source is not None else None
 
     def all(self) -> tuple[Source, ...]:
         return tuple(self._index)
@@ -99,6 +105,7 @@ class _Builder:
     def build(self, index: int) -> Trace:
         ops = tuple(self._op(key) for key in self._numbers)
         targets = self._targets()
+        gradient_checks = tuple(self._own_gradients())
         return Trace(
             index=index,
             ops=ops,
@@ -118,6 +125,7 @@ class _Builder:
             layers=self._layers(ops),
             sources=self._sources.all(),
             notes=self._notes(),
+            gradient_checks=gradient_checks,
         )
 
     def _graph(self, flattener: Flattener) -> int:
@@ -148,9 +156,19 @@ class _Builder:
             reads=flat.reads,
             writes=flat.writes,
             custom_gradient=custom_gradient_name(flat.op),
+            backward=flat.backward,
             data=key.op in self._data[key.graph],
             constants=constants_of(flat, self._flatteners[key.graph].ops),
         )
+
+    def _own_gradients(self) -> Iterator[GradientCheck]:
+        """The ops whose gradient the user wrote, not looked at yet."""
+        for key, number in self._numbers.items():
+            flat = self._flatteners[key.graph].ops[key.op]
+            own = own_gradient(flat.op) if flat.known is None else None
+            if own is not None:
+                problem = "it is inside a function, a loop or a branch" if flat.nested else ""
+                yield GradientCheck(number, own.function, self._sources.place(own.source), problem=problem)
 
     def _origin(self, flat: FlatOp) -> tuple[int | None, str | None]:
         if flat.known is None or flat.known.frames is None:
@@ -202,8 +220,7 @@ class _Builder:
 
 
 def _tensor(tensor: Any) -> Tensor:
-    shape = None if tensor.shape.rank is None else tuple(-1 if size is None else int(size) for size in tensor.shape)
-    return Tensor(shape, tensor.dtype.name)
+    return Tensor(shape_of(tensor), tensor.dtype.name)
 
 
 def _target_name(frames: Sequence[Frame]) -> str:

@@ -31,5 +31,9 @@ class Symbols:
         """Open while the step runs."""
         return contextlib.nullcontext()
 
+    def more(self) -> dict[str, Any]:
+        """Tensors that the step is to hand out besides its numbers, each under a name of its own."""
+        return {}
+
     def finish(self) -> None:
         """The step is over: adds to the flat ops what shows only now."""

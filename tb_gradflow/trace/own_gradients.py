@@ -1,0 +1,105 @@
+"""Gradients of the user's own: `tf.custom_gradient`, and `gradient_override_map` with `tf.RegisterGradient`.
+
+`tf.custom_gradient` shows in a graph as an `IdentityN` of the function's results, then its arguments, then the
+variables that it uses; its gradient function is registered under a name of TensorFlow's own making.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tensorflow.python.framework import ops
+
+from tb_gradflow.record.schema import Source
+from tb_gradflow.trace.differentiable import custom_gradient_name
+from tb_gradflow.trace.source import is_users
+
+
+@dataclass(frozen=True, slots=True)
+class OwnGradient:
+    """An op whose gradient the user wrote.
+
+    Attributes:
+        op: The op.
+        function: What they call the function that has it.
+        source: Where their gradient function begins; null if unknown.
+        result_count: How many of the inputs of an `IdentityN` are results; null where the op itself computes.
+        variable_count: How many of its last inputs are values of variables that the function reads by itself.
+    """
+
+    op: Any
+    function: str
+    source: Source | None
+    result_count: int | None
+    variable_count: int = 0
+
+    @property
+    def results(self) -> tuple[Any, ...]:
+        """What the forward computation makes."""
+        return tuple(self.op.outputs) if self.result_count is None else tuple(self.op.inputs)[: self.result_count]
+
+    @property
+    def arguments(self) -> tuple[tuple[int, Any], ...]:
+        """What it is made of, each with the number of the op's input."""
+        return tuple(enumerate(self.op.inputs))[self.result_count or 0 :]
+
+    def returned(self, upstream: Sequence[Any]) -> list[Any]:
+        """What the gradient function returns for the gradients of the results, one for each of `arguments`.
+
+        Makes ops in the default graph. Raises whatever the user's function raises.
+        """
+        found = ops.get_gradient_function(self.op)(self.op, *upstream)
+        listed = list(found) if isinstance(found, (list, tuple)) else [found]
+        if len(listed) != len(self.op.inputs):
+            first = self.result_count or 0
+            raise ValueError(f"returns {len(listed) - first} gradients for {len(self.op.inputs) - first} arguments")
+        return listed[self.result_count or 0 :]
+
+
+def own_gradient(op: Any) -> OwnGradient | None:
+    """The user's gradient of an op; null if it has TensorFlow's, or one that comes from a library."""
+    name = custom_gradient_name(op)
+    if name is None:
+        return None
+    try:
+        function = ops.get_gradient_function(op)
+    except LookupError:
+        return None
+    if op.type != "IdentityN":
+        return OwnGradient(op, _name(function, name), _source(function), None)
+    # `tf.custom_gradient` keeps what the user wrote in closures.
+    cells = _cells(_cells(function).get("tape_grad_fn", function))
+    written = cells.get("grad_fn", function)
+    code = getattr(written, "__code__", None)
+    if code is None or not is_users(code.co_filename):
+        return None
+    counts = int(cells.get("flat_result_len", 0)), len(cells.get("variables", ()))
+    return OwnGradient(op, _name(written, name), _source(written), *counts)
+
+
+def _cells(function: Any) -> dict[str, Any]:
+    code, closure = getattr(function, "__code__", None), getattr(function, "__closure__", None)
+    if code is None or closure is None:
+        return {}
+    return {name: cell.cell_contents for name, cell in zip(code.co_freevars, closure, strict=True)}
+
+
+def _name(written: Callable[..., Any], registered: str) -> str:
+    """`my_square` for the `grad` inside of it; a gradient function that stands alone goes by its own name."""
+    qualified = str(getattr(written, "__qualname__", registered))
+    outer, _, inner = qualified.rpartition(".<locals>.")
+    own = (outer or inner).rpartition(".")[2]
+    # AutoGraph's name for what it has converted.
+    return own.removeprefix("tf__") if own.isidentifier() or own.startswith("<") else registered
+
+
+def _source(written: Callable[..., Any]) -> Source | None:
+    code = getattr(written, "__code__", None)
+    if code is None or not is_users(code.co_filename) or "__autograph_generated" in code.co_filename:
+        return None
+    line = code.co_firstlineno
+    text = linecache.getline(code.co_filename, line).strip()
+    return Source(code.co_filename, line, code.co_name, text)
