@@ -133,6 +133,8 @@ export interface Variable {
   readonly tracked: boolean;
   /** Whether it is no variable but a tensor that somebody asked a gradient for. */
   readonly computed: boolean;
+  /** The attribute, as code calls it, that held the variable and holds a tensor now; empty if there is none. */
+  readonly rebound: string;
 }
 
 /** A loss: what one call of `tape.gradient` differentiated. */

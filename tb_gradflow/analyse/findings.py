@@ -16,6 +16,7 @@ from tb_gradflow.analyse.words import text_of
 from tb_gradflow.analyse.words.cuts import also_cut_by
 from tb_gradflow.analyse.words.names import Group, source_of
 from tb_gradflow.record.report import Finding, OpReport, SourceReport
+from tb_gradflow.record.schema import PYTHON, SNAPSHOT
 
 _SEVERITIES = ("error", "warning", "info")
 
@@ -187,7 +188,7 @@ def _finding(group: Group) -> Finding:
         cause=group.verdict.cause,
         severity=group.verdict.severity,
         variables=group.names,
-        op=OpReport(op.name, op.type) if op is not None else None,
+        op=OpReport(op.name, op.type) if op is not None and op.type not in (PYTHON, SNAPSHOT) else None,
         source=SourceReport(source.file, source.line, source.code) if source is not None else None,
         message=text.message + also_cut_by(group),
         fix=text.fix,

@@ -23,6 +23,8 @@ from tb_gradflow.analyse.evidence import Rule, Suspect, Verdict
 CUT: tuple[Rule, ...] = (
     no_derivative.integer_variable,
     left_graph.stop_gradient_misuse,
+    left_graph.variable_rebound,
+    left_graph.python_snapshot,
     left_graph.variable_assign,
     left_graph.python_escape,
     no_derivative.no_gradient_registered,
@@ -40,7 +42,8 @@ CUT: tuple[Rule, ...] = (
 """Structure cuts the variable off, at this op."""
 
 CUT_PRECEDENCE = (
-    "integer_dtype", "custom_gradient_wrong", "no_gradient_registered", "python_escape", "nondiff_rounding",
+    "integer_dtype", "custom_gradient_wrong", "no_gradient_registered", "variable_rebound",
+    "python_snapshot", "python_escape", "nondiff_rounding",
     "nondiff_index", "nondiff_sampling", "nondiff_counting", "nondiff_op_input", "nondiff_op", "variable_assign",
     "nondiff_comparison", "predicate_only", "stop_gradient_misuse",
 )  # fmt: skip
@@ -107,6 +110,7 @@ VANISHING: tuple[Rule, ...] = (
 """The gradient arrives, and is next to nothing."""
 
 CONNECTED: tuple[Rule, ...] = (
+    left_graph.variable_rebound,
     unused.regularizer_only,
     cancelling.shift_invariant_parameter,
     cancelling.normalised_then_summed,

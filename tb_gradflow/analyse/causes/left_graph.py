@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.evidence import Suspect, Verdict
+from tb_gradflow.record.schema import PYTHON, SNAPSHOT
 
-_PYTHON = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
+_PYTHON = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc", PYTHON})
 
 
 def python_escape(suspect: Suspect) -> Verdict | None:
-    """Python code computes the value: `tf.numpy_function`, or `tf.py_function` with NumPy in it."""
+    """Python code computes the value: `tf.numpy_function`, `tf.py_function` with NumPy in it, or `.numpy()` and its
+    like in a step that runs eagerly."""
     return Verdict("python_escape", "error") if suspect.op.type in _PYTHON else None
+
+
+def variable_rebound(suspect: Suspect) -> Verdict | None:
+    """What held the variable holds a tensor now; asked of connected variables too, as that may be since this step."""
+    variable = suspect.topology.trace.variables[suspect.state.variable]
+    return Verdict("variable_rebound", "error") if variable.rebound else None
+
+
+def python_snapshot(suspect: Suspect) -> Verdict | None:
+    """A tensor that was computed from the variable before the step takes its place in the step."""
+    return Verdict("python_snapshot", "error") if suspect.op.type == SNAPSHOT else None
 
 
 def variable_assign(suspect: Suspect) -> Verdict | None:

@@ -200,17 +200,6 @@ def integer(group: Group) -> Text:
     )(group)
 
 
-def python(group: Group) -> Text:
-    """`tf.py_function` has a gradient function, so what its body loses arrives as zeros."""
-    zero = group.op is not None and group.op.type == "EagerPyFunc"
-    start = "{they_get} a gradient of exactly zero: " if zero else _NONE
-    return Template(
-        start + "{op} leaves TensorFlow and computes in Python, where no derivative is known.",
-        "Write the body with TensorFlow functions, `tf.tanh(x)` for `np.tanh(x)` and no `.numpy()`, or give it a "
-        "gradient with `tf.custom_gradient`.",
-    )(group)
-
-
 def _api(group: Group) -> str:
     return (group.op.api if group.op else None) or ""
 
@@ -243,7 +232,6 @@ WRITERS: dict[str, Writer] = {
     "nondiff_index": index,
     "nondiff_counting": counting,
     "integer_dtype": integer,
-    "python_escape": python,
     "nondiff_sampling": sampling,
     "nondiff_sign": sign,
     "nondiff_op": any_op,

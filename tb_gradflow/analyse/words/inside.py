@@ -1,0 +1,80 @@
+"""A line of the user's that leaves TensorFlow, written so that it stays inside."""
+
+from __future__ import annotations
+
+import ast
+
+_SAME = (
+    "exp", "sqrt", "square", "tanh", "sinh", "cosh", "sin", "cos", "tan", "abs", "maximum", "minimum", "where",
+    "matmul", "einsum", "reshape", "transpose", "stack", "cumsum", "multiply", "add", "subtract", "divide", "negative",
+    "ones_like", "zeros_like", "linalg.inv", "linalg.det", "linalg.trace", "linalg.cholesky", "linalg.solve",
+)  # fmt: skip
+_OTHERWISE = {
+    "absolute": "abs", "fabs": "abs", "power": "pow", "pow": "pow", "log": "math.log", "log1p": "math.log1p",
+    "expm1": "math.expm1", "reciprocal": "math.reciprocal", "clip": "clip_by_value", "mean": "reduce_mean",
+    "average": "reduce_mean", "sum": "reduce_sum", "max": "reduce_max", "amax": "reduce_max", "min": "reduce_min",
+    "amin": "reduce_min", "prod": "reduce_prod", "std": "math.reduce_std", "var": "math.reduce_variance",
+    "concatenate": "concat", "linalg.norm": "norm",
+}  # fmt: skip
+_TENSORFLOW = {**{name: name for name in _SAME}, **_OTHERWISE}
+
+# What they are given comes back unchanged, as far as its value goes.
+_CONVERSIONS = frozenset({"array", "asarray", "asanyarray", "ascontiguousarray", "float32", "float64", "copy"})
+_MODULES = ("np", "numpy", "onp", "math")
+
+
+def stays_inside(code: str) -> str | None:
+    """The line with TensorFlow's functions in the place of Python's and NumPy's; null if it cannot be told.
+
+    `scale = np.exp(w.numpy())` becomes `scale = tf.exp(w)`.
+    """
+    try:
+        tree = ast.parse(code.strip())
+    except SyntaxError:
+        return None
+    writer = _Inside()
+    written = ast.unparse(writer.visit(tree))
+    return written if writer.changed and not writer.stuck else None
+
+
+class _Inside(ast.NodeTransformer):
+    """Takes conversions away and translates functions.
+
+    Attributes:
+        changed: Whether anything was.
+        stuck: Whether something was met that has no counterpart.
+    """
+
+    def __init__(self) -> None:
+        self.changed = False
+        self.stuck = False
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        inside = self._inside(node)
+        self.changed = self.changed or inside is not node
+        return inside
+
+    def _inside(self, node: ast.Call) -> ast.expr:
+        name = ast.unparse(node.func)
+        module, _, function = name.partition(".")
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ("numpy", "item", "tolist") and not node.args:
+            return node.func.value
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ("predict", "predict_on_batch") and node.args:
+            return ast.Call(node.func.value, node.args[:1], [])
+        if (name == "float" or name.endswith("convert_to_numpy")) and len(node.args) == 1:
+            return node.args[0]
+        if name in ("tf.constant", "tf.convert_to_tensor") and node.args and self.changed:
+            return node.args[0]
+        if module in _MODULES and function:
+            return self._function(node, function)
+        return node
+
+    def _function(self, node: ast.Call, function: str) -> ast.expr:
+        if function in _CONVERSIONS and node.args:
+            return node.args[0]
+        if function not in _TENSORFLOW:
+            self.stuck = True
+            return node
+        translated = ast.parse(f"tf.{_TENSORFLOW[function]}", mode="eval").body
+        return ast.Call(translated, node.args, node.keywords)

@@ -1,0 +1,95 @@
+"""Words for values that leave TensorFlow, or stand still since before the step."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.words.fields import Template, fields
+from tb_gradflow.analyse.words.inside import stays_inside
+from tb_gradflow.analyse.words.names import Group, Text, Writer, blamed, place_of
+from tb_gradflow.record.schema import PYTHON
+
+
+def python(group: Group) -> Text:
+    if group.op is not None and group.op.type == PYTHON:
+        return _escape(group)
+    return _function(group)
+
+
+def _function(group: Group) -> Text:
+    """`tf.py_function` has a gradient function, so what its body loses arrives as zeros."""
+    zero = group.op is not None and group.op.type == "EagerPyFunc"
+    start = "{they_get} a gradient of exactly zero: " if zero else "{they_get} {size}: "
+    return Template(
+        start + "{op} leaves TensorFlow and computes in Python, where no derivative is known.",
+        "Write the body with TensorFlow functions, `tf.tanh(x)` for `np.tanh(x)` and no `.numpy()`, or give it a "
+        "gradient with `tf.custom_gradient`.",
+    )(group)
+
+
+def _escape(group: Group) -> Text:
+    names = fields(group)
+    what = names["them"] if _is_read_there(group) else f"what is computed from {names['them']}"
+    leaves = "leave" if what == "them" else "leaves"
+    comes = "come back as mere numbers" if what == "them" else "comes back as a mere number"
+    message = f"{names['they_get']} no gradient: {what} {leaves} TensorFlow at {blamed(group)} and {comes}."
+    inside = stays_inside(group.source.code) if group.source is not None else None
+    if inside is not None:
+        return Text(message, f"Stay in TensorFlow: `{inside}`.")
+    return Text(message, _ADVICE.get((group.op.api if group.op else None) or "", _STAY))
+
+
+_STAY = (
+    "Stay in TensorFlow: the tensor itself for `.numpy()` and `float(...)`, `tf.` functions for `np.` ones, "
+    "`model(x, training=True)` for `model.predict(x)`; or give this part a gradient with `tf.custom_gradient`."
+)
+_ADVICE = {
+    "int()": "Keep it a float, and blend what it chooses between: `w = x - tf.floor(x)`, then "
+    "`(1 - w) * lower + w * upper`.",
+}
+
+
+def _is_read_there(group: Group) -> bool:
+    """Whether what leaves is the variables' own value."""
+    ops = group.trace.ops
+    producer = group.suspect.producer
+    return producer >= 0 and ops[producer].type in ("ReadVariableOp", "Identity")
+
+
+def snapshot(group: Group) -> Text:
+    names = fields(group)
+    api = group.op.api if group.op is not None else None
+    how = f", by `{api}`" if api else ""
+    place = place_of(group.trace, group.culprit)
+    message = (
+        f"{names['they_get']} no gradient: the tensor that is used here{place} was computed from {names['them']} once, "
+        f"before the step{how}, and does not change with {names['them']}."
+    )
+    again = f"`{api}({names['variable']})`" if api and api.startswith("tf.") else "what is made of the variable"
+    return Text(
+        message,
+        f"Keep the variable, not the tensor, and compute {again} inside the step: in `call`, or in the loss function, "
+        "under the tape.",
+    )
+
+
+def rebound(group: Group) -> Text:
+    names = fields(group)
+    place = group.trace.variables[group.variables[0]].rebound or names["variable"]
+    later = group.suspect.state.status == "connected"
+    message = (
+        f"{names['they_are']} lost: the step puts a tensor into `{place}`, and from the next step on nothing trains it."
+        if later
+        else f"{names['they_get']} no gradient: `{place}` holds a tensor in the place of the variable, and a tensor is "
+        "not trained."
+    )
+    return Text(
+        message,
+        f"Change the variable in place: `{place}.assign_sub(rate * gradient)` for "
+        f"`{place} = {place} - rate * gradient`, or `optimizer.apply_gradients(...)`.",
+    )
+
+
+WRITERS: dict[str, Writer] = {
+    "python_escape": python,
+    "python_snapshot": snapshot,
+    "variable_rebound": rebound,
+}
