@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -31,8 +32,11 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
 
     Args:
         log_dir: Any path that `tf.io.gfile` can write. Events go to `<log_dir>/gradflow`.
-        update_freq: `"auto"`: the first ten steps and every hundredth; an int: every that many steps; `"epoch"`:
-            the first step of each epoch. With `steps_per_execution` the last step of the execution is recorded.
+        update_freq: `"auto"`: the first ten steps, then as often as `overhead` allows; an int: every that many steps;
+            `"epoch"`: the first step of each epoch. With `steps_per_execution` the last step of the execution is
+            recorded.
+        overhead: With `"auto"`: the share of the training time that recorded steps may add, apart from what it takes
+            once to compile them.
         tensors: `"all"`: the gradient of every tensor between the variables and the loss; `"layers"`: of each
             layer's output; `"variables"`: of variables alone. The structure is recorded with each of them.
         expected: Name patterns (fnmatch) of variables that are meant to get no gradient.
@@ -46,6 +50,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         self,
         log_dir: str | os.PathLike[str],
         update_freq: UpdateFreq = "auto",
+        overhead: float = 0.01,
         *,
         tensors: Tensors = "all",
         expected: Sequence[str] = (),
@@ -63,7 +68,8 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             raise SetupError(f"expected must be a sequence of name patterns, got {expected!r}")
         if not isinstance(log_dir, (str, os.PathLike)) or not os.fspath(log_dir):
             raise SetupError(f"log_dir must name a directory, got {log_dir!r}")
-        self._is_due = cadence(update_freq)
+        self._cadence = cadence(update_freq, overhead)
+        self._began = 0.0
         self._log_dir = _fixed(os.fspath(log_dir))
         self._expected = tuple(expected)
         self._settings = Settings(tensors, bool(source))
@@ -92,6 +98,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         if self._plain is None or self._broken:
             return
+        self._began = time.perf_counter()
         self._batch = batch
         self._measured = None
         if self._due():
@@ -105,9 +112,11 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             return
         self.model.train_function = self._plain
         self._step += batch - self._batch + 1
-        if self._measured is not None:
+        recorded = self._measured is not None
+        if recorded:
             self._guarded(self._correct_step)
             self._guarded(lambda: self._write(self._step - 1))
+        self._cadence.took(time.perf_counter() - self._began, recorded=recorded)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         self._guarded(self._correct_step)
@@ -169,7 +178,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         """Whether one of the steps that the coming execution runs is to be recorded."""
         count = self.model.steps_per_execution
         since = self._step - (self._first_step or 0)
-        return any(self._is_due(since + ahead, self._epoch_begins and ahead == 0) for ahead in range(count))
+        return any(self._cadence.is_due(since + ahead, self._epoch_begins and ahead == 0) for ahead in range(count))
 
     def _run_sampled(self, iterator: Any) -> Any:
         assert self._plain is not None and self._sampled is not None

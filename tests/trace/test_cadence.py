@@ -1,0 +1,56 @@
+"""Which steps are recorded, and that `auto` keeps to its share of the training time."""
+
+from __future__ import annotations
+
+import pytest
+
+from tb_gradflow.errors import SetupError
+from tb_gradflow.trace.cadence import CLOSEST, DENSE_STEPS, Cadence, cadence
+
+
+def recorded_steps(rule: Cadence, steps: int, *, plain: float, recorded: float, compiling: float = 10.0) -> list[int]:
+    """The steps that a training records whose executions take so many seconds, the first of each kind longer."""
+    found = []
+    first = {True: compiling, False: compiling}
+    for step in range(steps):
+        due = rule.is_due(step, step == 0)
+        found += [step] if due else []
+        rule.took((recorded if due else plain) + first[due], recorded=due)
+        first[due] = 0.0
+    return found
+
+
+def test_a_number_and_epochs_are_taken_at_their_word() -> None:
+    assert recorded_steps(cadence(3, 0.01), 8, plain=1.0, recorded=9.0) == [0, 3, 6]
+    assert recorded_steps(cadence("epoch", 0.01), 8, plain=1.0, recorded=9.0) == [0]
+
+
+@pytest.mark.parametrize(("overhead", "extra"), [(0.01, 0.2), (0.01, 0.5), (0.05, 0.8), (0.05, 4.0)])
+def test_auto_spends_its_share_and_not_more(overhead: float, extra: float) -> None:
+    steps, plain = 100_000, 0.2
+
+    found = recorded_steps(cadence("auto", overhead), steps, plain=plain, recorded=plain * (1 + extra))
+
+    spent = (len(found) - 1) * extra * plain  # without the one in which the step was compiled
+    assert spent <= overhead * (steps * plain + spent)
+    assert spent > 0.8 * overhead * steps * plain
+
+
+def test_auto_records_the_first_steps_and_then_evenly() -> None:
+    found = recorded_steps(cadence("auto", 0.01), 20_000, plain=0.2, recorded=0.3)
+
+    assert found[:DENSE_STEPS] == list(range(DENSE_STEPS))
+    gaps = [after - before for before, after in zip(found[DENSE_STEPS:], found[DENSE_STEPS + 1 :], strict=False)]
+    assert max(gaps) <= 1.2 * min(gaps)
+
+
+def test_auto_leaves_steps_between_even_where_recording_is_free() -> None:
+    found = recorded_steps(cadence("auto", 0.01), 1_000, plain=0.2, recorded=0.2)
+
+    assert found[DENSE_STEPS:] == list(range(DENSE_STEPS - 1 + CLOSEST, 1_000, CLOSEST))
+
+
+@pytest.mark.parametrize("overhead", [0, -0.1, 1.5, True, "1 %"])
+def test_a_share_that_is_none_is_told(overhead: float) -> None:
+    with pytest.raises(SetupError, match="overhead must be a share of the training time, above 0 and at most 1, got"):
+        cadence("auto", overhead)
