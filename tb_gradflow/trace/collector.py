@@ -21,7 +21,7 @@ from tb_gradflow.trace.aliases import aliases, plain_reads
 from tb_gradflow.trace.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.flat_ops import FlatOp, Known, Ref, consumers
 from tb_gradflow.trace.flatten import Flattener
-from tb_gradflow.trace.fusion import may_be_merged, recomputed
+from tb_gradflow.trace.fusion import may_be_merged, recomputed, seen_apart
 from tb_gradflow.trace.reach import influenced_by, needed_for
 from tb_gradflow.trace.scaling import total, unscaled
 from tb_gradflow.trace.sink import Sink
@@ -237,8 +237,11 @@ class Collector(Symbols):
             if index is not None:
                 call.variables[index] = self._answer(gradient, rows)
         for (ref, _), gradient in zip(extra.items(), on_the_way, strict=True):
-            if gradient is None or not (self._exact and may_be_merged(gradient)):
-                call.tensors[ref] = self._answer(gradient, rows)
+            if gradient is not None and self._exact and may_be_merged(gradient):
+                gradient = seen_apart(gradient)
+                if gradient is None:
+                    continue
+            call.tensors[ref] = self._answer(gradient, rows)
         # The other one stands later in the graph, and may itself be known by a third.
         for ref in sorted(call.aliases, key=lambda ref: -ref.op):
             if call.aliases[ref] in call.tensors:

@@ -23,6 +23,9 @@ _PRODUCTS = frozenset({"MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"
 # Ops whose output may be their input's memory.
 _SAME_MEMORY = frozenset({"Identity", "Reshape", "Squeeze", "ExpandDims", "StopGradient", "Snapshot"})
 
+# What is cheap enough to be done twice.
+_REPEATED = _FACTORS | _TERMS | {"Sum", "Reshape", "Tile", "BroadcastTo", "Identity", "ExpandDims", "Squeeze"}
+
 # How far to look ahead; a chain that is longer counts as merged.
 _CHAIN = 10
 
@@ -33,6 +36,31 @@ def may_be_merged(gradient: Any) -> bool:
     Of several takers all but one may turn out to be of no use to anybody, and disappear: each is considered.
     """
     return any(_merges(gradient.op, taker) for taker in gradient.consumers()) or _is_summed(gradient)
+
+
+def seen_apart(gradient: Any, depth: int = _CHAIN) -> Any:
+    """The value of a gradient that may be merged, made once more by ops of its own from tensors that may be looked at.
+
+    Null where that takes more than a few elementwise ops. The optimizer sees none of the repeated ops as the same:
+    each stands behind an op that it does not look through.
+    """
+    made = gradient.op
+    if depth == 0 or not isinstance(gradient, tf.Tensor) or made.type not in _REPEATED:
+        return None
+    inputs = [_seen_input(tensor, depth - 1) for tensor in made.inputs]
+    if any(tensor is None for tensor in inputs):
+        return None
+    return made.graph.create_op(
+        made.type, inputs, [tensor.dtype for tensor in made.outputs], attrs=dict(made.node_def.attr), name="seen_apart"
+    ).outputs[gradient.value_index]
+
+
+def _seen_input(tensor: Any, depth: int) -> Any:
+    if _is_constant(tensor.op):
+        return tensor
+    if may_be_merged(tensor):
+        return seen_apart(tensor, depth)
+    return tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=tensor.shape)
 
 
 def recomputed(loss: Any, depth: int = _CHAIN) -> Any:
@@ -68,7 +96,8 @@ def _is_summed(tensor: Any) -> bool:
 
 def _merges(made: Any, taker: Any) -> bool:
     if made.type in _PRODUCTS:
-        return taker.type in _FACTORS or taker.type in _TERMS
+        # Only batched products are fused with a scale.
+        return taker.type in _TERMS or (taker.type in _FACTORS and made.type != "MatMul")
     if made.type in _TERMS:
         return taker.type in _TERMS or _has_constant(taker)
     if made.type in _FACTORS:

@@ -199,3 +199,39 @@ def _norms_of_all_tensors(build: Callable[[], Any], x: Any, y: Any) -> dict[str,
         return [tf.norm(g) for g in gradients if g is not None]
 
     return dict(zip(names, (float(norm) for norm in step(x, y)), strict=True))
+
+
+class Scaled(keras.layers.Layer):
+    """Constant factors in a row, whose gradients TensorFlow merges into one where nobody looks between them."""
+
+    def build(self, shape: Any) -> None:
+        self.scale = self.add_weight(name="scale", shape=(6,), initializer="ones")
+
+    def call(self, x: Any) -> Any:
+        once = self.scale * x
+        twice = once * 0.5
+        return twice / 3.0
+
+
+def test_gradients_that_tensorflow_merges_are_computed_once_more_and_recorded(tmp_path: Path) -> None:
+    def build() -> Any:
+        model = keras.Sequential([keras.Input((6,)), Scaled(name="scaled"), layers.Dense(2, name="out")])
+        model.compile("sgd", "mse")
+        return model
+
+    x, y = data(rows=16)
+
+    recorded = record(tmp_path, build, x, y, epochs=1, shuffle=False)
+
+    keras.utils.set_random_seed(7)
+    model = build()
+    with tf.GradientTape() as tape:
+        once = model.layers[0].scale * x
+        tape.watch(once)
+        twice = once * 0.5
+        tape.watch(twice)
+        loss = tf.reduce_mean(tf.square(model.layers[1](twice / 3.0) - y))
+    by_once, by_twice = (np.linalg.norm(gradient) for gradient in tape.gradient(loss, [once, twice]))
+    first, second = recorded.ops("Mul", "scaled")
+    assert recorded.tensor(first) == pytest.approx(by_once, rel=1e-5)
+    assert recorded.tensor(second) == pytest.approx(by_twice, rel=1e-5)
