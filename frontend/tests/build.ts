@@ -28,7 +28,7 @@ export function trace(specs: readonly OpSpec[], more: {variables?: readonly stri
   const names = specs.map((spec) => spec.name);
   const read = specs.flatMap((spec) => (spec.reads === undefined ? [] : [spec.reads]));
   const variables = [...new Set([...read, ...(more.variables ?? [])])];
-  const ops = specs.map((spec): Op => {
+  const ops = specs.map((spec) => {
     const inputs = (spec.from ?? []).map((text, input) => {
       const [name, passes = "yes", carried = ""] = text.split(" ");
       return {op: names.indexOf(name), output: 0, input, passes: passes as Passes, carried: carried === "carried"};
@@ -44,13 +44,13 @@ export function trace(specs: readonly OpSpec[], more: {variables?: readonly stri
       writes: null,
       custom_gradient: null,
       backward: false,
-    };
+    } as unknown as Op;
   });
   return {
     index: 0,
     ops,
     variables: variables.map(
-      (name): Variable => ({name, shape: [2], dtype: "float32", trainable: true, tracked: true, computed: false}),
+      (name) => ({name, shape: [2], dtype: "float32", trainable: true, tracked: true, computed: false, rebound: ""}) as unknown as Variable,
     ),
     targets: [{name: "loss", op: ops.length - 1, output: 0, source: null, unconnected: "none"}],
     variable_gradients: [],
@@ -60,7 +60,7 @@ export function trace(specs: readonly OpSpec[], more: {variables?: readonly stri
     notes: [],
     inputs: [],
     gradient_checks: [],
-  } as Trace;
+  } as unknown as Trace;
 }
 
 /** `ReadVariableOp` of a variable of that name. */

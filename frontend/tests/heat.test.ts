@@ -2,6 +2,7 @@ import {describe, expect, test} from "vitest";
 import type {Course} from "../src/api/routes.ts";
 import {flowGraph} from "../src/model/graph.ts";
 import {cellOf, depthsOf, Heat, orderedRows, type Order} from "../src/model/heat.ts";
+import {chartOf, spread, trackOf} from "../src/model/series.ts";
 import {beginningsIn, lossCurve} from "../src/model/timeline.ts";
 import {diagnosis, read, trace} from "./build.ts";
 
@@ -107,4 +108,31 @@ test("a mark stands where a finding is first seen; mere information has none", (
     {at: 2, step: 20, severity: "warning", causes: ["vanishing depth"]},
     {at: 3, step: 30, severity: "error", causes: ["first nan"]},
   ]);
+});
+
+describe("series of two runs", () => {
+  const heat = new Heat(Float32Array.from([1, 2, NaN, 4, 0, 6]), 2, 3);
+  const track = (steps: readonly number[], row: number, dashed = false) => trackOf(heat, row, steps, "w", 0, dashed);
+
+  test("stand over all steps of both; a step that one does not have is no gap in it", () => {
+    const {steps, series} = chartOf([track([0, 10, 20], 1), track([0, 5, 10], 1, true)]);
+
+    expect(steps).toEqual([0, 5, 10, 20]);
+    expect(series[0].values).toEqual([2, undefined, 4, 6]);
+    expect(series[1].values).toEqual([2, 4, 6, undefined]);
+  });
+
+  test("have a sign where they have no number", () => {
+    const {series} = chartOf([track([0, 1, 2], 0)]);
+
+    expect(series[0].values).toEqual([1, null, null]);
+    expect(series[0].signs).toEqual([null, "?", "0"]);
+  });
+
+  test("of all variables are the largest, the median and the smallest", () => {
+    const [largest, , smallest] = spread(heat, [0, 1], [0, 1, 2], "", false);
+
+    expect(largest.values).toEqual([2, 4, 6]);
+    expect(smallest.values).toEqual([1, 4, 6]);
+  });
 });

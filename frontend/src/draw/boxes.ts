@@ -47,6 +47,7 @@ export function paintBoxes(
       paintSmallText(context, box, palette, zoom);
     }
     paintBadges(context, box, palette, zoom);
+    paintChange(context, box, palette, zoom);
     if (box.item === focus.selected || box.item === focus.hovered) {
       paintRing(context, box, palette, zoom, box.item === focus.selected);
     }
@@ -236,6 +237,19 @@ function paintBadges(context: CanvasRenderingContext2D, box: PictureBox, palette
     paintBadge(context, box.x + box.width - 2, box.y + 2, formatCount(box.badge), palette.bad, size, palette);
   } else if (box.kind === "group" && box.warnings > 0) {
     paintBadge(context, box.x + box.width - 2, box.y + 2, formatCount(box.warnings), palette.warn, size, palette);
+  }
+}
+
+const CHANGES = {better: "✓", worse: "✕", new: "+", changed: "≠"} as const;
+
+/** At the left, where no trouble is told. */
+function paintChange(context: CanvasRenderingContext2D, box: PictureBox, palette: Palette, zoom: number): void {
+  const colours = {better: palette.good, worse: palette.bad, new: palette.accent, changed: palette.accent};
+  const size = Math.max(8, 7 / zoom);
+  if (box.change !== null) {
+    paintBadge(context, box.x + 2, box.y + 1, CHANGES[box.change], colours[box.change], size, palette);
+  } else if (box.changesInside > 0) {
+    paintBadge(context, box.x + 2, box.y + 1, `≠ ${formatCount(box.changesInside)}`, palette.accent, size, palette);
   }
 }
 

@@ -3,6 +3,7 @@
 import type {Scene} from "../layout/scene.ts";
 import {bundleOf} from "../model/bundle.ts";
 import type {Flow, Troubles} from "../model/flow.ts";
+import type {Changes} from "../model/changes.ts";
 import type {Answers, StepNumbers} from "../model/gradients.ts";
 import type {Scale} from "../model/scale.ts";
 import {subtitleOf, titleOf} from "../model/titles.ts";
@@ -19,6 +20,8 @@ export interface Condition {
   readonly numbers: StepNumbers | null;
   readonly diagnosis: Diagnosis | null;
   readonly scale: Scale;
+  /** Against the run beside; null if there is none. */
+  readonly changes: Changes | null;
 }
 
 export function pictureOf(scene: Scene, condition: Condition): Picture {
@@ -29,7 +32,7 @@ export function pictureOf(scene: Scene, condition: Condition): Picture {
   };
 }
 
-function boxOf(placed: Scene["placed"][number], {tree, flow, troubles, answers, numbers, diagnosis}: Condition): PictureBox {
+function boxOf(placed: Scene["placed"][number], {tree, flow, troubles, answers, numbers, diagnosis, changes}: Condition): PictureBox {
   const {item} = placed;
   const group = isGroup(tree, item);
   const node = group ? null : tree.graph.nodes[item];
@@ -49,6 +52,8 @@ function boxOf(placed: Scene["placed"][number], {tree, flow, troubles, answers, 
     mark: flow.marks[item] ?? null,
     badge: troubles.blocking[item] + troubles.missing[item],
     warnings: troubles.warnings[item],
+    change: changes?.marks.get(item) ?? null,
+    changesInside: placed.open ? 0 : (changes?.inside.get(item) ?? 0),
   };
 }
 

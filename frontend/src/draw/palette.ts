@@ -93,6 +93,13 @@ export const DARK: Palette = {
   none: "#616c78",
 };
 
+/** Colours of lines in charts: those of Okabe and Ito, which colour-blind people tell apart, fit for the ground. */
+export function lineColours({dark}: Palette): readonly string[] {
+  return dark
+    ? ["#56b4e9", "#e69f00", "#2bc79a", "#f0e442", "#cc79a7", "#ff8a4c", "#9db7ff", "#c9d1d9"]
+    : ["#0072b2", "#d55e00", "#009e73", "#a97c00", "#b0508a", "#56a4d9", "#5b4bb5", "#3d4650"];
+}
+
 /** The palette as CSS custom properties: `--gf-text` and so on. */
 export function cssVariables(palette: Palette): Record<string, string> {
   const names = Object.entries(palette).filter(([, value]) => typeof value === "string");

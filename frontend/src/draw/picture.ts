@@ -1,6 +1,7 @@
 /** What is to be drawn: a scene, and how each part of it looks at this moment. Made by `look`, read by painters. */
 
 import type {Bundle} from "../model/bundle.ts";
+import type {Mark} from "../model/changes.ts";
 import type {Magnitude} from "../model/gradients.ts";
 import type {Status} from "../record.ts";
 import type {Routed} from "../layout/scene.ts";
@@ -24,6 +25,10 @@ export interface PictureBox extends Rectangle {
   /** Troubles inside a closed group. */
   readonly badge: number;
   readonly warnings: number;
+  /** Against the run beside. */
+  readonly change: Mark | null;
+  /** How many such there are inside a closed group. */
+  readonly changesInside: number;
 }
 
 export interface PictureEdge extends Rectangle {

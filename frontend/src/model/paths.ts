@@ -56,3 +56,8 @@ export function itemsOnPath(tree: Tree, path: Path): Set<number> {
 export function mainOf(path: Path): number {
   return path.culprit >= 0 ? path.culprit : (path.nodes[0] ?? -1);
 }
+
+/** Edges that lead from one of some nodes to another of them. */
+export function edgesAmong(graph: FlowGraph, nodes: ReadonlySet<number>): Set<number> {
+  return new Set(graph.edges.flatMap(({from, to}, edge) => (nodes.has(from) && nodes.has(to) ? [edge] : [])));
+}

@@ -1,10 +1,17 @@
 /** Series over the steps, as the charts take them. */
 
 import {GRADIENT_STATISTICS, VARIABLE_STATISTICS} from "../record.ts";
+import {cellOf, type Cell, type Heat} from "./heat.ts";
 
 export interface Series {
   readonly label: string;
-  readonly values: readonly (number | null)[];
+  /** Null leaves a gap; undefined is passed over. */
+  readonly values: readonly (number | null | undefined)[];
+  /** At the foot of the chart, of each step: why there is a gap. */
+  readonly signs?: readonly (string | null)[];
+  /** Position among the colours of charts; by default, of the series. */
+  readonly colour?: number;
+  readonly dashed?: boolean;
 }
 
 export function gradientSeries(values: Float32Array): Series[] {
@@ -25,4 +32,68 @@ export function weightSeries(values: Float32Array): Series[] {
 
 function column(values: Float32Array, width: number, index: number): (number | null)[] {
   return Array.from({length: values.length / width}, (_, row) => values[row * width + index]);
+}
+
+/** One line of a chart: a variable, or what is made of all of them, in one run. */
+export interface Track {
+  readonly label: string;
+  readonly steps: readonly number[];
+  /** As the route `heat` codes them, one a step. */
+  readonly values: readonly number[];
+  /** Tracks of one colour belong together. */
+  readonly colour: number;
+  /** Whether it is of the run beside. */
+  readonly dashed: boolean;
+}
+
+/** Tracks over all steps of any of them. A step that a track does not have interrupts nothing; what is no number does. */
+export function chartOf(tracks: readonly Track[]): {readonly steps: readonly number[]; readonly series: readonly Series[]} {
+  const steps = [...new Set(tracks.flatMap((track) => track.steps))].sort((a, b) => a - b);
+  const place = new Map(steps.map((step, index) => [step, index]));
+  const series = tracks.map(({label, colour, dashed, ...track}): Series => {
+    const values: (number | null | undefined)[] = steps.map(() => undefined);
+    const signs: (string | null)[] = steps.map(() => null);
+    track.steps.forEach((step, index) => {
+      const at = place.get(step) as number;
+      const cell = cellOf(track.values[index]);
+      values[at] = cell === "finite" ? track.values[index] : null;
+      signs[at] = SIGNS[cell];
+    });
+    return {label, values, signs, colour, dashed};
+  });
+  return {steps, series};
+}
+
+/** What stands at the foot of a chart where its line has a gap. */
+const SIGNS: Record<Cell, string | null> = {finite: null, zero: "0", nan: "?", inf: "∞", none: "∅", unrecorded: null};
+
+/** One row of a heat map as a track. */
+export function trackOf(heat: Heat, row: number, steps: readonly number[], label: string, colour: number, dashed: boolean): Track {
+  const columns = Array.from({length: heat.columns}, (_, column) => column);
+  return {
+    label,
+    steps: columns.map((column) => steps[heat.stepAt(column)]),
+    values: columns.map((column) => heat.at(column, row)),
+    colour,
+    dashed,
+  };
+}
+
+/** The largest, the middle and the smallest of each step's numbers above zero. */
+export function spread(heat: Heat, rows: readonly number[], steps: readonly number[], suffix: string, dashed: boolean): readonly Track[] {
+  const sorted = Array.from({length: heat.columns}, (_, column) =>
+    rows.map((row) => heat.at(column, row)).filter((value) => value > 0 && value < Infinity).sort((a, b) => a - b),
+  );
+  const pick = (label: string, colour: number, at: (values: readonly number[]) => number): Track => ({
+    label: `${label}${suffix}`,
+    steps: sorted.map((_, column) => steps[heat.stepAt(column)]),
+    values: sorted.map((values) => (values.length === 0 ? -2 : at(values))),
+    colour,
+    dashed,
+  });
+  return [
+    pick("largest", 0, (values) => values[values.length - 1]),
+    pick("median", 1, (values) => values[Math.floor(values.length / 2)]),
+    pick("smallest", 2, (values) => values[0]),
+  ];
 }

@@ -9,6 +9,7 @@ import {inOrder, keyOf, neighbour} from "../model/findings.ts";
 import {mainOf} from "../model/paths.ts";
 import {ancestorsOf} from "../model/tree.ts";
 import type {Finding} from "../record.ts";
+import {Beside} from "../state/beside.ts";
 import {Derived} from "../state/derived.ts";
 import {Player} from "../state/player.ts";
 import type {Store} from "../state/store.ts";
@@ -24,6 +25,7 @@ import {shortcuts} from "./shortcuts.ts";
 import {stage} from "./stage.ts";
 import {emptyState, problemsStrip, summaryStrip} from "./strips.ts";
 import {appStyles} from "./app_styles.ts";
+import {drawerStyles} from "./drawer_styles.ts";
 import {shared} from "./styles.ts";
 
 /** Milliseconds between two looks for new steps. */
@@ -67,9 +69,10 @@ export class App extends LitElement {
   /** Whether the camera is to go to what is selected, once that is there. */
   #mustReveal = false;
   #player: Player | null = null;
+  #beside: Beside | null = null;
   #endings: (() => void)[] = [];
 
-  static override styles = [shared, appStyles];
+  static override styles = [shared, appStyles, drawerStyles];
 
   constructor() {
     super();
@@ -99,7 +102,10 @@ export class App extends LitElement {
       () => window.removeEventListener("keydown", key),
       () => this.store?.removeEventListener("change", change),
     ];
-    this.#player = this.store === null ? null : new Player(this.store, change);
+    if (this.store !== null) {
+      this.#player = new Player(this.store, change);
+      this.#beside = new Beside(this.store.source, change);
+    }
     const {run, step} = readPlace();
     void this.store?.start(run, step === undefined ? undefined : Number(step));
   }
@@ -112,7 +118,9 @@ export class App extends LitElement {
 
   override willUpdate(changed: PropertyValues<this>): void {
     if (this.store !== null) {
-      this.#derived.update(this.store.state);
+      const {trace, target} = this.store.state;
+      this.#beside?.show(trace === null ? null : this.view.beside, this.store.step, trace?.targets[target]?.name ?? "");
+      this.#derived.update(this.store.state, this.#beside?.other ?? null);
     }
     if (changed.has("palette")) {
       Object.entries(cssVariables(this.palette)).forEach(([name, value]) => this.style.setProperty(name, value));
@@ -173,7 +181,9 @@ export class App extends LitElement {
     const {view, palette, found, onlyTroubled} = this;
     const store = this.store as Store;
     const playing = this.#player?.isPlaying ?? false;
-    return {store, derived: this.#derived, view, palette, selected: this.#selected, found, onlyTroubled, playing, ask: this.#asked};
+    const {other = null, problem: otherProblem = ""} = this.#beside ?? {};
+    const [derived, selected, ask] = [this.#derived, this.#selected, this.#asked];
+    return {store, derived, view, palette, selected, found, onlyTroubled, playing, other, otherProblem, ask};
   }
 
   readonly #asked: Asked = {
@@ -193,6 +203,7 @@ export class App extends LitElement {
     toggleTroubled: () => this.#toggleTroubled(),
     toggleKeys: () => (this.keysShown = !this.keysShown),
     light: (items) => (this.found = items === null ? null : this.#withGroups(items)),
+    openAround: (items) => this.#view?.openAround(items),
     focusOn: (element) => this.renderRoot.querySelector<HTMLElement>(element)?.focus(),
   };
 

@@ -135,26 +135,6 @@ export const appStyles = css`
     max-width: 100%;
     border-left: 1px solid var(--gf-line);
   }
-  .handles {
-    display: flex;
-    flex: none;
-    align-items: center;
-  }
-  .handles .count {
-    border-color: transparent;
-    padding: 2px 8px;
-    background: none;
-    color: var(--gf-bad);
-    font-size: 12px;
-    font-weight: 600;
-  }
-  .handles .count:hover {
-    background: var(--gf-badSoft);
-  }
-  .handles .count[aria-pressed="true"] {
-    border-color: var(--gf-bad);
-    background: var(--gf-badSoft);
-  }
   main {
     display: flex;
     flex-direction: column;
@@ -178,34 +158,6 @@ export const appStyles = css`
     text-align: center;
     color: var(--gf-muted);
     pointer-events: none;
-  }
-  .drawer {
-    display: flex;
-    flex-direction: column;
-    flex: none;
-    border-top: 1px solid var(--gf-line);
-  }
-  .drawer.unfolded {
-    height: var(--gf-drawer, clamp(150px, 38%, 380px));
-  }
-  .drawer .handle,
-  .drawer .fold {
-    flex: none;
-    border: 0;
-    border-radius: 0;
-    padding: 7px 10px;
-  }
-  .drawer .handle {
-    border-bottom: 2px solid transparent;
-    font-weight: 600;
-    color: var(--gf-muted);
-  }
-  .drawer .handle[aria-selected="true"] {
-    border-color: var(--gf-accent);
-    color: var(--gf-text);
-  }
-  gf-variables {
-    flex: 1;
   }
   .waiting,
   .empty {
@@ -237,6 +189,12 @@ export const appStyles = css`
     text-align: left;
   }
   @media (max-width: 899px) {
+    .wide {
+      display: none;
+    }
+    .picker select {
+      max-width: 150px;
+    }
     .side {
       position: absolute;
       left: 0;

@@ -1,4 +1,4 @@
-/** Series over the steps on a logarithmic axis. What a logarithm cannot show, a zero or a NaN, leaves a gap. */
+/** Series over the steps on a logarithmic axis. What a logarithm cannot show leaves a gap, and a sign at the foot. */
 
 import {css, html, LitElement, unsafeCSS, type PropertyValues, type TemplateResult} from "lit";
 import uPlot from "uplot";
@@ -6,10 +6,13 @@ import uplotStyles from "uplot/dist/uPlot.min.css?inline";
 import {formatNumber} from "../model/format.ts";
 import type {Series} from "../model/series.ts";
 import type {Palette} from "../draw/palette.ts";
-import {LIGHT} from "../draw/palette.ts";
+import {LIGHT, lineColours} from "../draw/palette.ts";
 import {shared} from "./styles.ts";
 
+/** Of a chart whose element does not say how high it is. */
 const HEIGHT = 150;
+/** What the legend below takes, in pixels. */
+const LEGEND = 46;
 
 export class Chart extends LitElement {
   static override properties = {
@@ -18,6 +21,7 @@ export class Chart extends LitElement {
     at: {attribute: false},
     palette: {attribute: false},
     label: {attribute: false},
+    fills: {attribute: false},
   };
   declare steps: readonly number[];
   declare series: readonly Series[];
@@ -25,6 +29,8 @@ export class Chart extends LitElement {
   declare at: number;
   declare palette: Palette;
   declare label: string;
+  /** Whether it is as high as its element. */
+  declare fills: boolean;
 
   #plot: uPlot | null = null;
   readonly #resized = new ResizeObserver(() => this.#resize());
@@ -60,6 +66,7 @@ export class Chart extends LitElement {
     this.at = -1;
     this.palette = LIGHT;
     this.label = "";
+    this.fills = false;
   }
 
   override connectedCallback(): void {
@@ -97,12 +104,12 @@ export class Chart extends LitElement {
   }
 
   #options(): uPlot.Options {
-    const {muted, line, accent, warn, good} = this.palette;
-    const colours = [accent, warn, good];
+    const {muted, line} = this.palette;
+    const colours = lineColours(this.palette);
     const axis = {stroke: muted, grid: {stroke: line, width: 1}, ticks: {stroke: line, width: 1}, font: "11px system-ui"};
     return {
       width: this.clientWidth,
-      height: HEIGHT,
+      height: this.#height,
       scales: {x: {time: false}, y: {distr: 3, range: logRange}},
       axes: [
         {...axis, size: 26},
@@ -110,16 +117,17 @@ export class Chart extends LitElement {
       ],
       series: [
         {label: "Step"},
-        ...this.series.map(({label}, index) => ({
+        ...this.series.map(({label, colour, dashed}, index) => ({
           label,
-          stroke: colours[index % colours.length],
+          stroke: colours[(colour ?? index) % colours.length],
           width: 1.6,
+          ...(dashed === true ? {dash: [6, 4]} : {}),
           points: {show: this.steps.length < 40, size: 5},
           value: (_: uPlot, value: number | null) => formatNumber(value),
         })),
       ],
       cursor: {y: false, drag: {x: false, y: false}},
-      hooks: {draw: [(plot) => this.#drawStep(plot)]},
+      hooks: {draw: [(plot) => this.#drawStep(plot), (plot) => this.#drawSigns(plot)]},
     };
   }
 
@@ -139,17 +147,43 @@ export class Chart extends LitElement {
     ctx.restore();
   }
 
+  /** Signs that would lie over one another are left out. */
+  #drawSigns(plot: uPlot): void {
+    const {ctx, bbox} = plot;
+    const colours = lineColours(this.palette);
+    const size = 11 * devicePixelRatio;
+    ctx.save();
+    ctx.font = `700 ${size}px system-ui`;
+    ctx.textAlign = "center";
+    this.series.forEach(({signs, colour}, index) => {
+      let free = -Infinity;
+      ctx.fillStyle = colours[(colour ?? index) % colours.length];
+      signs?.forEach((sign, at) => {
+        const x = plot.valToPos(this.steps[at], "x", true);
+        if (sign !== null && x >= free) {
+          ctx.fillText(sign, x, bbox.top + bbox.height - 4 - (index % 4) * size);
+          free = x + size;
+        }
+      });
+    });
+    ctx.restore();
+  }
+
+  get #height(): number {
+    return this.fills ? Math.max(90, this.clientHeight - LEGEND) : HEIGHT;
+  }
+
   #resize(): void {
     if (this.#plot === null) {
       this.#draw();
-    } else if (this.clientWidth > 0 && this.clientWidth !== this.#plot.width) {
-      this.#plot.setSize({width: this.clientWidth, height: HEIGHT});
+    } else if (this.clientWidth > 0 && (this.clientWidth !== this.#plot.width || this.#height !== this.#plot.height)) {
+      this.#plot.setSize({width: this.clientWidth, height: this.#height});
     }
   }
 }
 
-function loggable(value: number | null): number | null {
-  return value !== null && value > 0 && Number.isFinite(value) ? value : null;
+function loggable(value: number | null | undefined): number | null | undefined {
+  return value === undefined || (value !== null && value > 0 && Number.isFinite(value)) ? value : null;
 }
 
 /** Whole decades around the data; some range even where there is none. */

@@ -4,8 +4,10 @@ import {html, nothing, type TemplateResult} from "lit";
 import {formatCount} from "../model/format.ts";
 import {isTroubled, rowsOf, type Row} from "../model/rows.ts";
 import {TABS, TITLES, type Tab} from "../state/view.ts";
+import {changesTab} from "./changes_tab.ts";
 import {heatTab} from "./heat_tab.ts";
 import {selectedVariable, type Scope} from "./scope.ts";
+import {seriesTab} from "./series_tab.ts";
 import "./splitter.ts";
 import "./variables.ts";
 
@@ -47,8 +49,8 @@ function content(scope: Scope, tab: Tab, rows: readonly Row[], troubled: number)
       @gf-variable=${(event: CustomEvent<number>) => ask.goToVariable(event.detail)}
     ></gf-variables>`,
     heat: () => heatTab(scope),
-    series: () => html``,
-    changes: () => html``,
+    series: () => seriesTab(scope),
+    changes: () => changesTab(scope),
   };
   return contents[tab]();
 }

@@ -12,11 +12,12 @@ import {steered, type Direction} from "../layout/steer.ts";
 import {Unfolding} from "../layout/unfolding.ts";
 import type {Model} from "../model/model.ts";
 import {groupsToShow} from "../model/opening.ts";
-import {itemsOnPath, mainOf, type Path} from "../model/paths.ts";
+import {mainOf, type Path} from "../model/paths.ts";
 import {ancestorsOf} from "../model/tree.ts";
 import {Gestures} from "./gestures.ts";
 import {graphStyles} from "./graph_styles.ts";
 import {graphTools} from "./graph_tools.ts";
+import {litIn} from "./lit.ts";
 import {firstLook, lookAlong} from "./looks.ts";
 import type {Minimap} from "./minimap.ts";
 import "./minimap.ts";
@@ -79,8 +80,7 @@ export class GraphView extends LitElement {
     [this.selected, this.hovered, this.covered] = [-1, -1, 0];
     this.initiallyOpen = new Set();
     this.palette = LIGHT;
-    this.scene = null;
-    this.tip = null;
+    [this.scene, this.tip] = [null, null];
   }
 
   override connectedCallback(): void {
@@ -106,7 +106,7 @@ export class GraphView extends LitElement {
       this.#picture = this.scene !== null && fits ? pictureOf(this.scene, this.condition as Condition) : null;
     }
     if (changed.has("model") || changed.has("path") || changed.has("found")) {
-      this.#focus = {...this.#focus, ...this.#lit()};
+      this.#focus = {...this.#focus, ...litIn(this.model, this.found, this.path)};
     }
     this.#focus = {...this.#focus, selected: this.selected, hovered: this.hovered};
   }
@@ -172,6 +172,10 @@ export class GraphView extends LitElement {
     }
   }
 
+  openAround(items: readonly number[]): void {
+    this.#rearrange((unfolding, {tree}) => unfolding.openAlso(new Set(items.flatMap((item) => ancestorsOf(tree, item)))));
+  }
+
   /** Opens the groups around an item and goes there. */
   reveal(item: number): void {
     if (this.model !== null && item >= 0) {
@@ -211,15 +215,6 @@ export class GraphView extends LitElement {
     this.#mustPlace ||= before === null;
     this.scene = this.#unfolding?.scene ?? null;
     this.#leave();
-  }
-
-  /** What a search found is lit, or else a way. */
-  #lit(): Pick<Focus, "litItems" | "litEdges"> {
-    const {found, path, model} = this;
-    if (found !== null || path === null || model === null) {
-      return {litItems: found, litEdges: found === null ? null : new Set()};
-    }
-    return {litItems: itemsOnPath(model.tree, path), litEdges: path.edges};
   }
 
   #resize(): void {

@@ -9,7 +9,7 @@ export function header(scope: Scope): TemplateResult {
   const {derived, ask} = scope;
   return html`<header>
     <button class="quiet" aria-label="Show or hide the findings" title="Show or hide the findings (f)" @click=${ask.toggleSide}>☰</button>
-    ${runPicker(scope)} ${lossPicker(scope)}
+    ${runPicker(scope)} ${besidePicker(scope)} ${lossPicker(scope)}
     <gf-search
       .tree=${derived.model?.tree ?? null}
       .index=${derived.searchable}
@@ -42,6 +42,26 @@ function runPicker({store, ask}: Scope): TemplateResult {
         (entry) =>
           html`<option value=${entry.run} ?selected=${entry.run === run}>${entry.name}${entry.error === null ? "" : " (unreadable)"}</option>`,
       )}
+    </select>
+  </label>`;
+}
+
+/** Only where there is another run. */
+function besidePicker({store, view, ask}: Scope): TemplateResult | typeof nothing {
+  const {runs, run} = store.state;
+  const others = (runs ?? []).filter((entry) => entry.run !== run && entry.error === null);
+  if (others.length === 0) {
+    return nothing;
+  }
+  const choose = (event: Event): void => {
+    const {value} = event.target as HTMLSelectElement;
+    ask.look(value === "" ? {beside: null} : {beside: value, tab: "changes"});
+  };
+  return html`<label class="picker"
+    ><span class="muted wide">Compare with</span>
+    <select aria-label="Compare with" @change=${choose}>
+      <option value="" ?selected=${view.beside === null}>no other run</option>
+      ${others.map((entry) => html`<option value=${entry.run} ?selected=${entry.run === view.beside}>${entry.name}</option>`)}
     </select>
   </label>`;
 }

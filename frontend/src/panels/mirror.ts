@@ -11,6 +11,13 @@ import {shared} from "./styles.ts";
 /** A longer list helps nobody; what is in trouble or lit comes first. */
 const LONGEST = 600;
 
+const CHANGED = {
+  better: "better than in the run beside",
+  worse: "worse than in the run beside",
+  new: "not in the run beside",
+  changed: "other than in the run beside",
+};
+
 /** What is to be said of a box beside its name. */
 export function stateOf(box: PictureBox): string[] {
   const state: string[] = [];
@@ -28,6 +35,11 @@ export function stateOf(box: PictureBox): string[] {
   }
   if (box.kind === "group" && box.warnings > 0) {
     state.push(`${plural(box.warnings, "warning")} inside`);
+  }
+  if (box.change !== null) {
+    state.push(CHANGED[box.change]);
+  } else if (box.changesInside > 0) {
+    state.push(`${plural(box.changesInside, "change")} inside`);
   }
   return state;
 }

@@ -3,6 +3,7 @@
 import type {Palette} from "../draw/palette.ts";
 import type {Finding} from "../record.ts";
 import type {Derived} from "../state/derived.ts";
+import type {Other} from "../state/beside.ts";
 import type {Store} from "../state/store.ts";
 import type {View} from "../state/view.ts";
 
@@ -17,6 +18,10 @@ export interface Scope {
   readonly found: ReadonlySet<number> | null;
   /** Whether the table shows only variables without a usable gradient. */
   readonly onlyTroubled: boolean;
+  /** The run that the shown one is compared with; null if there is none, or nothing is known of it yet. */
+  readonly other: Other | null;
+  /** Why there is no such run, in words. */
+  readonly otherProblem: string;
   /** Whether the steps are being played. */
   readonly playing: boolean;
   readonly ask: Asked;
@@ -41,6 +46,8 @@ export interface Asked {
   /** Null when the search is over. */
   light(items: readonly number[] | null): void;
   /** Gives the keyboard to a part of the page. */
+  /** Opens the groups around items. */
+  openAround(items: readonly number[]): void;
   focusOn(element: "gf-search" | "gf-graph"): void;
 }
 

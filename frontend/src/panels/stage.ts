@@ -23,7 +23,7 @@ export function stage(scope: Scope): TemplateResult {
       .open=${derived.openIn(view)}
       .worst=${derived.worst}
       .path=${derived.pathOf(view.finding)}
-      .found=${scope.found}
+      .found=${lit(scope)}
       .covered=${selected >= 0 && window.innerWidth >= ROOM ? DETAILS : 0}
       .selected=${selected}
       .palette=${palette}
@@ -34,6 +34,12 @@ export function stage(scope: Scope): TemplateResult {
     <gf-legend .hidden=${derived.looks.size === 0} .scale=${store.state.scale} .looks=${derived.looks} .palette=${palette}></gf-legend>
     ${details(scope)}
   </div>`;
+}
+
+/** What a search found; while changes are looked at, those. */
+function lit({found, view, derived}: Scope): ReadonlySet<number> | null {
+  const changes = view.tab === "changes" && view.finding === null ? derived.condition?.changes : null;
+  return found ?? (changes && changes.items.size > 0 ? changes.items : null);
 }
 
 function details({derived: {condition, diagnosis}, store, selected, palette, ask}: Scope): TemplateResult | typeof nothing {

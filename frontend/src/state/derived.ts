@@ -3,6 +3,8 @@
 import type {Condition} from "../draw/look.ts";
 import {Addresses} from "../model/addresses.ts";
 import {looksIn, type Look} from "../model/bundle.ts";
+import {changesIn} from "../model/changes.ts";
+import {compare, type Comparison} from "../model/compare.ts";
 import {flowOf, troublesOf} from "../model/flow.ts";
 import {inOrder, keyOf} from "../model/findings.ts";
 import {answersFor} from "../model/gradients.ts";
@@ -12,6 +14,7 @@ import {pathOf, type Path} from "../model/paths.ts";
 import {START} from "../model/scale.ts";
 import {indexOf, type Index} from "../model/search.ts";
 import type {Diagnosis, Trace} from "../record.ts";
+import type {Other} from "./beside.ts";
 import type {State} from "./store.ts";
 import type {View} from "./view.ts";
 
@@ -26,17 +29,20 @@ export class Derived {
   /** Looks of edges that there are. */
   looks: ReadonlySet<Look> = new Set();
   addresses: Addresses | null = null;
+  /** With the run beside; null if there is none. */
+  comparison: Comparison | null = null;
   readonly #memory = new Map<string, {causes: readonly unknown[]; value: unknown}>();
   #trace: Trace | null = null;
   /** Ops that were ever blamed, and so have a place in the graph of this trace. */
   #kept: ReadonlySet<number> = new Set();
 
-  update(state: State): void {
+  update(state: State, other: Other | null): void {
     const {trace, target, numbers, scale} = state;
     this.diagnosis = state.diagnosis !== null && state.diagnosis.trace === trace?.index ? state.diagnosis : null;
     if (trace === null) {
       this.model = null;
       this.addresses = null;
+      this.comparison = null;
       this.condition = null;
       this.looks = new Set();
       return;
@@ -56,7 +62,11 @@ export class Derived {
     const flow = this.once("flow", [tree, answers, diagnosis], () => flowOf(tree.graph, answers, diagnosis));
     const troubles = this.once("troubles", [tree, flow], () => troublesOf(flow, tree.items));
     this.looks = this.once("looks", [flow, answers, numbers], () => looksIn(flow, answers, numbers));
-    const causes = [tree, flow, troubles, answers, numbers, diagnosis, scale];
+    this.comparison =
+      other === null ? null : this.once("comparison", [trace, diagnosis, other.trace, other.diagnosis], () => compare(other, {trace, diagnosis}));
+    const {comparison} = this;
+    const changes = this.once("changes", [tree, comparison], () => (comparison === null ? null : changesIn(tree, comparison)));
+    const causes = [tree, flow, troubles, answers, numbers, diagnosis, scale, changes];
     this.condition = this.once("condition", causes, () => ({
       tree,
       flow,
@@ -65,6 +75,7 @@ export class Derived {
       numbers,
       diagnosis,
       scale: scale ?? START,
+      changes,
     }));
   }
 

@@ -1,0 +1,194 @@
+/** What is different between two runs of what is, by and large, the same model: `before`, and `now`. */
+
+import type {Diagnosis, Finding, Op, Status, Trace} from "../record.ts";
+import {STATUS} from "./words.ts";
+
+/**
+ * repaired  a usable gradient where there was none
+ * worse     the other way round
+ * changed   another status, neither better nor worse
+ * new, gone there is no such variable in the other run
+ */
+export type Change = "repaired" | "worse" | "changed" | "new" | "gone" | "same";
+
+export interface VariableChange {
+  /** Index in the trace of now; -1 if it is gone. */
+  readonly variable: number;
+  /** Index in the trace of before; -1 if it is new. */
+  readonly other: number;
+  readonly name: string;
+  readonly change: Change;
+  readonly before: Status | null;
+  readonly now: Status | null;
+}
+
+export interface OpChange {
+  /** Index in the trace of now; -1 if it is gone. */
+  readonly op: number;
+  readonly name: string;
+  readonly change: "new" | "changed" | "gone";
+  readonly words: string;
+}
+
+export interface FindingChange {
+  readonly finding: Finding;
+  readonly change: "gone" | "came" | "stayed";
+}
+
+export interface Comparison {
+  readonly variables: readonly VariableChange[];
+  readonly ops: readonly OpChange[];
+  /** Worst first: what went, what came, what stayed. */
+  readonly findings: readonly FindingChange[];
+}
+
+/** One run at one step. */
+export interface Side {
+  readonly trace: Trace;
+  readonly diagnosis: Diagnosis | null;
+}
+
+export function compare(before: Side, now: Side): Comparison {
+  return {
+    variables: variableChanges(before, now),
+    ops: opChanges(before.trace, now.trace),
+    findings: findingChanges(before.diagnosis?.findings ?? [], now.diagnosis?.findings ?? []),
+  };
+}
+
+function variableChanges(before: Side, now: Side): VariableChange[] {
+  const [explainedBefore, explainedNow] = [explained(before.diagnosis), explained(now.diagnosis)];
+  const left = keyed(before.trace.variables.map(({name}) => unnumbered(name)));
+  const right = keyed(now.trace.variables.map(({name}) => unnumbered(name)));
+  const others = new Map(left.map((key, index) => [key, index]));
+  const known = new Set(right);
+  const changes = right.map((key, variable): VariableChange => {
+    const other = others.get(key) ?? -1;
+    const [was, is] = [statusOf(before, other), statusOf(now, variable)];
+    const {name} = now.trace.variables[variable];
+    const [fine, isFine] = [explainedBefore.has(before.trace.variables[other]?.name), explainedNow.has(name)];
+    const change = other < 0 ? "new" : changeOf(was, is, fine, isFine);
+    return {variable, other, name, change, before: was, now: is};
+  });
+  const gone = left.flatMap((key, other): VariableChange[] => {
+    const {name} = before.trace.variables[other];
+    return known.has(key) ? [] : [{variable: -1, other, name, change: "gone", before: statusOf(before, other), now: null}];
+  });
+  return [...changes, ...gone];
+}
+
+function statusOf({diagnosis}: Side, variable: number): Status | null {
+  return diagnosis?.variables[variable]?.status ?? null;
+}
+
+const RANK = {bad: 0, warn: 1, quiet: 2, good: 2};
+
+/** Variables that findings speak of only to explain them. Nobody gains or loses by what becomes of them. */
+function explained(diagnosis: Diagnosis | null): Set<string> {
+  const of = (info: boolean): string[] =>
+    (diagnosis?.findings ?? []).filter(({severity}) => (severity === "info") === info).flatMap(({variables}) => variables);
+  const names = new Set(of(true));
+  of(false).forEach((name) => names.delete(name));
+  return names;
+}
+
+function changeOf(before: Status | null, now: Status | null, fine: boolean, isFine: boolean): Change {
+  if (before === now || before === null || now === null) {
+    return "same";
+  }
+  const [was, is] = [fine ? RANK.quiet : RANK[STATUS[before].tone], isFine ? RANK.quiet : RANK[STATUS[now].tone]];
+  return is > was ? "repaired" : is < was ? "worse" : "changed";
+}
+
+/** Ops are the same if they are called the same but for the numbers that Keras and TensorFlow append. */
+function opChanges(before: Trace, now: Trace): OpChange[] {
+  const left = new Map(keyed(before.ops.map(({name}) => unnumbered(name))).map((key, index) => [key, index]));
+  const right = keyed(now.ops.map(({name}) => unnumbered(name)));
+  const known = new Set(right);
+  const changes = right.flatMap((key, op): OpChange[] => {
+    const other = left.get(key);
+    const {name, type} = now.ops[op];
+    if (other === undefined) {
+      return [{op, name, change: "new", words: `new: ${type}`}];
+    }
+    const words = difference(before.ops[other], now.ops[op]);
+    return words === "" ? [] : [{op, name, change: "changed", words}];
+  });
+  const gone = [...left].filter(([key]) => !known.has(key)).map(([, index]): OpChange => {
+    const {name, type} = before.ops[index];
+    return {op: -1, name, change: "gone", words: `gone: ${type}`};
+  });
+  return [...changes, ...gone];
+}
+
+/** What is different between two ops of one name; empty if nothing that matters to a gradient. */
+function difference(before: Op, now: Op): string {
+  if (before.type !== now.type) {
+    return `was ${before.type}, is ${now.type}`;
+  }
+  if (before.custom_gradient !== now.custom_gradient) {
+    return "another custom gradient";
+  }
+  const [was, is] = [before, now].map((op) => op.inputs.filter(({passes}) => passes === "yes").length);
+  if (was !== is && before.inputs.length === now.inputs.length) {
+    return is > was ? "passes the gradient on now" : "passes the gradient on no more";
+  }
+  return "";
+}
+
+const WORST = ["error", "warning", "info"];
+
+/** Findings are the same if they have one cause, and blame ops of one name or share a variable. */
+function findingChanges(before: readonly Finding[], now: readonly Finding[]): FindingChange[] {
+  const left = [...before];
+  const changes = now.map((finding): FindingChange => {
+    const at = left.findIndex((other) => isSame(other, finding));
+    if (at >= 0) {
+      left.splice(at, 1);
+    }
+    return {finding, change: at >= 0 ? "stayed" : "came"};
+  });
+  const all = [...left.map((finding): FindingChange => ({finding, change: "gone"})), ...changes];
+  const rank = ({finding, change}: FindingChange): number =>
+    3 * WORST.indexOf(finding.severity) + ["gone", "came", "stayed"].indexOf(change);
+  return all.sort((a, b) => rank(a) - rank(b));
+}
+
+function isSame(a: Finding, b: Finding): boolean {
+  const names = new Set(a.variables.map(unnumbered));
+  const sameOp = a.op !== null && b.op !== null && unnumbered(a.op.name) === unnumbered(b.op.name);
+  return a.cause === b.cause && (sameOp || b.variables.some((name) => names.has(unnumbered(name))));
+}
+
+/** A name without the numbers that tell copies of a layer, or of a model, apart. */
+export function unnumbered(name: string): string {
+  return name.replace(/_\d+(?=\/|$)/g, "");
+}
+
+/** Names made different by how often they came before. */
+function keyed(names: readonly string[]): string[] {
+  const counts = new Map<string, number>();
+  return names.map((name) => {
+    const count = counts.get(name) ?? 0;
+    counts.set(name, count + 1);
+    return `${name}#${count}`;
+  });
+}
+
+/** One sentence that says what the comparison comes to. */
+export function verdict({variables, findings}: Comparison): string {
+  const count = (change: Change): number => variables.filter((each) => each.change === change).length;
+  const told = (change: "gone" | "came"): number =>
+    findings.filter((each) => each.change === change && each.finding.severity !== "info").length;
+  const parts = [
+    some(count("repaired"), "variable is better", "variables are better"),
+    some(count("worse"), "variable is worse", "variables are worse"),
+    some(told("gone"), "finding went", "findings went"),
+    some(told("came"), "finding came", "findings came"),
+  ].filter((part) => part !== "");
+  return parts.length === 0 ? "No variable is better or worse, no finding went or came." : `${parts.join(", ")}.`;
+}
+
+function some(count: number, one: string, many: string): string {
+  return count === 0 ? "" : `${count} ${count === 1 ? one : many}`;
+}

@@ -1,0 +1,105 @@
+/** The drawer at the bottom, and its list of changes. */
+
+import {css} from "lit";
+
+export const drawerStyles = css`
+  .handles {
+    display: flex;
+    flex: none;
+    align-items: center;
+  }
+  .handles .count {
+    border-color: transparent;
+    padding: 2px 8px;
+    background: none;
+    color: var(--gf-bad);
+    font-size: 12px;
+    font-weight: 600;
+  }
+  .handles .count:hover {
+    background: var(--gf-badSoft);
+  }
+  .handles .count[aria-pressed="true"] {
+    border-color: var(--gf-bad);
+    background: var(--gf-badSoft);
+  }
+  .drawer {
+    display: flex;
+    flex-direction: column;
+    flex: none;
+    border-top: 1px solid var(--gf-line);
+  }
+  .drawer.unfolded {
+    height: var(--gf-drawer, clamp(150px, 38%, 380px));
+  }
+  .drawer .handle,
+  .drawer .fold {
+    flex: none;
+    border: 0;
+    border-radius: 0;
+    padding: 7px 10px;
+  }
+  .drawer .handle {
+    border-bottom: 2px solid transparent;
+    font-weight: 600;
+    color: var(--gf-muted);
+  }
+  .drawer .handle[aria-selected="true"] {
+    border-color: var(--gf-accent);
+    color: var(--gf-text);
+  }
+  gf-variables {
+    flex: 1;
+  }
+  .changes {
+    flex: 1;
+    min-height: 0;
+    overflow: auto;
+    padding: 2px 14px 12px;
+  }
+  .changes p {
+    margin: 4px 0 10px;
+  }
+  .changes ul {
+    margin: 2px 0 12px;
+    padding: 0;
+    list-style: none;
+  }
+  .changes .link {
+    border: 0;
+    padding: 1px 0;
+    background: none;
+    text-align: left;
+  }
+  .changes .link:hover {
+    text-decoration: underline;
+  }
+  .tag {
+    display: inline-block;
+    min-width: 62px;
+    margin-right: 6px;
+    font-size: 12px;
+    font-weight: 600;
+  }
+  .tag.worse,
+  .tag.came,
+  .changes .error,
+  .problem {
+    color: var(--gf-bad);
+  }
+  .tag.repaired,
+  .tag.gone {
+    color: var(--gf-good);
+  }
+  .tag.new,
+  .tag.changed {
+    color: var(--gf-accent);
+  }
+  .changes .warning {
+    color: var(--gf-warn);
+  }
+  .went {
+    text-decoration: line-through;
+    text-decoration-color: var(--gf-muted);
+  }
+`;
