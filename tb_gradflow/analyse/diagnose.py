@@ -41,7 +41,7 @@ def diagnose(
         summary=summary_of(trace, found, findings),
         variables=tuple(_report(trace, state) for state in found),
         findings=findings,
-        unverified=unverified_in(measured, found, inexact),
+        unverified=unverified_in(measured, found, findings, inexact),
     )
 
 

@@ -14,7 +14,8 @@ from tb_gradflow.analyse.measured import Measured
 from tb_gradflow.analyse.status import State
 from tb_gradflow.analyse.words import text_of
 from tb_gradflow.analyse.words.cuts import also_cut_by
-from tb_gradflow.analyse.words.names import Group, source_of
+from tb_gradflow.analyse.words.names import Group, line_of
+from tb_gradflow.analyse.words.own_gradient import ignored_override
 from tb_gradflow.record.report import Finding, OpReport, SourceReport
 from tb_gradflow.record.schema import PYTHON, SNAPSHOT
 
@@ -139,7 +140,7 @@ def _grouped(measured: Measured, judged: list[Judged]) -> list[Group]:
     trace = measured.topology.trace
     groups: dict[tuple[object, ...], list[Judged]] = {}
     for each in judged:
-        source = trace.ops[each.culprit].source if each.culprit >= 0 else None
+        source = line_of(trace, each.verdict.cause, each.culprit)
         place: object = ("line", source) if source is not None else ("op", each.culprit)
         if each.verdict.cause in _TOLD_AT_ONCE:
             place = None
@@ -183,14 +184,15 @@ def _distance(measured: Measured, target: int, op: int) -> int:
 
 def _finding(group: Group) -> Finding:
     text = text_of(group)
-    op, source = group.op, source_of(group.trace, group.culprit)
+    op, line = group.op, line_of(group.trace, group.verdict.cause, group.culprit)
+    source = group.trace.sources[line] if line is not None else None
     return Finding(
         cause=group.verdict.cause,
         severity=group.verdict.severity,
         variables=group.names,
         op=OpReport(op.name, op.type) if op is not None and op.type not in (PYTHON, SNAPSHOT) else None,
         source=SourceReport(source.file, source.line, source.code) if source is not None else None,
-        message=text.message + also_cut_by(group),
+        message=text.message + also_cut_by(group) + ignored_override(group),
         fix=text.fix,
         target=group.suspect.target,
         culprit=group.culprit,

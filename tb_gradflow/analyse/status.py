@@ -112,16 +112,13 @@ def _not_asked(topology: Topology, variable: int, entries: list[VariableGradient
 
 
 def _behind_error(topology: Topology, target: int) -> frozenset[int]:
-    """Variables whose gradient for `target` would have to pass an op whose gradient cannot be built."""
-    gradient = topology.gradient(target).hops
-    met = topology.met_first(
-        [hops < 0 for hops in gradient],
-        [
-            crossing
-            for crossing in topology.cut_crossings(target)
-            if crossing.edge.passes in ("unregistered", "error") and gradient[crossing.consumer] >= 0
-        ],
-    )
+    """Variables that asking `target` for their gradient raises for: one way to an op whose gradient cannot be built is
+    enough, whatever other ways there are."""
+    refused = {crossing.producer for crossing in topology.raising_crossings(target)}
+    if not refused:
+        return frozenset()
     return frozenset(
-        variable for variable, readers in enumerate(topology.readers) if any(met[reader] for reader in readers)
+        variable
+        for variable, readers in enumerate(topology.readers)
+        if not refused.isdisjoint(topology.reached_from(readers))
     )

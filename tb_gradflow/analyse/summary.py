@@ -38,7 +38,8 @@ def summary_of(trace: Trace, states: Sequence[State], findings: Sequence[Finding
     first = loud[0]
     by_name = {trace.variables[state.variable].name: state for state in states}
     affected = {name for finding in loud for name in finding.variables}
-    plight = _PLIGHTS.get(by_name[first.variables[0]].status, "a gradient that teaches nothing")
+    wrong = "a wrong gradient" if first.cause == "custom_gradient_wrong" else "a gradient that teaches nothing"
+    plight = _PLIGHTS.get(by_name[first.variables[0]].status, wrong)
     same = [name for name in affected if _PLIGHTS.get(by_name[name].status) == plight] or list(first.variables)
     verb = "gets" if len(same) == 1 else "get"
     return f"{len(same)} of {_count(len(trainable), 'trainable variable')} {verb} {plight}{_because(trace, first)}"
@@ -59,7 +60,9 @@ def _because(trace: Trace, finding: Finding) -> str:
     return f": {name}{place} {verb}."
 
 
-def unverified_in(measured: Measured, states: Sequence[State], inexact: Sequence[Suspect]) -> tuple[str, ...]:
+def unverified_in(
+    measured: Measured, states: Sequence[State], findings: Sequence[Finding], inexact: Sequence[Suspect]
+) -> tuple[str, ...]:
     """What could not be known, a sentence each."""
     trace = measured.topology.trace
     said = list(trace.notes)
@@ -70,6 +73,9 @@ def unverified_in(measured: Measured, states: Sequence[State], inexact: Sequence
     unknown = [op.name for op in trace.ops if any(edge.passes == "unknown" for edge in op.inputs)]
     if unknown:
         said.append(f"Whether `{unknown[0]}` and its like pass a gradient is not known; it was taken that they do.")
+    for check in trace.gradient_checks:
+        if check.problem and all(finding.culprit != check.op for finding in findings):
+            said.append(f"Whether the custom gradient of `{check.function}` is the derivative: {check.problem}.")
     for name in dict.fromkeys(trace.ops[suspect.culprit].name for suspect in inexact if suspect.culprit >= 0):
         said.append(f"The gradients inside `{name}` were not recorded, so the very op in there is not known.")
     return tuple(said)

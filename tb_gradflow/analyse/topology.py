@@ -156,6 +156,16 @@ class Topology:
 
         A state edge is the fault of the assignment. A tensor without derivative that an op made from
         differentiable inputs (the indices of `tf.math.top_k`) is the fault of that op, not of its reader.
+    def raising_crossings(self, target: int) -> list[Crossing]:
+        """Every edge at which asking for the target's gradient raises an exception."""
+        gradient = self.gradient(target).hops
+        return [
+            Crossing(producer, consumer, consumer, edge)
+            for producer, users in enumerate(self.consumers)
+            for consumer, edge in users
+            if edge.passes in ("unregistered", "error") and gradient[consumer] >= 0
+        ]
+
         """
         op = self.trace.ops[producer]
         if edge.passes == "state":

@@ -27,14 +27,14 @@ class Differentiability:
     """Answers per op, remembered by everything of the op that the answer can depend on."""
 
     def __init__(self) -> None:
-        self._known: dict[Signature, tuple[Passes, ...]] = {}
+        self._known: dict[tuple[bool, Signature], tuple[Passes, ...]] = {}
 
-    def of(self, op: Any) -> tuple[Passes, ...]:
-        """For each input of `op`, whether the op hands its gradient on to it."""
-        signature = _signature(op)
-        if signature not in self._known:
-            self._known[signature] = _ask(op)
-        return self._known[signature]
+    def of(self, op: Any, *, by_tape: bool) -> tuple[Passes, ...]:
+        """For each input of `op`, whether it hands its gradient on to it where a tape, or else `tf.gradients`, asks."""
+        key = (by_tape, _signature(op))
+        if key not in self._known:
+            self._known[key] = _ask(op, by_tape)
+        return self._known[key]
 
 
 def is_differentiable_dtype(tensor: Any) -> bool:
@@ -68,11 +68,25 @@ def _signature(op: Any) -> Signature:
     return (op.type, attributes, tensors)
 
 
-def _ask(op: Any) -> tuple[Passes, ...]:
+def is_overridden(op: Any) -> bool:
+    """Whether `gradient_override_map` names another gradient for the op. A tape does not look at that [seen with
+    TensorFlow 2.21]; `tf.gradients` does, and with it the gradient of a function's body, a loop or a branch."""
+    return op.type != "IdentityN" and custom_gradient_name(op) is not None
+
+
+def gradient_function_of(op: Any, *, by_tape: bool) -> Any:
+    """What computes the op's gradient; null if it is registered as not differentiable. Raises LookupError if nothing
+    is registered."""
+    if by_tape and is_overridden(op):
+        return ops.gradient_registry.lookup(op.type)
+    return ops.get_gradient_function(op)
+
+
+def _ask(op: Any, by_tape: bool) -> tuple[Passes, ...]:
     if not any(is_differentiable_dtype(tensor) for tensor in op.outputs):
         return _per_input(op, "none" if _has_gradient_function(op) else "not_differentiable")
     try:
-        function = ops.get_gradient_function(op)
+        function = gradient_function_of(op, by_tape=by_tape)
     except LookupError:
         return _per_input(op, "unregistered")
     if function is None:

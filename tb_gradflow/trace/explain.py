@@ -21,6 +21,7 @@ from tensorflow.python.autograph.core import ag_ctx
 from tb_gradflow.errors import SetupError
 from tb_gradflow.record.schema import FORMAT, Session, StepRecord, Trace
 from tb_gradflow.trace.gradient_checks import GradientChecks
+from tb_gradflow.trace.gradient_probe import RAISED
 from tb_gradflow.trace.inputs import NameInputs, arguments_of, batch_of_keras
 from tb_gradflow.trace.step import InstrumentedStep, Settings, owned_variables
 from tb_gradflow.trace.undo import undone
@@ -130,7 +131,12 @@ def _explained(plan: _Plan, *, eagerly: bool) -> Explained:
     if seen.error is None or isinstance(seen.error, LookupError) or "No gradients provided" in str(seen.error):
         return seen.explained
     again = _Seen(plan, eager=True)
-    return again.explained_instead_of(seen.error)
+    # A gradient function that raises either way: the graph says whose it is.
+    return (
+        seen.explained
+        if again.error is not None and seen.own_gradient_raised
+        else again.explained_instead_of(seen.error)
+    )
 
 
 class _Seen:
@@ -150,6 +156,11 @@ class _Seen:
             self._values = {key: value.numpy() for key, value in measured.items()}
         except Exception as error:
             self.error = error
+
+    @property
+    def own_gradient_raised(self) -> bool:
+        """Whether a gradient function of the user's own is what raised."""
+        return any(probe.problem.startswith(RAISED) for probe in self._checks.probes.values())
 
     @property
     def explained(self) -> Explained:

@@ -49,8 +49,8 @@ class GradientChecks:
 
     def _check(self, known: GradientCheck, name: str, values: Mapping[str, Any]) -> GradientCheck:
         probe = self.probes.get(name)
-        if probe is None or known.problem:
-            return known
+        if probe is None:
+            return replace(known, problem="it is inside a function, a loop or a branch")
         known = replace(known, problem=probe.problem, inputs=probe.wrong_shapes)
         if probe.part is None or not values:
             return known
@@ -107,9 +107,8 @@ class CheckingCollector(Collector):
         found: list[OwnGradient] = []
         met: dict[str, int] = {}
         for index in sorted(needed_for(ops, [ref.op for ref in call.targets]), reverse=True):
-            own = (
-                None if ops[index].nested or ops[index].op.name in self._checks.probes else own_gradient(ops[index].op)
-            )
+            known = ops[index].nested or ops[index].op.name in self._checks.probes
+            own = None if known else own_gradient(ops[index].op, by_tape=True)
             if own is not None and met.get(own.function, 0) < PLACES_OF_ONE and len(found) < PLACES:
                 met[own.function] = met.get(own.function, 0) + 1
                 found.append(own)

@@ -25,6 +25,9 @@ SMALL_FACTOR = -1.0 / 1024
 PLACES_OF_ONE = 4
 PLACES = 32
 
+# How the `problem` of a function that raised begins.
+RAISED = "it raises"
+
 # A value that is larger is not handed out of the step.
 _LARGEST = 50_000_000
 
@@ -76,7 +79,7 @@ def probe_of(own: OwnGradient, upstream: Sequence[Any]) -> Probe:
     # The user's function is foreign code, and what it raises is worth telling.
     except Exception as error:
         first = (str(error).strip().splitlines() or [""])[0]
-        probe.part, probe.problem = None, f"it raises {type(error).__name__}: {first}"
+        probe.part, probe.problem = None, f"{RAISED} {type(error).__name__}: {first}"
     return probe
 
 
@@ -89,7 +92,7 @@ def _prepare(probe: Probe, upstream: Sequence[Any]) -> None:
     returned = probe.own.returned(full)
     probe.wrong_shapes = tuple(_wrong_shapes(probe.own, returned))
     if all(gradient is None for gradient in upstream):
-        raise CannotCutError("no gradient arrives there")
+        return
     groups = _groups(probe.own)
     part = cut_out([tensors for tensors, _ in groups], results)
     if any(tensor.dtype.is_complex for tensor in (*part.fed, *results)):

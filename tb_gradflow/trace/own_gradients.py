@@ -14,7 +14,7 @@ from typing import Any
 from tensorflow.python.framework import ops
 
 from tb_gradflow.record.schema import Source
-from tb_gradflow.trace.differentiable import custom_gradient_name
+from tb_gradflow.trace.differentiable import custom_gradient_name, is_overridden
 from tb_gradflow.trace.source import is_users
 
 
@@ -59,10 +59,11 @@ class OwnGradient:
         return listed[self.result_count or 0 :]
 
 
-def own_gradient(op: Any) -> OwnGradient | None:
-    """The user's gradient of an op; null if it has TensorFlow's, or one that comes from a library."""
+def own_gradient(op: Any, *, by_tape: bool) -> OwnGradient | None:
+    """The user's gradient of an op; null if it has TensorFlow's, or one that comes from a library, or one that the tape
+    does not look at."""
     name = custom_gradient_name(op)
-    if name is None:
+    if name is None or (by_tape and is_overridden(op)):
         return None
     try:
         function = ops.get_gradient_function(op)

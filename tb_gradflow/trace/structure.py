@@ -165,10 +165,9 @@ class _Builder:
         """The ops whose gradient the user wrote, not looked at yet."""
         for key, number in self._numbers.items():
             flat = self._flatteners[key.graph].ops[key.op]
-            own = own_gradient(flat.op) if flat.known is None else None
+            own = own_gradient(flat.op, by_tape=not flat.nested) if flat.known is None else None
             if own is not None:
-                problem = "it is inside a function, a loop or a branch" if flat.nested else ""
-                yield GradientCheck(number, own.function, self._sources.place(own.source), problem=problem)
+                yield GradientCheck(number, own.function, self._sources.place(own.source))
 
     def _origin(self, flat: FlatOp) -> tuple[int | None, str | None]:
         if flat.known is None or flat.known.frames is None:
@@ -182,7 +181,7 @@ class _Builder:
             producer = self._numbers.get(_Key(key.graph, item.ref.op))
             if producer is None:
                 continue
-            passes = item.passes or self._differentiability.of(flat.op)[item.slot]
+            passes = item.passes or self._differentiability.of(flat.op, by_tape=not flat.nested)[item.slot]
             carried = item.carried or producer >= self._numbers[key]
             edges.append(Edge(producer, item.ref.output, item.slot, passes, carried))
         return tuple(edges)

@@ -13,6 +13,7 @@ from tb_gradflow.analyse.causes import (
     left_graph,
     no_derivative,
     not_finite,
+    own_gradient,
     strength,
     tape,
     unused,
@@ -22,12 +23,14 @@ from tb_gradflow.analyse.evidence import Rule, Suspect, Verdict
 
 CUT: tuple[Rule, ...] = (
     no_derivative.integer_variable,
+    no_derivative.second_order_missing,
     left_graph.stop_gradient_misuse,
     left_graph.variable_rebound,
     left_graph.python_snapshot,
     left_graph.variable_assign,
     left_graph.python_escape,
     no_derivative.no_gradient_registered,
+    no_derivative.custom_gradient_wrong,
     no_derivative.predicate_only,
     no_derivative.nondiff_counting,
     no_derivative.nondiff_sampling,
@@ -35,14 +38,13 @@ CUT: tuple[Rule, ...] = (
     no_derivative.nondiff_rounding,
     no_derivative.nondiff_comparison,
     no_derivative.integer_path,
-    no_derivative.custom_gradient_wrong,
     no_derivative.nondiff_op_input,
     no_derivative.nondiff_op,
 )
 """Structure cuts the variable off, at this op."""
 
 CUT_PRECEDENCE = (
-    "integer_dtype", "custom_gradient_wrong", "no_gradient_registered", "variable_rebound",
+    "integer_dtype", "custom_gradient_wrong", "no_gradient_registered", "second_order_missing", "variable_rebound",
     "python_snapshot", "python_escape", "nondiff_rounding",
     "nondiff_index", "nondiff_sampling", "nondiff_counting", "nondiff_op_input", "nondiff_op", "variable_assign",
     "nondiff_comparison", "predicate_only", "stop_gradient_misuse",
@@ -51,6 +53,8 @@ CUT_PRECEDENCE = (
 what lies beside it; values, then mere conditions, then what was asked for on purpose."""
 
 MISSING: tuple[Rule, ...] = (
+    own_gradient.own_gradient_raises,
+    no_derivative.raised_on_the_way,
     tape.untracked_variable,
     tape.not_in_gradient_sources,
     tape.tape_not_watching,
@@ -68,8 +72,10 @@ UNUSED: tuple[Rule, ...] = (
 """The variable takes no part in the loss. The suspect is the op where its way ends."""
 
 ZERO: tuple[Rule, ...] = (
+    own_gradient.own_gradient_is_zero,
     left_graph.python_escape,
     no_derivative.nondiff_sign,
+    no_derivative.second_order_zero,
     zero.softmax_single_class,
     cancelling.normalised_then_summed,
     zero.degenerate_normalisation,
@@ -94,6 +100,7 @@ NOT_FINITE: tuple[Rule, ...] = (
     not_finite.where_inactive_branch,
     not_finite.by_op_type,
     not_finite.fp16_overflow,
+    own_gradient.own_gradient_is_not_finite,
     not_finite.not_finite,
 )
 """The gradient arrives as NaN or infinity, from this op on."""
@@ -106,6 +113,7 @@ VANISHING: tuple[Rule, ...] = (
     strength.small_factor_by_design,
     strength.local_saturation,
     strength.vanishing_depth,
+    own_gradient.own_gradient_differs,
 )
 """The gradient arrives, and is next to nothing."""
 
@@ -117,7 +125,12 @@ CONNECTED: tuple[Rule, ...] = (
 )
 """The gradient arrives, and is not what it seems."""
 
-EXPLODING: tuple[Rule, ...] = (strength.normalise_zero_vector, strength.exploding_recurrence)
+    own_gradient.own_gradient_differs,
+EXPLODING: tuple[Rule, ...] = (
+    own_gradient.own_gradient_differs,
+    strength.normalise_zero_vector,
+    strength.exploding_recurrence,
+)
 """The gradient arrives, and is huge."""
 
 FROZEN: tuple[Rule, ...] = (frozen.frozen_by_flag, frozen.non_trainable_state)

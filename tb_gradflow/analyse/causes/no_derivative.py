@@ -31,6 +31,7 @@ _INDEX_INPUTS = {
     "ScatterNd": 0, "TensorScatterUpdate": 1, "TensorScatterAdd": 1, "UnsortedSegmentSum": 1, "SegmentSum": 1,
     "StridedSlice": 1, "Slice": 1, "SparseSoftmaxCrossEntropyWithLogits": 1,
 }  # fmt: skip
+_STRAIGHT = frozenset({"ReluGrad", "Relu6Grad", "LeakyReluGrad", "ReluNGrad"})
 _BRANCHES = {"If": 0, "StatelessIf": 0, "Case": 0, "StatelessCase": 0, "While": 1, "StatelessWhile": 1}
 
 
@@ -44,6 +45,32 @@ def no_gradient_registered(suspect: Suspect) -> Verdict | None:
     """Asking for the gradient raises LookupError: the op type has no entry in the registry."""
     unregistered = any(edge.passes == "unregistered" for edge in suspect.edges)
     return Verdict("no_gradient_registered", "error") if unregistered else None
+
+
+def second_order_missing(suspect: Suspect) -> Verdict | None:
+    """The op was made by an inner gradient, of which the loss is made, and has no derivative itself."""
+    return Verdict("second_order_missing", "error") if suspect.op.backward else None
+
+
+def second_order_zero(suspect: Suspect) -> Verdict | None:
+    """The derivative of a function made of straight pieces is constant on each: its own derivative is zero."""
+    straight = suspect.op.backward and suspect.op.type in _STRAIGHT
+    return Verdict("second_order_missing", "error") if straight else None
+
+
+def raised_on_the_way(suspect: Suspect) -> Verdict | None:
+    """Asking for the gradient raises at an op on one of several ways; the others pass."""
+    topology, entry = suspect.topology, suspect.state.entry
+    if entry is None or entry.outcome != "error":
+        return None
+    reached = topology.reached_from(topology.readers[suspect.state.variable])
+    for crossing in topology.raising_crossings(suspect.target):
+        if crossing.producer in reached:
+            op = topology.trace.ops[crossing.consumer]
+            missing = "second_order_missing" if op.backward else "no_gradient_registered"
+            own = op.custom_gradient and crossing.edge.passes == "error"
+            return Verdict("custom_gradient_wrong" if own else missing, "error", crossing.consumer)
+    return None
 
 
 def predicate_only(suspect: Suspect) -> Verdict | None:
@@ -122,7 +149,10 @@ def integer_path(suspect: Suspect) -> Verdict | None:
 
 def custom_gradient_wrong(suspect: Suspect) -> Verdict | None:
     """A gradient function of the user's own returns None, or raises, for this input."""
-    return Verdict("custom_gradient_wrong", "error") if suspect.op.custom_gradient else None
+    # A tape takes no notice of `gradient_override_map`, and then the op is cut for reasons of its own.
+    written = any(check.op == suspect.culprit for check in suspect.topology.trace.gradient_checks)
+    own = suspect.op.custom_gradient and (suspect.op.type == "IdentityN" or written)
+    return Verdict("custom_gradient_wrong", "error") if own else None
 
 
 def nondiff_op_input(suspect: Suspect) -> Verdict | None:

@@ -175,17 +175,6 @@ _GUMBEL = (
 )
 
 
-def custom(group: Group) -> Text:
-    """TensorFlow numbers anonymous gradient functions; a number says nothing to anybody."""
-    name = (group.op.custom_gradient if group.op else None) or ""
-    known = "" if name.startswith("CustomGradient-") else f" `{name}`"
-    place = place_of(group.trace, group.culprit)
-    return Template(
-        _NONE + f"the custom gradient{known}{place} returns none for {{them}}.",
-        "Return a gradient for every argument: `def grad(upstream): return upstream * d_first, upstream * d_second`.",
-    )(group)
-
-
 def integer(group: Group) -> Text:
     dtype = group.trace.variables[group.variables[0]].dtype
     if dtype.startswith(("float", "bfloat", "complex")):
@@ -212,7 +201,7 @@ def _is_in_loss(group: Group) -> bool:
 
 def also_cut_by(group: Group) -> str:
     """A sentence on the other ops that cut the same variables off; empty if there are none."""
-    if not group.others:
+    if not group.others or group.verdict.cause == "second_order_missing":
         return ""
     trace = group.trace
     own = called(trace, group.culprit) + place_of(trace, group.culprit)
@@ -241,7 +230,6 @@ WRITERS: dict[str, Writer] = {
         "Move {fn} in front of the layers that learn, into the input pipeline, or give it a gradient with "
         "`tf.custom_gradient`.",
     ),
-    "custom_gradient_wrong": custom,
     "nondiff_op_input": Template(
         _NONE + "{op} has a gradient for other inputs, and none for the one that this goes into.",
         "Write this part out with arithmetic, for a resampling op the bilinear `(1 - w) * left + w * right`, or "

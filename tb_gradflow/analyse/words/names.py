@@ -112,6 +112,15 @@ def source_of(trace: Trace, index: int) -> Source | None:
     return trace.sources[place] if place is not None else None
 
 
+def line_of(trace: Trace, cause: str, index: int) -> int | None:
+    """The number of the user's line that a finding shows: the one behind the op, except that a gradient of their own
+    is to be mended where it is written. Null if there is none."""
+    own = [check.source for check in trace.gradient_checks if check.op == index and check.source is not None]
+    if own and cause == "custom_gradient_wrong":
+        return own[0]
+    return trace.ops[index].source if index >= 0 else None
+
+
 def place_of(trace: Trace, index: int) -> str:
     """Where an op is: file and line, or the layer, or the name scope. In brackets, empty if there is nothing to say."""
     source, layer = source_of(trace, index), layer_of(trace, index)
