@@ -7,7 +7,7 @@ out there. A value that is only printed or logged comes back in none of these wa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from tb_gradflow.record.schema import Source
 from tb_gradflow.trace.eager_exits import Exit
 from tb_gradflow.trace.eager_shadow import Arrival, Shadow
-from tb_gradflow.trace.flat_ops import Input, Ref
+from tb_gradflow.trace.flat_ops import Input, Ref, consumers
 from tb_gradflow.trace.flatten import Flattener
 from tb_gradflow.trace.lines import is_only_told, names_in, names_kept, numbers_in, statement_at, steers
 from tb_gradflow.trace.reach import needed_for
@@ -64,14 +64,25 @@ def link_returns(shadow: Shadow, exits: Sequence[Exit], flattener: Flattener, ta
 
 
 def _uses(shadow: Shadow, flattener: Flattener, needed: set[int]) -> Iterator[_Use]:
+    users = consumers(flattener.ops)
     for arrival in shadow.arrivals:
         if not arrival.inside or arrival.symbol.dtype.is_bool:
             continue
-        for consumer in arrival.symbol.consumers():
-            ref = flattener.ref(consumer.outputs[0]) if consumer.outputs else None
-            if ref is not None and ref.op in needed:
-                slot = next(n for n, tensor in enumerate(consumer.inputs) if tensor is arrival.symbol)
-                yield _Use(arrival, ref.op, slot, origin_of(frames_of(consumer.traceback), consumer.type).source)
+        ref = flattener.ref(arrival.symbol)
+        taken = flattener.uses.get(arrival.symbol.name, []) if ref is None else _taken(flattener, users, ref.op)
+        for op, slot in taken:
+            if op in needed:
+                made = flattener.ops[op].op
+                yield _Use(arrival, op, slot, origin_of(frames_of(made.traceback), made.type).source)
+
+
+def _taken(flattener: Flattener, users: Mapping[int, list[int]], constant: int) -> list[tuple[int, int]]:
+    return [
+        (user, item.slot)
+        for user in dict.fromkeys(users.get(constant, ()))
+        for item in flattener.ops[user].inputs
+        if item.ref.op == constant
+    ]
 
 
 def _returns(exit: Exit, uses: Sequence[_Use]) -> list[_Use]:

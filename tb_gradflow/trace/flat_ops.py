@@ -73,6 +73,7 @@ class FlatOp:
         backward: Whether it was made while a gradient was computed or applied.
         derived: Whether its value was made from a gradient.
         known: What its graph does not say of it; null for most.
+        first: Whether it stands in front of all others, as what happened before the step.
     """
 
     name: str
@@ -86,6 +87,7 @@ class FlatOp:
     backward: bool = False
     derived: bool = False
     known: Known | None = None
+    first: bool = False
 
 
 def consumers(ops: Sequence[FlatOp]) -> Mapping[int, list[int]]:

@@ -25,12 +25,13 @@ _WRITE_PREFIXES = ("Assign", "ResourceScatter", "ResourceApply", "ResourceSparse
 
 @dataclass(slots=True)
 class _Frame:
-    """One graph being flattened: what its tensors and its variable handles stand for."""
+    """One graph being flattened: what its tensors, its variable handles and its placeholders of data stand for."""
 
     caller: str
     nested: bool
     refs: dict[str, Ref] = field(default_factory=dict)
     handles: dict[str, int] = field(default_factory=dict)
+    given: dict[str, str] = field(default_factory=dict)
 
 
 class Flattener:
@@ -39,13 +40,19 @@ class Flattener:
     `variable_of` answers which variable a handle that the graph captured belongs to: its index, a negative number for
     one that is not listed but keeps state all the same, or null. `known` holds, by name, what the graph does not say of
     its ops.
+
+    Attributes:
+        graph: The graph.
+        ops: The flat ops.
+        uses: For the name of each placeholder of the graph, the flat ops that take it, and as which input.
     """
 
     def __init__(
         self, graph: Any, variable_of: Callable[[Any, Any], int | None], known: Mapping[str, Known] | None = None
     ) -> None:
         self.ops: list[FlatOp] = []
-        self._graph = graph
+        self.uses: dict[str, list[tuple[int, int]]] = {}
+        self.graph = graph
         self._variable_of = variable_of
         self._known = known if known is not None else {}
         self._root = _Frame(caller="", nested=False)
@@ -57,14 +64,20 @@ class Flattener:
     def extend(self, *, backward: bool = False) -> None:
         """Adds what the graph has gained: forward ops, or ops of a gradient's computation or application, where
         functions stay calls."""
-        operations = self._graph.get_operations()
+        operations = self.graph.get_operations()
         self._backward = backward
-        self._flatten(self._graph, operations[self._done :], self._root)
+        self._flatten(self.graph, operations[self._done :], self._root)
         self._done = len(operations)
 
     def ref(self, tensor: Any) -> Ref | None:
         """The flat op that produces a tensor of the graph; null for an input of the graph."""
         return self._root.refs.get(tensor.name)
+
+    def put_first(self, flat: FlatOp) -> int:
+        """Adds an op that stands for what happened before the step; its index."""
+        flat.first = True
+        self.ops.append(flat)
+        return len(self.ops) - 1
 
     def _flatten(self, graph: Any, operations: Sequence[Any], frame: _Frame) -> None:
         for op in operations:
@@ -87,6 +100,8 @@ class Flattener:
             variable = self._variable_of(graph, tensor)
             if variable is not None:
                 frame.handles[tensor.name] = variable
+        elif not frame.nested:
+            frame.given[tensor.name] = tensor.name
 
     def _plain(self, op: Any, frame: _Frame) -> None:
         outputs = tuple(op.outputs)
@@ -95,7 +110,7 @@ class Flattener:
         flat = FlatOp(self._name(frame, op.name), kind, op, outputs, frame.nested, known=known)
         index = self._append(flat)
         for slot, tensor in enumerate(op.inputs):
-            self._connect(flat, slot, tensor, frame)
+            self._connect(flat, index, slot, tensor, frame)
         flat.derived = flat.backward or any(self.ops[item.ref.op].derived for item in flat.inputs)
         self._handle(flat, index, op, frame)
         for number, tensor in enumerate(outputs):
@@ -122,9 +137,11 @@ class Flattener:
             if written is not None:
                 flat.inputs.append(Input(Ref(written, 0), 0, "state"))
 
-    def _connect(self, flat: FlatOp, slot: int, tensor: Any, frame: _Frame) -> None:
+    def _connect(self, flat: FlatOp, index: int, slot: int, tensor: Any, frame: _Frame) -> None:
         ref = frame.refs.get(tensor.name)
-        if ref is not None:
+        if ref is None and tensor.name in frame.given:
+            self.uses.setdefault(frame.given[tensor.name], []).append((index, slot))
+        elif ref is not None:
             flat.inputs.append(Input(ref, slot, flat.known.passes_to(slot) if flat.known is not None else None))
 
     def _call(self, op: Any, frame: _Frame) -> None:
@@ -229,6 +246,8 @@ def _copy(name: str, source: _Frame, new_name: str, target: _Frame) -> None:
         target.refs[new_name] = source.refs[name]
     if name in source.handles:
         target.handles[new_name] = source.handles[name]
+    if name in source.given:
+        target.given[new_name] = source.given[name]
 
 
 def _function_graph(op: Any, name: str) -> Any:

@@ -19,6 +19,7 @@ from tb_gradflow.trace.gradient_checks import CheckingCollector, GradientChecks
 from tb_gradflow.trace.inputs import Named, NameInputs, arguments_of
 from tb_gradflow.trace.patches import watching
 from tb_gradflow.trace.sink import Sink
+from tb_gradflow.trace.snapshots import link_snapshots
 from tb_gradflow.trace.statistics import GRADIENT_COLUMNS, VARIABLE_COLUMNS, gradient_statistics, variable_statistics
 from tb_gradflow.trace.structure import trace_of
 from tb_gradflow.trace.variables import Owned, Variables, is_floating
@@ -95,6 +96,7 @@ class InstrumentedStep:
         index = self._traces
         self._traces += 1
         collector.finish()
+        link_snapshots(collector)
         trace = trace_of(collector, index, keep_source=self._settings.source)
         inputs = tuple(Input(name, collector.row_count + place) for place, (name, _) in enumerate(given))
         self._on_trace(dataclasses.replace(trace, inputs=inputs), error)

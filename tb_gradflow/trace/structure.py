@@ -99,8 +99,11 @@ class _Builder:
 
     def number(self) -> None:
         """Fixes the order: graph by graph, each in the order in which its ops were made."""
-        for key in sorted(self._chosen, key=lambda key: (key.graph, key.op)):
+        for key in sorted(self._chosen, key=self._place):
             self._numbers[key] = len(self._numbers)
+
+    def _place(self, key: _Key) -> tuple[int, bool, int]:
+        return key.graph, not self._flatteners[key.graph].ops[key.op].first, key.op
 
     def build(self, index: int) -> Trace:
         ops = tuple(self._op(key) for key in self._numbers)
@@ -170,10 +173,10 @@ class _Builder:
                 yield GradientCheck(number, own.function, self._sources.place(own.source))
 
     def _origin(self, flat: FlatOp) -> tuple[int | None, str | None]:
-        if flat.known is None or flat.known.frames is None:
-            return self._sources.of(frames_of(flat.op.traceback), flat.op.type)
-        source, api = self._sources.of(flat.known.frames, flat.type)
-        return source, flat.known.api or api
+        known = flat.known
+        frames = known.frames if known is not None and known.frames is not None else frames_of(flat.op.traceback)
+        source, api = self._sources.of(frames, flat.type)
+        return source, (known.api if known is not None else None) or api
 
     def _edges(self, key: _Key, flat: FlatOp) -> tuple[Edge, ...]:
         edges = []

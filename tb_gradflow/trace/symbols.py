@@ -7,6 +7,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from tb_gradflow.record.schema import SNAPSHOT
+from tb_gradflow.trace.flat_ops import Known
+
 
 class Symbols:
     """The relation for a traced step; other kinds of steps override it."""
@@ -37,3 +40,7 @@ class Symbols:
 
     def finish(self) -> None:
         """The step is over: adds to the flat ops what shows only now."""
+
+    def origin(self, symbol: Any) -> Known:
+        """What to call a tensor that no op of the step made, where its value came from a variable."""
+        return Known(SNAPSHOT, "not_differentiable")

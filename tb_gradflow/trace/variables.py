@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import tensorflow as tf
@@ -20,12 +20,14 @@ class Owned:
         name: What its owner calls it.
         trainable: Whether its owner means it to be trained.
         tracked: Whether the model lists it.
+        rebound: The attribute that held it and holds a tensor now; empty if there is none.
     """
 
     variable: Any
     name: str
     trainable: bool
     tracked: bool
+    rebound: str = ""
 
 
 class Variables:
@@ -72,6 +74,10 @@ class Variables:
             return found
         name = getattr(variable, "path", None) or raw.name.removesuffix(":0")
         return self.add(Owned(raw, name, bool(raw.trainable), tracked=False))
+
+    def rebind(self, index: int, place: str) -> None:
+        """What held a variable, an attribute for example, holds a tensor now."""
+        self._owned[index] = replace(self._owned[index], rebound=place)
 
     def of_handle(self, graph: Any, handle: Any) -> int | None:
         """The index of the variable whose handle `graph` captured as `handle`.
@@ -121,6 +127,7 @@ class Variables:
                 dtype=item.variable.dtype.base_dtype.name,
                 trainable=item.trainable,
                 tracked=item.tracked,
+                rebound=item.rebound,
             )
             for item in self._owned
         )

@@ -1,0 +1,146 @@
+"""Whether one array was computed from another, judged by their values alone.
+
+Evidence must be beyond chance: numbers that a person would type (0, 1, 0.5, 1e-3) prove nothing by themselves, and
+many rules are tried. So a relation counts only for values with digits that nobody types, or for many elements at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+UNNAMED = ""
+"""A relation that no single function is."""
+
+_TOLERANCE = 3e-6
+
+# Chance puts n elements into the order of n others once in n! times: 1 in 40,320 for eight.
+_FEWEST_ORDERED = 8
+
+# Nobody types more digits than these, and a computed number ends by chance within them once in 500 times.
+_TYPED_DIGITS = 3
+
+_LARGEST = 10_000_000
+
+
+def relation(before: Any, after: Any, *, kin: Callable[[], bool] = lambda: False) -> str | None:
+    """How `after` was computed from `before`, as code calls it; `UNNAMED` if no single function is known for it; null
+    if there is no evidence.
+
+    `kin` answers whether the two are kept in the same place, an attribute beside an attribute: with that, numbers
+    that a person could have typed count as well. It is asked late.
+    """
+    if not (0 < np.size(before) <= _LARGEST and 0 < np.size(after) <= _LARGEST):
+        return None
+    first, second = np.asarray(before, np.float64), np.asarray(after, np.float64)
+    if not (np.isfinite(first).all() and np.isfinite(second).all()):
+        return None
+    name = next((name for name, made in _named(first) if _equal(made, second)), None)
+    if name is not None:
+        return name if _is_telling(second) or (_is_worth_asking(name, second) and kin()) else None
+    if _shares_numbers(first, second) or _has_same_order(first, second):
+        return UNNAMED
+    return None
+
+
+def _named(x: Array) -> Iterator[tuple[str, Array]]:
+    """What functions that are commonly applied to a parameter make of it."""
+    with np.errstate(all="ignore"):
+        yield from _elementwise(x)
+        yield from _as_a_whole(x)
+
+
+def _elementwise(x: Array) -> Iterator[tuple[str, Array]]:
+    yield "tf.identity", x
+    yield "tf.exp", np.exp(x)
+    yield "tf.nn.softplus", np.logaddexp(x, 0)
+    yield "tf.sigmoid", 1 / (1 + np.exp(-x))
+    yield "tf.tanh", np.tanh(x)
+    yield "tf.square", x * x
+    yield "tf.sqrt", np.sqrt(x)
+    yield "tf.abs", np.abs(x)
+    yield "tf.math.log", np.log(x)
+    yield "tf.math.log1p", np.log1p(x)
+    yield "tf.math.reciprocal", 1 / x
+    yield "tf.math.rsqrt", 1 / np.sqrt(x)
+    yield "tf.negative", -x
+    yield "tf.nn.relu", np.maximum(x, 0)
+    yield "tf.sin", np.sin(x)
+    yield "tf.cos", np.cos(x)
+    for made in (np.exp(-x), np.exp(x / 2), np.exp(2 * x), np.exp(-2 * x), 1 - x, 1 + x, 2 * x, x / 2, 1 / (1 + x)):
+        yield UNNAMED, made
+
+
+def _as_a_whole(x: Array) -> Iterator[tuple[str, Array]]:
+    yield "tf.reduce_sum", np.asarray(np.sum(x))
+    yield "tf.reduce_mean", np.asarray(np.mean(x))
+    yield "tf.norm", np.asarray(np.sqrt(np.sum(x * x)))
+    yield "tf.reduce_max", np.asarray(np.max(x))
+    if x.ndim:
+        shifted = np.exp(x - np.max(x, axis=-1, keepdims=True))
+        yield "tf.nn.softmax", shifted / np.sum(shifted, axis=-1, keepdims=True)
+        yield "tf.nn.l2_normalize", x / np.sqrt(np.sum(x * x))
+        yield "tf.nn.l2_normalize", x / np.sqrt(np.sum(x * x, axis=-1, keepdims=True))
+        yield "tf.nn.l2_normalize", x / np.sqrt(np.sum(x * x, axis=0, keepdims=True))
+        yield "tf.cumsum", np.cumsum(x, axis=-1)
+    if x.ndim == 1 and x.size <= 1000:
+        yield "tf.linalg.diag", np.diag(x)
+        yield UNNAMED, np.outer(x, x)
+    if x.ndim == 2 and max(x.shape) <= 1000:
+        yield "tf.transpose", x.T
+        yield UNNAMED, x @ x.T
+        yield UNNAMED, x.T @ x
+        if x.shape[0] == x.shape[1] and np.linalg.matrix_rank(x) == x.shape[0]:
+            yield "tf.linalg.inv", np.asarray(np.linalg.inv(x), np.float64)
+
+
+def _equal(made: Array, after: Array) -> bool:
+    """Whether the elements agree, whatever dimensions of length one there are, or after being repeated."""
+    made, after = np.squeeze(made), np.squeeze(after)
+    if made.shape != after.shape:
+        if not made.size < after.size or made.ndim > after.ndim or after.shape[after.ndim - made.ndim :] != made.shape:
+            return False
+        made = np.broadcast_to(made, after.shape)
+    return bool(np.allclose(made, after, rtol=_TOLERANCE, atol=1e-30))
+
+
+def _is_telling(values: Array) -> bool:
+    """Whether there are digits among the values that nobody types."""
+    return bool(_untyped(values).size)
+
+
+def _is_worth_asking(name: str, values: Array) -> bool:
+    """Zeros are everywhere, and a copy of a single number is no computation."""
+    return bool(values.any()) and (name != "tf.identity" or len(np.unique(values)) > 1)
+
+
+def _untyped(values: Array) -> Array:
+    """The distinct numbers with more digits than a person types."""
+    distinct = np.unique(values[values != 0])
+    size = 10.0 ** (np.floor(np.log10(np.abs(distinct))) - _TYPED_DIGITS + 1)
+    untyped: Array = distinct[np.abs(np.round(distinct / size) * size - distinct) > _TOLERANCE * np.abs(distinct)]
+    return untyped
+
+
+def _shares_numbers(first: Array, second: Array) -> bool:
+    """Whether one holds all the elements of the other: stacked, gathered, sliced, reshaped."""
+    small, large = sorted((_untyped(first), _untyped(second)), key=np.size)
+    return small.size >= 3 and bool(np.isin(np.float32(small), np.float32(large)).all())
+
+
+def _has_same_order(first: Array, second: Array) -> bool:
+    """Whether the elements lie in the same or the opposite order: any monotone function of each."""
+    if first.size != second.size or first.size < _FEWEST_ORDERED or np.squeeze(first).shape != np.squeeze(second).shape:
+        return False
+    a, b = first.ravel(), second.ravel()
+    # Numbers that lie in a row anyway, positions or grids, agree with every other such row.
+    if len(np.unique(a)) < _FEWEST_ORDERED or (np.diff(a) >= 0).all() or (np.diff(a) <= 0).all():
+        return False
+    steps = np.diff(b[np.argsort(a, kind="stable")])
+    distinct = len(np.unique(b)) >= _FEWEST_ORDERED
+    return distinct and bool((steps >= 0).all() or (steps <= 0).all())
