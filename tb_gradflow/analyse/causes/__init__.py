@@ -97,15 +97,16 @@ ZERO: tuple[Rule, ...] = (
 """The gradient arrives as nothing but zeros, from this op on."""
 
 NOT_FINITE: tuple[Rule, ...] = (
+    own_gradient.own_gradient_is_not_finite,
     not_finite.where_inactive_branch,
     not_finite.by_op_type,
     not_finite.fp16_overflow,
-    own_gradient.own_gradient_is_not_finite,
     not_finite.not_finite,
 )
 """The gradient arrives as NaN or infinity, from this op on."""
 
 VANISHING: tuple[Rule, ...] = (
+    own_gradient.own_gradient_differs,
     cancelling.shift_invariant_parameter,
     cancelling.normalised_then_summed,
     cancelling.gradient_cancellation,
@@ -113,11 +114,11 @@ VANISHING: tuple[Rule, ...] = (
     strength.small_factor_by_design,
     strength.local_saturation,
     strength.vanishing_depth,
-    own_gradient.own_gradient_differs,
 )
 """The gradient arrives, and is next to nothing."""
 
 CONNECTED: tuple[Rule, ...] = (
+    own_gradient.own_gradient_differs,
     left_graph.variable_rebound,
     unused.regularizer_only,
     cancelling.shift_invariant_parameter,
@@ -125,7 +126,6 @@ CONNECTED: tuple[Rule, ...] = (
 )
 """The gradient arrives, and is not what it seems."""
 
-    own_gradient.own_gradient_differs,
 EXPLODING: tuple[Rule, ...] = (
     own_gradient.own_gradient_differs,
     strength.normalise_zero_vector,
