@@ -151,11 +151,6 @@ class Topology:
             if influence[consumer] >= 0 and not passes_gradient(edge)
         ]
 
-    def _blamed(self, producer: int, consumer: int, edge: Edge) -> int:
-        """The op to blame for a cut.
-
-        A state edge is the fault of the assignment. A tensor without derivative that an op made from
-        differentiable inputs (the indices of `tf.math.top_k`) is the fault of that op, not of its reader.
     def raising_crossings(self, target: int) -> list[Crossing]:
         """Every edge at which asking for the target's gradient raises an exception."""
         gradient = self.gradient(target).hops
@@ -166,6 +161,11 @@ class Topology:
             if edge.passes in ("unregistered", "error") and gradient[consumer] >= 0
         ]
 
+    def _blamed(self, producer: int, consumer: int, edge: Edge) -> int:
+        """The op to blame for a cut.
+
+        A state edge is the fault of the assignment. A tensor without derivative that an op made from
+        differentiable inputs (the indices of `tf.math.top_k`) is the fault of that op, not of its reader.
         """
         op = self.trace.ops[producer]
         if edge.passes == "state":
