@@ -15,6 +15,9 @@ from tb_gradflow.analyse.topology import Crossing, Topology, is_float, members, 
 from tb_gradflow.record.report import Severity
 from tb_gradflow.record.schema import Edge, Op
 
+NO_OP = -2
+"""In the place of a culprit: no op is to blame."""
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -23,7 +26,7 @@ class Verdict:
     Attributes:
         cause: A word of the taxonomy.
         severity: How bad that is.
-        culprit: The op to blame, where it is another than the suspect; -1 for the suspect itself.
+        culprit: The op to blame, where it is another than the suspect; -1 for the suspect itself; `NO_OP`.
     """
 
     cause: str
@@ -163,6 +166,32 @@ def birth_suspects(measured: Measured, troubled: list[State], *, zero: bool) -> 
         ]
         exact = [bad[op] or op in readers for op in range(len(inside))]
         yield from _suspects(measured, states, inside, crossings, exact)
+
+
+def hidden_suspects(measured: Measured, quiet: list[State]) -> Iterator[Suspect]:
+    """For targets that are not finite, of those variables whose gradient does not show it: where the gradient stops
+    being finite.
+
+    All variables that the target depends on share these suspects. Where no gradient is bad at all, the target itself
+    is the suspect.
+    """
+    topology = measured.topology
+    for target, described in enumerate(topology.trace.targets):
+        states = [state for state in quiet if state.target == target and state.status in ("connected", "zero")]
+        if measured.loss_is_finite(target) or not states or described.op < 0:
+            continue
+        _, bad = measured.nonfinite_ops(target)
+        arrives = topology.gradient(target).hops
+        births = [
+            (consumer, producer)
+            for producer, is_bad in enumerate(bad)
+            if is_bad
+            for consumer, edge in topology.consumers[producer]
+            if passes_gradient(edge) and arrives[consumer] >= 0 and not bad[consumer]
+        ]
+        for state in states:
+            for culprit, producer in births or [(described.op, -1)]:
+                yield Suspect(measured, state, culprit, producer)
 
 
 def _suspects(

@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from tb_gradflow.analyse import causes
-from tb_gradflow.analyse.evidence import Rule, Suspect, Verdict, birth_suspects, cut_suspects
-from tb_gradflow.analyse.measured import Measured
+from tb_gradflow.analyse.evidence import NO_OP, Rule, Suspect, Verdict, birth_suspects, cut_suspects, hidden_suspects
+from tb_gradflow.analyse.measured import UPDATE_NORM, Measured
 from tb_gradflow.analyse.status import State
 from tb_gradflow.analyse.words import text_of
 from tb_gradflow.analyse.words.cuts import also_cut_by
@@ -63,12 +63,11 @@ def findings_of(
 def _excused_if_skipped(measured: Measured, judged: Iterable[Judged]) -> list[Judged]:
     """The same as information where the loss is finite and the optimizer left everything as it was: loss scaling
     tries scales that are too large, and skips those steps."""
-    values, losses = measured.variables, measured.losses
-    skipped = values is not None and bool(np.isfinite(losses).all()) and not np.nansum(values[:, 1])
-    # A value that has become NaN did not move by any finite amount either, and has no finite norm left.
+    targets = measured.topology.trace.targets
+    moved = measured.variables is not None and bool(np.nansum(measured.variables[:, UPDATE_NORM]))
     return [
         replace(each, verdict=replace(each.verdict, severity="info"))
-        if skipped and values is not None and values[each.suspect.state.variable, 0] > 0
+        if not moved and targets[each.suspect.target].scaled and measured.loss_is_finite(each.suspect.target)
         else each
         for each in judged
     ]
@@ -76,6 +75,16 @@ def _excused_if_skipped(measured: Measured, judged: Iterable[Judged]) -> list[Ju
 
 def judged_of(measured: Measured, states: Sequence[State]) -> list[Judged]:
     """A verdict for every variable that has something to tell."""
+    spoiled = _judged((_no_op(measured, state) for state in states), _by(causes.WEIGHTS))
+    known = {each.suspect.state.variable for each in spoiled}
+    judged = _judged_by_status(measured, [state for state in states if state.variable not in known])
+    known.update(each.suspect.state.variable for each in judged if each.verdict.severity != "info")
+    told = {state.target for state in _with(states, "nan", "inf")} | {each.suspect.target for each in spoiled}
+    quiet = [state for state in states if state.variable not in known and state.target not in told]
+    return [*spoiled, *judged, *_judged(hidden_suspects(measured, quiet), _by(causes.NOT_FINITE))]
+
+
+def _judged_by_status(measured: Measured, states: Sequence[State]) -> list[Judged]:
     cut = [state for state in states if state.status in ("disconnected", "error") and not state.receives]
     # What no tape watched and nobody asked for, such as a target network read outside of the tape, is meant so.
     missing = [
@@ -129,10 +138,16 @@ def _judged(suspects: Iterable[Suspect], judge: Judge) -> list[Judged]:
     for listed in by_variable.values():
         if (answer := judge(listed)) is not None:
             suspect, verdict = answer
-            culprit = verdict.culprit if verdict.culprit >= 0 else suspect.culprit
+            culprit = _culprit_of(suspect, verdict)
             others = tuple(each.culprit for each in listed if each is not suspect)
             found.append(Judged(suspect, verdict, culprit, others))
     return found
+
+
+def _culprit_of(suspect: Suspect, verdict: Verdict) -> int:
+    if verdict.culprit == NO_OP:
+        return -1
+    return verdict.culprit if verdict.culprit >= 0 else suspect.culprit
 
 
 def _grouped(measured: Measured, judged: list[Judged]) -> list[Group]:
@@ -158,6 +173,9 @@ _TOLD_AT_ONCE = frozenset(
         "shift_invariant_parameter",
         "expected",
         "frozen_by_flag",
+        "nonfinite_weights",
+        "nonfinite_update",
+        "nonfinite_input",
     }
     | {"tape_scope", "tape_not_watching", "not_in_gradient_sources", "untracked_variable", "non_trainable_state"}
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -10,14 +12,18 @@ import numpy.typing as npt
 from tb_gradflow.analyse.course import Courses, courses_to
 from tb_gradflow.analyse.topology import Topology
 from tb_gradflow.record.report import GradientReport
-from tb_gradflow.record.schema import GRADIENT_STATISTICS, VariableGradient
+from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, VariableGradient
 
 NORM, MAX_ABS, MEAN_ABS, ZERO_FRACTION, NAN_COUNT, INF_COUNT = range(len(GRADIENT_STATISTICS))
+WEIGHT_NORM, UPDATE_NORM, NONFINITE_BEFORE, NONFINITE_AFTER = range(len(VARIABLE_STATISTICS))
 
 # A squared error of this size has gradients of about its root.
 _LEARNED = 1e-10
 
 _LARGEST = float(np.finfo(np.float32).max)
+
+
+Answer = TypeVar("Answer")
 
 
 class Measured:
@@ -43,10 +49,54 @@ class Measured:
         self.losses = losses
         self._courses: dict[int, Courses] = {}
         self._op_rows: dict[int, dict[int, list[int]]] = {}
+        self._found: dict[Hashable, Any] = {}
+
+    def once(self, question: Hashable, search: Callable[[], Answer]) -> Answer:
+        """What `search` finds, which is remembered: many variables ask the same of one op."""
+        if question not in self._found:
+            self._found[question] = search()
+        found: Answer = self._found[question]
+        return found
 
     def loss_is_finite(self, target: int) -> bool:
         """False only if the target is known to be NaN or infinite."""
-        return not (0 <= target < len(self.losses)) or bool(np.isfinite(self.losses[target]))
+        known = 0 <= target < len(self.losses) and self.topology.trace.targets[target].measured
+        return not known or bool(np.isfinite(self.losses[target]))
+
+    def loss_is_nan(self, target: int) -> bool:
+        """Whether it is NaN rather than infinite, or finite."""
+        return not self.loss_is_finite(target) and bool(np.isnan(self.losses[target]))
+
+    @cached_property
+    def nonfinite_before(self) -> frozenset[int]:
+        """The trainable variables that held NaN or infinities before the step. A constant mask may do so on purpose."""
+        return self._nonfinite(NONFINITE_BEFORE)
+
+    @cached_property
+    def nonfinite_after(self) -> frozenset[int]:
+        """Those that hold them after the step and did not before."""
+        return self._nonfinite(NONFINITE_AFTER) - self.nonfinite_before
+
+    def _nonfinite(self, column: int) -> frozenset[int]:
+        if self.variables is None:
+            return frozenset()
+        trainable = [variable.trainable for variable in self.topology.trace.variables]
+        found = (self.variables[:, column] > 0) & np.asarray(trainable, bool)
+        return frozenset(np.flatnonzero(found).tolist())
+
+    def nonfinite_weights(self, target: int) -> tuple[int, ...]:
+        """Of the variables that were not finite before the step, those that take part in the target."""
+        return tuple(
+            variable for variable in sorted(self.nonfinite_before) if self.topology.influences(variable, target)
+        )
+
+    @cached_property
+    def nonfinite_inputs(self) -> tuple[tuple[str, GradientReport], ...]:
+        """The parts of the batch that hold NaN or infinities, with the statistics of their values."""
+        reports = [(each.name, self.of_row(each.row)) for each in self.topology.trace.inputs]
+        return tuple(
+            (name, report) for name, report in reports if report is not None and (report.nan_count or report.inf_count)
+        )
 
     def is_learned(self, target: int) -> bool:
         """Whether the target is so near to zero that small gradients are what is to be expected."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tb_gradflow.record.schema import Edge, Trace
+from tb_gradflow.record.schema import Edge, Op, Trace
 
 # These see sizes and types, never values: nothing that a variable holds influences what is behind them.
 SHAPE_ONLY = frozenset(
@@ -33,6 +33,11 @@ def passes_gradient(edge: Edge) -> bool:
 def is_float(dtype: str) -> bool:
     """Whether the tape follows tensors of this type."""
     return dtype.startswith(("float", "bfloat", "complex", "half", "resource", "variant"))
+
+
+def constant_of(op: Op, place: int) -> float | None:
+    """The value of an input that is a constant; null if it is something else."""
+    return next((constant.value for constant in op.constants if constant.input == place), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,14 +96,21 @@ ZERO: tuple[Rule, ...] = (
 )
 """The gradient arrives as nothing but zeros, from this op on."""
 
+WEIGHTS: tuple[Rule, ...] = (not_finite.nonfinite_weights, not_finite.broken_by_update)
+"""The weights themselves are not finite. Asked of every variable."""
+
 NOT_FINITE: tuple[Rule, ...] = (
     own_gradient.own_gradient_is_not_finite,
     not_finite.where_inactive_branch,
-    not_finite.by_op_type,
+    not_finite.nonfinite_input,
     not_finite.fp16_overflow,
+    not_finite.singular_here,
+    not_finite.broken_before,
+    not_finite.last_resort_input,
     not_finite.not_finite,
 )
-"""The gradient arrives as NaN or infinity, from this op on."""
+"""The gradient arrives as NaN or infinity, from this op on; or the loss is not finite, and this op hides it from the
+variables."""
 
 VANISHING: tuple[Rule, ...] = (
     own_gradient.own_gradient_differs,

@@ -1,6 +1,6 @@
 """Gradients that are NaN or infinite: the op whose incoming gradient is finite and whose outgoing one is not.
 
-If the loss itself is not finite, the forward pass broke first: then the op is looked for between the birthplace
+If the numbers show that the op only passes on what broke in front of it, the op is looked for between the birthplace
 and the variable.
 """
 
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from tb_gradflow.analyse.evidence import Suspect, Verdict
+from tb_gradflow.analyse.evidence import NO_OP, Suspect, Verdict
+from tb_gradflow.analyse.topology import constant_of
 
 _BY_TYPE = {
     "sqrt_at_zero": ("Sqrt", "Rsqrt", "EuclideanNorm"),
@@ -18,13 +19,43 @@ _BY_TYPE = {
     "pow_fraction_at_zero": ("Pow",),
     "acos_at_one": ("Acos", "Asin", "Acosh", "Atanh", "Atan2"),
     "softmax_all_masked": ("Softmax", "LogSoftmax"),
+    "degenerate_decomposition": (
+        *("Cholesky", "Svd", "SelfAdjointEigV2", "Eig", "Qr", "LogMatrixDeterminant", "MatrixInverse", "MatrixSolve"),
+        *("MatrixTriangularSolve", "MatrixSolveLs", "MatrixSquareRoot"),
+    ),
 }
 CAUSE = {op_type: cause for cause, types in _BY_TYPE.items() for op_type in types}
+
+# At the point where these leave the finite numbers, a gradient other than zero becomes infinite. If NaN comes out,
+# NaN went in.
+_INFINITE_THERE = frozenset({"Log", "Log1p", "Exp", "Expm1"})
 
 _ELEMENTWISE = frozenset(
     {"Mul", "AddV2", "Add", "Sub", "Neg", "RealDiv", "Div", "Exp", "Log", "Log1p", "Sqrt", "Rsqrt", "Square", "Pow"}
     | {"Cast", "Identity", "Reciprocal", "Inv", "Reshape", "Acos", "Asin", "Tanh", "Sigmoid", "Abs", "Expm1"}
+    | {"Maximum", "Minimum", "Softplus", "SquaredDifference", "MulNoNan", "Xdivy", "Xlogy", "Atanh", "Acosh", "Sign"}
 )
+
+# A positive sum stays what it was made of through these.
+_SUMMING = frozenset(
+    {"Sum", "Mean", "AddV2", "Add", "AddN", "BiasAdd", "Reshape", "ExpandDims", "Squeeze", "Identity", "Cast", "Cumsum"}
+    | {"BroadcastTo", "Transpose", "Max"}
+)
+
+
+def nonfinite_weights(suspect: Suspect) -> Verdict | None:
+    """Weights that were NaN or infinite before the step: nothing that happens in it is to blame."""
+    bad = suspect.measured.nonfinite_weights(suspect.target)
+    own = suspect.state.variable in suspect.measured.nonfinite_before
+    if own or (bad and suspect.state.status in ("nan", "inf")):
+        return Verdict("nonfinite_weights", "error", NO_OP)
+    return None
+
+
+def broken_by_update(suspect: Suspect) -> Verdict | None:
+    """A finite gradient, and weights that are NaN or infinite after the step: the optimizer made them so."""
+    became = suspect.state.variable in suspect.measured.nonfinite_after and suspect.state.status not in ("nan", "inf")
+    return Verdict("nonfinite_update", "error", NO_OP) if became else None
 
 
 def where_inactive_branch(suspect: Suspect) -> Verdict | None:
@@ -42,42 +73,130 @@ def where_inactive_branch(suspect: Suspect) -> Verdict | None:
     for op, after in pairwise(way):
         if trace.ops[after].type in ("Select", "SelectV2"):
             branches = [edge for edge in trace.ops[after].inputs if edge.op == op and edge.input > 0]
-            return Verdict("where_inactive_branch", "error") if branches else None
+            return Verdict("where_inactive_branch", "error", _singular_in(suspect, op)) if branches else None
         if trace.ops[after].type not in _ELEMENTWISE:
             return None
     return None
 
 
-def by_op_type(suspect: Suspect) -> Verdict | None:
-    """The functions that leave the finite numbers at a point of their own: sqrt at 0, log at 0, 0/0, exp."""
+def _singular_in(suspect: Suspect, end: int) -> int:
+    """Of what a `tf.where` hides, the function that has no finite derivative: the birthplace itself, or, where that
+    only multiplies with an infinite value, what makes this value."""
     if suspect.op.type in CAUSE:
-        return Verdict(CAUSE[suspect.op.type], "error")
+        return suspect.culprit
+    trace = suspect.topology.trace
+    for edge in suspect.op.inputs:
+        if edge.op >= 0 and trace.ops[edge.op].type in CAUSE:
+            return edge.op
+    return suspect.culprit
+
+
+def nonfinite_input(suspect: Suspect) -> Verdict | None:
+    """The batch holds NaN, and the loss shows it. Infinities alone may be a mask that a softmax is given on purpose."""
     if suspect.measured.loss_is_finite(suspect.target):
         return None
-    culprit = _risky_before(suspect)
-    return Verdict(CAUSE[suspect.type_of(culprit)], "error", culprit) if culprit >= 0 else None
+    reports = [report for _, report in suspect.measured.nonfinite_inputs]
+    if any(report.nan_count for report in reports) or (reports and not _is_masked_softmax(suspect)):
+        return Verdict("nonfinite_input", "error", NO_OP)
+    return None
 
 
-def _risky_before(suspect: Suspect) -> int:
-    """The op nearest to the birthplace, in front of it, that can leave the finite numbers."""
-    trace = suspect.topology.trace
-    queue, seen = [suspect.culprit], {suspect.culprit}
-    for op in queue:  # grows while it is walked
-        if trace.ops[op].type in CAUSE:
-            return op
-        for edge in trace.ops[op].inputs:
-            if edge.op >= 0 and edge.op not in seen:
-                seen.add(edge.op)
-                queue.append(edge.op)
-    return -1
+def _is_masked_softmax(suspect: Suspect) -> bool:
+    return CAUSE.get(suspect.op.type) == "softmax_all_masked"
 
 
 def fp16_overflow(suspect: Suspect) -> Verdict | None:
-    """Above 65504 half precision has infinity."""
-    half = any(tensor.dtype == "float16" for tensor in suspect.op.outputs)
-    return Verdict("fp16_overflow", "error") if half else None
+    """Above 65504 half precision has infinity: at the birthplace, or in front of it where the loss shows it too."""
+    if singular_here(suspect) is not None:
+        return None
+    if _is_half(suspect, suspect.culprit):
+        return Verdict("fp16_overflow", "error")
+    if suspect.measured.loss_is_finite(suspect.target):
+        return None
+    half = suspect.measured.once(
+        ("half", suspect.culprit), lambda: next((op for op in _in_front_of(suspect) if _is_half(suspect, op)), -1)
+    )
+    return Verdict("fp16_overflow", "error", half) if half >= 0 else None
+
+
+def _is_half(suspect: Suspect, op: int) -> bool:
+    outputs = suspect.topology.trace.ops[op].outputs
+    return any(tensor.dtype == "float16" for tensor in outputs)
+
+
+def singular_here(suspect: Suspect) -> Verdict | None:
+    """The functions that leave the finite numbers at a point of their own: sqrt at 0, log at 0, 0/0, exp."""
+    return None if _passes_on(suspect) else _accused(suspect, suspect.culprit)
+
+
+def broken_before(suspect: Suspect) -> Verdict | None:
+    """The nearest of those functions in front of the birthplace: its value broke the forward pass."""
+    return suspect.measured.once(
+        ("broken", suspect.culprit),
+        lambda: next((verdict for op in _in_front_of(suspect) if (verdict := _accused(suspect, op)) is not None), None),
+    )
+
+
+def last_resort_input(suspect: Suspect) -> Verdict | None:
+    """The batch holds NaN that the loss does not show (a ReLU makes zeros of it), and nothing else explains it."""
+    return Verdict("nonfinite_input", "error", NO_OP) if suspect.measured.nonfinite_inputs else None
 
 
 def not_finite(suspect: Suspect) -> Verdict | None:
     """Not finite for a reason that the measured values do not tell: the op is named."""
     return Verdict("not_finite", "error")
+
+
+def _accused(suspect: Suspect, op: int) -> Verdict | None:
+    """The verdict on an op that can leave the finite numbers; null if it cannot."""
+    trace = suspect.topology.trace
+    cause = CAUSE.get(trace.ops[op].type)
+    if cause is None or (cause == "pow_fraction_at_zero" and _is_whole_power(suspect, op)):
+        return None
+    overflown = _exponential_in_divisor(suspect, op) if cause == "zero_over_zero" else -1
+    if overflown >= 0:
+        return Verdict("exp_overflow", "error", overflown)
+    return Verdict(cause, "error", op)
+
+
+def _is_whole_power(suspect: Suspect, op: int) -> bool:
+    """A square or cube is finite wherever its argument is."""
+    exponent = constant_of(suspect.topology.trace.ops[op], 1)
+    return exponent is not None and exponent >= 1 and float(exponent).is_integer()
+
+
+def _passes_on(suspect: Suspect) -> bool:
+    """Whether NaN went into the op: a gradient without zeros became NaN where the op itself would make it infinite."""
+    if suspect.op.type not in _INFINITE_THERE or suspect.measured.loss_is_finite(suspect.target):
+        return False
+    if suspect.producer < 0 or len(suspect.topology.onward(suspect.producer)) > 1:
+        return False
+    incoming = suspect.measured.of_op(suspect.target, suspect.culprit)
+    outgoing = suspect.measured.of_op(suspect.target, suspect.producer)
+    if incoming is None or outgoing is None:
+        return False
+    return incoming.zero_fraction == 0 and outgoing.nan_count > 0 and not outgoing.inf_count
+
+
+def _exponential_in_divisor(suspect: Suspect, division: int) -> int:
+    """The exponential that the divisor is a sum of: too large, it makes the quotient inf / inf. -1 if there is none."""
+    trace = suspect.topology.trace
+    queue = [edge.op for edge in trace.ops[division].inputs if edge.op >= 0 and edge.input == 1]
+    for op in queue:  # grows while it is walked
+        if trace.ops[op].type in ("Exp", "Cosh", "Sinh"):
+            return op
+        if trace.ops[op].type in _SUMMING:
+            queue.extend(edge.op for edge in trace.ops[op].inputs if edge.op >= 0 and edge.op not in queue)
+    return -1
+
+
+def _in_front_of(suspect: Suspect) -> list[int]:
+    """The ops whose values go into the birthplace, the nearest first."""
+    trace = suspect.topology.trace
+    queue, seen = [suspect.culprit], {suspect.culprit}
+    for op in queue:  # grows while it is walked
+        for edge in trace.ops[op].inputs:
+            if edge.op >= 0 and edge.op not in seen:
+                seen.add(edge.op)
+                queue.append(edge.op)
+    return queue[1:]

@@ -44,6 +44,7 @@ def fields(group: Group) -> dict[str, str]:
     variable: The first variable's own name; layer: its layer, quoted; attribute: its layer, as code may call it.
     pattern: For `expected`. line: Where the gradient was asked for, in brackets.
     size: How large the gradient is, in words.
+    plight: What is not finite: the gradient of the variables, or the loss alone.
     """
     return {**_of_variables(group), **_of_culprit(group)}
 
@@ -63,6 +64,7 @@ def _of_variables(group: Group) -> dict[str, str]:
         "pattern": _pattern(group),
         "line": _line(group),
         "size": _size(group),
+        "plight": _plight(group),
     }
 
 
@@ -115,6 +117,14 @@ def _size(group: Group) -> str:
         return "a gradient"
     digits, exponent = f"{max(sizes):.1e}".split("e")
     return f"a gradient of at most {digits}e{int(exponent)}{learned}"
+
+
+def _plight(group: Group) -> str:
+    suspect = group.suspect
+    if suspect.state.status in ("nan", "inf") or suspect.measured.loss_is_finite(suspect.target):
+        return f"{subject(group, 'gets', 'get')} {_size(group)}"
+    loss = "NaN" if suspect.measured.loss_is_nan(suspect.target) else "infinite"
+    return f"The loss is {loss}, though no gradient shows it"
 
 
 _SIZES = {

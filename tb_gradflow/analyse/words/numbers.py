@@ -1,10 +1,9 @@
-"""Words for gradients that arrive and are zero, tiny, huge or not finite."""
+"""Words for gradients that arrive and are zero, tiny or huge."""
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.words.code import Call, bracketed, innermost_call
-from tb_gradflow.analyse.words.fields import Template, fields
-from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of
+from tb_gradflow.analyse.words.fields import Template
+from tb_gradflow.analyse.words.names import Group, Text, Writer
 
 _ZERO = "{they_get} a gradient of exactly zero: "
 _SIZE = "{they_get} {size}: "
@@ -14,47 +13,6 @@ def dead_relu(group: Group) -> Text:
     is_relu = group.op is not None and "Relu" in group.op.type
     why = "{op} is zero, and flat, " if is_relu else "{op} multiplies with the output of a ReLU that is zero "
     return Template(_ZERO + why + "for every input of this step.", _LET_THROUGH)(group)
-
-
-def where_inactive(group: Group) -> Text:
-    names, call = fields(group), call_of(group)
-    product = group.op is not None and group.op.type in ("Mul", "MatMul")
-    why = "multiplies with something that is not finite" if product else "has no finite derivative"
-    x, hidden = _made_safe(call) if call else ("x", "f(safe)")
-    return Text(
-        f"{names['they_get']} NaN: {names['op']} {why} for some elements, and `tf.where` hides their value but not "
-        "their gradient, which becomes 0 * inf.",
-        f"Make what goes in safe as well: `safe = tf.where(ok, {x}, 1.0)`, then `tf.where(ok, {hidden}, other)`.",
-    )
-
-
-def _made_safe(call: Call) -> tuple[str, str]:
-    """What has to be safe, and the user's expression with that in its place.
-
-    Of `alpha * tf.math.log(x)` it is the argument of the logarithm, of `a / b` the divisor.
-    """
-    inner = innermost_call(call.text)
-    if inner is not None:
-        return inner.subject, call.text.replace(inner.text, inner.with_subject("safe"))
-    return call.arguments[-1], f"{bracketed(call.arguments[0])} {call.head} safe"
-
-
-def square_root(group: Group) -> Text:
-    """`tf.norm` and `tf.math.reduce_std` end in a square root that has no place for an epsilon: written out."""
-    name = ((group.op.api if group.op else None) or "").rpartition(".")[2]
-    inside = _UNDER_THE_ROOT.get(name, "{bx}")
-    return Template(
-        _SIZE + "the derivative of {op} is infinite at zero, and something is zero there.",
-        f"Keep away from zero: `{{lib}}.sqrt({inside} + 1e-12)`.",
-    )(group)
-
-
-_UNDER_THE_ROOT = {
-    "norm": "tf.reduce_sum(tf.square({x}), axis=-1)",
-    "reduce_euclidean_norm": "tf.reduce_sum(tf.square({x}), axis=-1)",
-    "reduce_std": "tf.math.reduce_variance({x})",
-    "std": "keras.ops.var({x})",
-}
 
 
 def zero_gradient(group: Group) -> Text:
@@ -71,7 +29,6 @@ _FROM_LOGITS = "take the loss from the logits, `from_logits=True`"
 
 WRITERS: dict[str, Writer] = {
     "dead_relu": dead_relu,
-    "where_inactive_branch": where_inactive,
     "branch_not_taken": Template(
         _ZERO + "in this step {op} did not choose the branch that uses {them}.",
         "Nothing to repair if that depends on the data; look at other steps.",
@@ -148,36 +105,5 @@ WRITERS: dict[str, Writer] = {
     "normalise_zero_vector": Template(
         _SIZE + "{op} divides by the length of a vector that is nearly zero.",
         "Give it a larger epsilon: `tf.math.l2_normalize({x}, axis=-1, epsilon=1e-3)`.",
-    ),
-    "sqrt_at_zero": square_root,
-    "zero_over_zero": Template(_SIZE + "{op} divides by zero.", "Divide safely: `tf.math.divide_no_nan({x}, total)`."),
-    "log_zero": Template(
-        _SIZE + "{op} is given zero, where the logarithm is infinite.",
-        "Keep away from zero: `{head}({bx} + 1e-7)`, or " + _FROM_LOGITS + ".",
-    ),
-    "exp_overflow": Template(
-        _SIZE + "{op} overflows.",
-        "Use the stable form: `tf.nn.softplus(x)` for `log(1 + exp(x))`, "
-        "`tf.reduce_logsumexp(x)` for `log(sum(exp(x)))`.",
-    ),
-    "pow_fraction_at_zero": Template(
-        _SIZE + "the derivative of {op} is infinite at zero, and something is zero there.",
-        "Keep away from zero: `tf.pow({bx} + 1e-7, p)`.",
-    ),
-    "acos_at_one": Template(
-        _SIZE + "the derivative of {op} is infinite at the edge of its domain.",
-        "Stay inside: clip its argument, `tf.clip_by_value({x}, -1 + 1e-6, 1 - 1e-6)`.",
-    ),
-    "softmax_all_masked": Template(
-        _SIZE + "{op} meets a row that is masked out entirely.",
-        "Mask with a large negative number, `-1e9`, in the place of `-inf`.",
-    ),
-    "fp16_overflow": Template(
-        _SIZE + "at {op} it exceeds the largest float16, 65504.",
-        "Compute this part in float32, `tf.cast({x}, tf.float32)`, or use `mixed_bfloat16`.",
-    ),
-    "not_finite": Template(
-        _SIZE + "the gradient is finite behind {op}, and not in front of it.",
-        "Look at what {op} is given in this step.",
     ),
 }
