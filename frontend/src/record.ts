@@ -117,6 +117,10 @@ export interface Op {
   readonly data: boolean | null;
   /** Its inputs that are constants. */
   readonly constants: readonly Constant[];
+  /** How many inputs it has, listed or not; null if not known. */
+  readonly input_count: number | null;
+  /** Whether it hands a gradient on to any of them; null if not known. */
+  readonly differentiable: boolean | null;
 }
 
 /** A variable that the step reads, or that the model owns. */

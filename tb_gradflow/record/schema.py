@@ -138,6 +138,8 @@ class Op:
         data: Whether its value depends on data: the batch, what the step captured, drew or has as a table of numbers;
             null if not known.
         constants: Its inputs that are constants.
+        input_count: How many inputs it has, listed or not; null if not known.
+        differentiable: Whether it hands a gradient on to any of them; null if not known.
     """
 
     name: str
@@ -152,6 +154,8 @@ class Op:
     backward: bool = False
     data: bool | None = None
     constants: tuple[Constant, ...] = ()
+    input_count: int | None = None
+    differentiable: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

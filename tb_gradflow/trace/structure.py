@@ -162,6 +162,8 @@ class _Builder:
             backward=flat.backward,
             data=key.op in self._data[key.graph],
             constants=constants_of(flat, self._flatteners[key.graph].ops),
+            input_count=len(flat.op.inputs),
+            differentiable=self._passes_any(flat),
         )
 
     def _own_gradients(self) -> Iterator[GradientCheck]:
@@ -188,6 +190,11 @@ class _Builder:
             carried = item.carried or producer >= self._numbers[key]
             edges.append(Edge(producer, item.ref.output, item.slot, passes, carried))
         return tuple(edges)
+
+    def _passes_any(self, flat: FlatOp) -> bool | None:
+        if all(item.passes is not None for item in flat.inputs):
+            return None
+        return "yes" in self._differentiability.of(flat.op, by_tape=not flat.nested)
 
     def _answers(self, call: Call) -> list[tuple[int, Answer]]:
         unasked = sorted(call.watched - call.variables.keys())
