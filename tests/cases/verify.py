@@ -135,6 +135,7 @@ class Case:
         self.is_keras = self.case["kind"] == "keras"
         if self.is_keras:
             self.model = self.case["model"]
+            self.run_eagerly = self.model.run_eagerly
             seeds = {id(v) for v in _seed_states(self.model)}
             named = [(v.path, _variable(v)) for v in self.model.weights if id(v) not in seeds]
             self.trainable = {v.path for v in self.model.trainable_weights}
@@ -170,18 +171,30 @@ class Case:
 
     def step(self, captured):
         """Run one step; `captured` then holds its gradients, variable by variable where one of them raised."""
+        import tensorflow as tf
+
         try:
             self._step(captured)
         except Refused:
-            apart = {}
-            for variable in self.variables.values():
-                if isinstance((captured.answers.get(id(variable)) or [None])[-1], Exception):
-                    alone = Captured()
-                    with suppress(Exception):  # the optimizer minds that the others are None
-                        self._step(alone, only=variable)
-                    apart[id(variable)] = alone.answers.get(id(variable), [None])
-            captured.answers.update(apart)
+            self._ask_apart(captured)
             raise
+        except tf.errors.InvalidArgumentError as error:  # compiling for the tape fails, before it is asked
+            self._ask_apart(captured)
+            raise Refused(error) from error
+
+    def _ask_apart(self, captured):
+        """Ask for the variables whose gradient raised one by one, by tapes that watch nothing else."""
+        apart = {}
+        for variable in self.variables.values():
+            answers = captured.answers.get(id(variable))
+            if answers is None or isinstance(answers[-1], Exception):
+                alone, error = Captured(), None
+                try:  # the optimizer minds that the others are None
+                    self._step(alone, only=variable)
+                except Exception as e:
+                    error = e
+                apart[id(variable)] = alone.answers.get(id(variable), [error])
+        captured.answers.update(apart)
 
     def _step(self, captured, only=None):
         import tensorflow as tf
@@ -270,10 +283,10 @@ def run_graph(case, ops=()):
                 found += _transitions(target, ops, probes)
         return out, found
 
-    step_fn = step
     try:
-        concrete = tf.autograph.experimental.do_not_convert(step_fn)
-        values, found = concrete()
+        values, found = step()
+    except tf.errors.OpError as e:  # the step was traced; compiling it fails
+        return {n: [_compiled_alone(case, v)] for n, v in case.variables.items()}, Refused(e), set()
     except Exception as e:
         return None, e, None
     result = {n: [] for n in case.variables}
@@ -288,6 +301,27 @@ def run_graph(case, ops=()):
         if lost or born:
             blocked.add(op_type)
     return result, (error[0] if error else None), blocked
+
+
+def _compiled_alone(case, variable):
+    """The gradient of one variable, from a traced step whose tapes watch nothing else."""
+    import tensorflow as tf
+
+    captured, answers = Captured(), []
+
+    @tf.function(autograph=False)
+    def step():
+        with suppress(ValueError):  # the optimizer minds that the others are None
+            case._step(captured, only=variable)
+        answers[:] = [a for a in captured.answers.get(id(variable), [])[-1:] if a is not None]
+        return list(answers)
+
+    case.reset()
+    try:
+        values = step()
+    except Exception as e:
+        return e
+    return values[0].numpy() if values else None
 
 
 def _transitions(target, types, probes):
@@ -484,6 +518,7 @@ def load(path):
 def what_fit_shows(case):
     """ "silent", "warns: …" or "error: …", in a fresh fit of one batch."""
     case.reset()
+    case.model.run_eagerly = case.run_eagerly
     rows = case.case.get("fit_kwargs", {}).get("batch_size")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
