@@ -1,4 +1,5 @@
 import {describe, expect, test} from "vitest";
+import {measured} from "../src/model/measure.ts";
 import {bundleOf, describeBundle} from "../src/model/bundle.ts";
 import {flowOf, troublesOf, type Flow} from "../src/model/flow.ts";
 import {answersFor, mainTarget, StepNumbers} from "../src/model/gradients.ts";
@@ -171,24 +172,34 @@ describe("bundles", () => {
     return new StepNumbers(Float32Array.from(rows.flat()), new Float32Array(0), 0, 1);
   }
 
-  test("the largest norm shows, and how many are broken", () => {
-    const bundle = bundleOf(all, result, answers, numbers([0, 0, 0, 1, 2, 8, 4, 1, 1, 0]));
+  function bundled(edges: readonly number[], step: StepNumbers | null) {
+    return bundleOf(edges, result, answers, step, measured("norm", graph, answers, step, null).edges);
+  }
 
-    expect(bundle).toEqual({look: "finite", norm: 8, count: 8, broken: 2, cut: true});
-    expect(describeBundle(bundle, "8")).toBe("8 tensors, 2 of 8 broken; gradient norm up to 8");
+  test("the largest norm shows, and how many are broken", () => {
+    const bundle = bundled(all, numbers([0, 0, 0, 1, 2, 8, 4, 1, 1, 0]));
+
+    expect(bundle).toEqual({look: "finite", value: 8, count: 8, broken: 2, cut: true});
+    expect(describeBundle(bundle, "norm 8")).toBe("8 tensors, 2 of 8 broken; at most norm 8");
   });
 
   test("NaN shows over everything, zero only alone", () => {
-    expect(bundleOf(all, result, answers, numbers([0, 0, 0, 1, NaN, 8, 4, 1, 1, 0])).look).toBe("nan");
-    expect(bundleOf(all, result, answers, numbers([0, 0, 0, 0, 0, 0, 0, 0, 0, 0])).look).toBe("zero");
+    expect(bundled(all, numbers([0, 0, 0, 1, NaN, 8, 4, 1, 1, 0])).look).toBe("nan");
+    expect(bundled(all, numbers([0, 0, 0, 0, 0, 0, 0, 0, 0, 0])).look).toBe("zero");
   });
 
   test("without numbers a gradient is not recorded rather than zero", () => {
-    expect(bundleOf([3], result, answers, null).look).toBe("unrecorded");
+    expect(bundled([3], null).look).toBe("unrecorded");
+  });
+
+  test("a gradient of which nothing is measured is not recorded, rather than of some shade", () => {
+    const step = numbers([0, 0, 0, 1, 2, 8, 4, 1, 1, 0]);
+
+    expect(bundleOf(all, result, answers, step, new Float64Array(graph.edges.length).fill(NaN)).look).toBe("unrecorded");
   });
 
   test("none at all is broken, not zero", () => {
-    const bundle = bundleOf([0], result, answers, numbers(new Array(10).fill(1)));
+    const bundle = bundled([0], numbers(new Array(10).fill(1)));
 
     expect(bundle.look).toBe("broken");
     expect(describeBundle(bundle, "–")).toBe("no gradient: disconnected");

@@ -1,9 +1,10 @@
 /** Paints ops, variables, losses and groups. */
 
-import {formatCount} from "../model/format.ts";
 import {position} from "../model/scale.ts";
+import type {Brush} from "./brush.ts";
 import {magnitudeColour} from "./colour.ts";
-import type {Palette} from "./palette.ts";
+import {paintBadges, paintChange} from "./badges.ts";
+import {lineColours, type Palette} from "./palette.ts";
 import type {Focus, Picture, PictureBox} from "./picture.ts";
 
 /** Below this zoom nobody can read letters of the usual size. */
@@ -17,7 +18,7 @@ const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 export const TOGGLE = {x: 17, y: 17, radius: 8};
 
 /** What is behind the edges: the areas of open groups. */
-export function paintAreas(context: CanvasRenderingContext2D, boxes: readonly PictureBox[], palette: Palette, zoom: number): void {
+export function paintAreas(context: Brush, boxes: readonly PictureBox[], palette: Palette, zoom: number): void {
   for (const box of boxes.filter((each) => each.kind === "open")) {
     context.fillStyle = palette.inside;
     context.strokeStyle = palette.groupLine;
@@ -31,7 +32,7 @@ export function paintAreas(context: CanvasRenderingContext2D, boxes: readonly Pi
 }
 
 export function paintBoxes(
-  context: CanvasRenderingContext2D,
+  context: Brush,
   picture: Picture,
   boxes: readonly PictureBox[],
   focus: Focus,
@@ -55,7 +56,7 @@ export function paintBoxes(
   context.globalAlpha = 1;
 }
 
-function outline(context: CanvasRenderingContext2D, box: PictureBox, radius: number, grow = 0): void {
+function outline(context: Brush, box: PictureBox, radius: number, grow = 0): void {
   context.beginPath();
   context.roundRect(box.x - grow, box.y - grow, box.width + 2 * grow, box.height + 2 * grow, radius + grow);
 }
@@ -65,7 +66,7 @@ function radiusOf(box: PictureBox): number {
   return round ? box.height / 2 : box.kind === "op" ? 5 : 10;
 }
 
-function paintBody(context: CanvasRenderingContext2D, box: PictureBox, palette: Palette, zoom: number): void {
+function paintBody(context: Brush, box: PictureBox, palette: Palette, zoom: number): void {
   if (box.kind === "open") {
     return;
   }
@@ -88,6 +89,18 @@ function paintBody(context: CanvasRenderingContext2D, box: PictureBox, palette: 
   context.fill();
   context.stroke();
   context.setLineDash([]);
+  if (box.kin >= 0) {
+    paintKin(context, box, palette);
+  }
+}
+
+/** Groups that hold the same wear the same stripe. */
+function paintKin(context: Brush, box: PictureBox, palette: Palette): void {
+  const colours = lineColours(palette);
+  context.fillStyle = colours[box.kin % colours.length];
+  context.beginPath();
+  context.roundRect(box.x, box.y + 8, 4, box.height - 16, 2);
+  context.fill();
 }
 
 function coloursOf(box: PictureBox, palette: Palette): [string, string] {
@@ -108,7 +121,7 @@ function coloursOf(box: PictureBox, palette: Palette): [string, string] {
   return box.kind === "group" && box.badge > 0 ? [fill, palette.bad] : [fill, line];
 }
 
-function paintText(context: CanvasRenderingContext2D, box: PictureBox, picture: Picture, palette: Palette): void {
+function paintText(context: Brush, box: PictureBox, picture: Picture, palette: Palette): void {
   context.textBaseline = "middle";
   context.textAlign = "left";
   if (box.kind === "group" || box.kind === "open") {
@@ -128,7 +141,7 @@ function paintText(context: CanvasRenderingContext2D, box: PictureBox, picture: 
 }
 
 /** The title in letters that keep their size on the screen, if there is room for all of them. */
-function paintSmallText(context: CanvasRenderingContext2D, box: PictureBox, palette: Palette, zoom: number): void {
+function paintSmallText(context: Brush, box: PictureBox, palette: Palette, zoom: number): void {
   context.font = `${box.kind === "group" ? "600 " : ""}${SMALL / zoom}px ${FONT}`;
   if (context.measureText(box.title).width <= box.width - 4 / zoom) {
     context.textAlign = "center";
@@ -138,7 +151,7 @@ function paintSmallText(context: CanvasRenderingContext2D, box: PictureBox, pale
   }
 }
 
-function paintGroupText(context: CanvasRenderingContext2D, box: PictureBox, palette: Palette): void {
+function paintGroupText(context: Brush, box: PictureBox, palette: Palette): void {
   const left = box.x + TOGGLE.x + 14;
   const room = box.width - TOGGLE.x - 24;
   const font = `600 12px ${FONT}`;
@@ -154,12 +167,13 @@ function paintGroupText(context: CanvasRenderingContext2D, box: PictureBox, pale
   paintToggle(context, box, palette);
   write(context, box.title, left, box.y + 17, room, palette.text, font);
   if (box.kind === "group") {
-    write(context, box.subtitle, left, box.y + 33, room, palette.muted, `11px ${FONT}`);
+    const copies = box.copies > 1 ? ` · ×${box.copies}` : "";
+    write(context, box.subtitle + copies, left, box.y + 33, room, palette.muted, `11px ${FONT}`);
   }
 }
 
 function write(
-  context: CanvasRenderingContext2D,
+  context: Brush,
   text: string,
   x: number,
   y: number,
@@ -173,7 +187,7 @@ function write(
 }
 
 /** The text, or its beginning and its end with a gap between, so that it fits. */
-function shortened(context: CanvasRenderingContext2D, text: string, room: number): string {
+function shortened(context: Brush, text: string, room: number): string {
   if (context.measureText(text).width <= room) {
     return text;
   }
@@ -182,7 +196,7 @@ function shortened(context: CanvasRenderingContext2D, text: string, room: number
   return kept < 2 ? "" : `${text.slice(0, Math.ceil(kept * 0.6))}…${text.slice(text.length - Math.floor(kept * 0.4))}`;
 }
 
-function paintToggle(context: CanvasRenderingContext2D, box: PictureBox, palette: Palette): void {
+function paintToggle(context: Brush, box: PictureBox, palette: Palette): void {
   const x = box.x + TOGGLE.x;
   const y = box.y + TOGGLE.y;
   context.strokeStyle = palette.muted;
@@ -199,14 +213,14 @@ function paintToggle(context: CanvasRenderingContext2D, box: PictureBox, palette
 }
 
 /** The variable's own gradient: a disc of its colour; empty where it is none, ringed where it is zero. */
-function paintSwatch(context: CanvasRenderingContext2D, box: PictureBox, picture: Picture, palette: Palette): void {
+function paintSwatch(context: Brush, box: PictureBox, picture: Picture, palette: Palette): void {
   const [x, y] = [box.x + 15, box.y + box.height / 2];
   const kind = box.missing ? "missing" : (box.magnitude?.kind ?? "unmeasured");
   context.lineWidth = 1.6;
   context.beginPath();
   context.arc(x, y, 5, 0, 2 * Math.PI);
-  if (kind === "finite" && box.magnitude !== null) {
-    context.fillStyle = magnitudeColour(position(picture.scale, box.magnitude.norm), palette.dark);
+  if (kind === "finite" && box.value > 0) {
+    context.fillStyle = magnitudeColour(position(picture.scale, box.value), palette.dark);
     context.fill();
     return;
   }
@@ -227,57 +241,7 @@ function paintSwatch(context: CanvasRenderingContext2D, box: PictureBox, picture
   context.textAlign = "left";
 }
 
-function paintBadges(context: CanvasRenderingContext2D, box: PictureBox, palette: Palette, zoom: number): void {
-  const size = Math.max(9, 8 / zoom);
-  if (box.kind === "op" && box.mark !== null) {
-    const colour = box.mark === "blocking" ? palette.bad : palette.warn;
-    paintBadge(context, box.x + box.width - 2, box.y + 1, box.mark === "blocking" ? "⊘" : "!", colour, size, palette);
-  }
-  if (box.kind === "group" && box.badge > 0) {
-    paintBadge(context, box.x + box.width - 2, box.y + 2, formatCount(box.badge), palette.bad, size, palette);
-  } else if (box.kind === "group" && box.warnings > 0) {
-    paintBadge(context, box.x + box.width - 2, box.y + 2, formatCount(box.warnings), palette.warn, size, palette);
-  }
-}
-
-const CHANGES = {better: "✓", worse: "✕", new: "+", changed: "≠"} as const;
-
-/** At the left, where no trouble is told. */
-function paintChange(context: CanvasRenderingContext2D, box: PictureBox, palette: Palette, zoom: number): void {
-  const colours = {better: palette.good, worse: palette.bad, new: palette.accent, changed: palette.accent};
-  const size = Math.max(8, 7 / zoom);
-  if (box.change !== null) {
-    paintBadge(context, box.x + 2, box.y + 1, CHANGES[box.change], colours[box.change], size, palette);
-  } else if (box.changesInside > 0) {
-    paintBadge(context, box.x + 2, box.y + 1, `≠ ${formatCount(box.changesInside)}`, palette.accent, size, palette);
-  }
-}
-
-function paintBadge(
-  context: CanvasRenderingContext2D,
-  x: number,
-  y: number,
-  text: string,
-  colour: string,
-  size: number,
-  palette: Palette,
-): void {
-  context.font = `700 ${size * 1.25}px ${FONT}`;
-  context.textAlign = "center";
-  context.textBaseline = "middle";
-  const half = Math.max(size, context.measureText(text).width / 2 + size * 0.5);
-  context.fillStyle = colour;
-  context.strokeStyle = palette.canvas;
-  context.lineWidth = size / 5;
-  context.beginPath();
-  context.roundRect(x - half, y - size, 2 * half, 2 * size, size);
-  context.fill();
-  context.stroke();
-  context.fillStyle = palette.onBad;
-  context.fillText(text, x, y + size * 0.08);
-}
-
-function paintRing(context: CanvasRenderingContext2D, box: PictureBox, palette: Palette, zoom: number, strong: boolean): void {
+function paintRing(context: Brush, box: PictureBox, palette: Palette, zoom: number, strong: boolean): void {
   context.strokeStyle = palette.accent;
   context.lineWidth = (strong ? 2.5 : 1.2) / zoom;
   outline(context, box, radiusOf(box), (strong ? 4 : 2.5) / Math.max(zoom, 0.5));

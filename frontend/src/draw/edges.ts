@@ -4,6 +4,7 @@ import type {Look} from "../model/bundle.ts";
 import {position} from "../model/scale.ts";
 import type {Points} from "../layout/layered.ts";
 import {shadeOf} from "./colour.ts";
+import type {Brush} from "./brush.ts";
 import type {Palette} from "./palette.ts";
 import type {Focus, Picture, PictureEdge} from "./picture.ts";
 import {magnitudeStroke, strokeOf, type Stroke} from "./strokes.ts";
@@ -13,7 +14,7 @@ export const COARSE = 0.3;
 const DIMMED = 0.13;
 
 export function paintEdges(
-  context: CanvasRenderingContext2D,
+  context: Brush,
   picture: Picture,
   edges: readonly PictureEdge[],
   focus: Focus,
@@ -31,7 +32,7 @@ export function paintEdges(
 }
 
 function paintAll(
-  context: CanvasRenderingContext2D,
+  context: Brush,
   picture: Picture,
   edges: readonly PictureEdge[],
   palette: Palette,
@@ -68,12 +69,12 @@ function bucketed(edges: readonly PictureEdge[], keyOf: (edge: PictureEdge) => K
 }
 
 function baseKey(edge: PictureEdge, picture: Picture): Key {
-  const {look, norm} = edge.bundle;
-  return look === "finite" ? shadeOf(position(picture.scale, norm)) : look;
+  const {look, value} = edge.bundle;
+  return look === "finite" ? shadeOf(position(picture.scale, value)) : look;
 }
 
 function strokeBucket(
-  context: CanvasRenderingContext2D,
+  context: Brush,
   edges: readonly PictureEdge[],
   stroke: Stroke,
   zoom: number,
@@ -97,7 +98,7 @@ function strokeBucket(
   }
 }
 
-function trace(context: CanvasRenderingContext2D, points: Points, zoom: number): void {
+function trace(context: Brush, points: Points, zoom: number): void {
   context.moveTo(points[0], points[1]);
   for (let at = 2; at < points.length; at += 2) {
     const [x0, y0, x1, y1] = [points[at - 2], points[at - 1], points[at], points[at + 1]];
@@ -110,7 +111,7 @@ function trace(context: CanvasRenderingContext2D, points: Points, zoom: number):
   }
 }
 
-function traceArrow(context: CanvasRenderingContext2D, edge: PictureEdge, width: number): void {
+function traceArrow(context: Brush, edge: PictureEdge, width: number): void {
   const {points, back} = edge.routed;
   const [x, y] = points.slice(-2);
   const size = 4.5 + width * 0.6;
@@ -122,7 +123,7 @@ function traceArrow(context: CanvasRenderingContext2D, edge: PictureEdge, width:
 }
 
 /** A word or sign on edges whose look is not to be told by colour alone. */
-function paintMark(context: CanvasRenderingContext2D, edge: PictureEdge, palette: Palette, zoom: number): void {
+function paintMark(context: Brush, edge: PictureEdge, palette: Palette, zoom: number): void {
   const {bundle, routed} = edge;
   if (bundle.cut && routed.segment.to >= 0) {
     const [x, y] = routed.points.slice(-2);
@@ -142,7 +143,7 @@ function paintMark(context: CanvasRenderingContext2D, edge: PictureEdge, palette
   }
 }
 
-function paintCross(context: CanvasRenderingContext2D, x: number, y: number, palette: Palette, zoom: number): void {
+function paintCross(context: Brush, x: number, y: number, palette: Palette, zoom: number): void {
   const size = Math.max(6.5, 5 / zoom);
   context.fillStyle = palette.bad;
   context.beginPath();
@@ -159,7 +160,7 @@ function paintCross(context: CanvasRenderingContext2D, x: number, y: number, pal
   context.stroke();
 }
 
-function paintWord(context: CanvasRenderingContext2D, x: number, y: number, word: string, colour: string, palette: Palette): void {
+function paintWord(context: Brush, x: number, y: number, word: string, colour: string, palette: Palette): void {
   context.font = "600 10px system-ui, sans-serif";
   context.textAlign = "center";
   context.textBaseline = "middle";

@@ -5,7 +5,8 @@ import {bundleOf} from "../model/bundle.ts";
 import type {Flow, Troubles} from "../model/flow.ts";
 import type {Changes} from "../model/changes.ts";
 import type {Answers, StepNumbers} from "../model/gradients.ts";
-import type {Scale} from "../model/scale.ts";
+import type {Alike} from "../model/alike.ts";
+import type {Measured} from "../model/measure.ts";
 import {subtitleOf, titleOf} from "../model/titles.ts";
 import {isGroup, type Tree} from "../model/tree.ts";
 import type {Diagnosis} from "../record.ts";
@@ -19,7 +20,8 @@ export interface Condition {
   readonly answers: Answers;
   readonly numbers: StepNumbers | null;
   readonly diagnosis: Diagnosis | null;
-  readonly scale: Scale;
+  readonly measured: Measured;
+  readonly alike: Alike;
   /** Against the run beside; null if there is none. */
   readonly changes: Changes | null;
 }
@@ -28,11 +30,13 @@ export function pictureOf(scene: Scene, condition: Condition): Picture {
   return {
     boxes: scene.placed.map((placed) => boxOf(placed, condition)),
     edges: scene.routed.map((routed) => edgeOf(scene, routed, condition)),
-    scale: condition.scale,
+    scale: condition.measured.scale,
+    measure: condition.measured.measure,
   };
 }
 
-function boxOf(placed: Scene["placed"][number], {tree, flow, troubles, answers, numbers, diagnosis, changes}: Condition): PictureBox {
+function boxOf(placed: Scene["placed"][number], condition: Condition): PictureBox {
+  const {tree, flow, troubles, answers, numbers, diagnosis, changes, alike} = condition;
   const {item} = placed;
   const group = isGroup(tree, item);
   const node = group ? null : tree.graph.nodes[item];
@@ -46,6 +50,9 @@ function boxOf(placed: Scene["placed"][number], {tree, flow, troubles, answers, 
     kind: node?.kind ?? (placed.open ? "open" : "group"),
     title: titleOf(tree, item),
     subtitle: group ? subtitleOf(tree, item) : "",
+    kin: alike.kinds[item],
+    copies: alike.kinds[item] < 0 ? 0 : alike.counts[alike.kinds[item]],
+    value: variable < 0 ? NaN : valueOf(condition, item, variable),
     status: diagnosis?.variables[variable]?.status ?? null,
     magnitude: variable < 0 ? null : (numbers?.magnitude(answers.variables[variable].row) ?? null),
     missing: flow.missing.has(item),
@@ -57,7 +64,15 @@ function boxOf(placed: Scene["placed"][number], {tree, flow, troubles, answers, 
   };
 }
 
-function edgeOf(scene: Scene, routed: Scene["routed"][number], {flow, answers, numbers}: Condition): PictureEdge {
+/** Of a variable: its own norm, or what is measured of the edges that leave it. */
+function valueOf({tree, answers, numbers, measured: {measure, edges}}: Condition, node: number, variable: number): number {
+  if (measure === "norm") {
+    return numbers?.magnitude(answers.variables[variable].row).norm ?? NaN;
+  }
+  return tree.graph.outgoing[node].reduce((most, edge) => (edges[edge] > most || Number.isNaN(most) ? edges[edge] : most), NaN);
+}
+
+function edgeOf(scene: Scene, routed: Scene["routed"][number], {flow, answers, numbers, measured}: Condition): PictureEdge {
   const {points, segment} = routed;
   let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
   for (let at = 0; at < points.length; at += 2) {
@@ -68,7 +83,7 @@ function edgeOf(scene: Scene, routed: Scene["routed"][number], {flow, answers, n
   }
   return {
     routed,
-    bundle: bundleOf(segment.edges, flow, answers, numbers),
+    bundle: bundleOf(segment.edges, flow, answers, numbers, measured.edges),
     arrow: segment.to >= 0 && scene.byItem.get(segment.to)?.open === false,
     x: left,
     y: top,

@@ -5,6 +5,7 @@ import type {Mark} from "../model/changes.ts";
 import type {Magnitude} from "../model/gradients.ts";
 import type {Status} from "../record.ts";
 import type {Routed} from "../layout/scene.ts";
+import type {Measure} from "../model/measure.ts";
 import type {Scale} from "../model/scale.ts";
 import type {Rectangle} from "./camera.ts";
 
@@ -18,6 +19,12 @@ export interface PictureBox extends Rectangle {
   /** Of a variable. */
   readonly status: Status | null;
   readonly magnitude: Magnitude | null;
+  /** What its colour tells; NaN if there is none. */
+  readonly value: number;
+  /** Of a group that is not the only one of its kind, the number of the kind; else -1. */
+  readonly kin: number;
+  /** How many there are of the kind. */
+  readonly copies: number;
   /** A variable that gets no gradient and misses it. */
   readonly missing: boolean;
   /** An op that a gradient ends at, or that a warning blames. */
@@ -42,6 +49,7 @@ export interface Picture {
   readonly boxes: readonly PictureBox[];
   readonly edges: readonly PictureEdge[];
   readonly scale: Scale;
+  readonly measure: Measure;
 }
 
 /** What the reader points at or has chosen; everything else steps back while a path is lit. */

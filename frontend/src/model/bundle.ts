@@ -8,8 +8,8 @@ export type Look = "finite" | "zero" | "nan" | "inf" | "unrecorded" | "broken" |
 export interface Bundle {
   /** How the bundle is drawn below a broken part of it. */
   readonly look: Look;
-  /** The largest norm among its gradients; NaN if it has none. */
-  readonly norm: number;
+  /** The largest measured number among its gradients; NaN if it has none. */
+  readonly value: number;
   readonly count: number;
   /** How many of them are broken: drawn on top, in addition to the look of the others. */
   readonly broken: number;
@@ -20,9 +20,16 @@ export interface Bundle {
 /** The worse comes first: that is what a bundle of several shows. */
 const ORDER: readonly Look[] = ["nan", "inf", "finite", "zero", "unrecorded", "lost", "off", "broken"];
 
-export function bundleOf(edges: readonly number[], flow: Flow, answers: Answers, numbers: StepNumbers | null): Bundle {
+/** `values`: what is measured of each edge of the graph. */
+export function bundleOf(
+  edges: readonly number[],
+  flow: Flow,
+  answers: Answers,
+  numbers: StepNumbers | null,
+  values: Float64Array,
+): Bundle {
   let best = ORDER.length - 1;
-  let norm = NaN;
+  let value = NaN;
   let broken = 0;
   let cut = false;
   for (const edge of edges) {
@@ -30,12 +37,13 @@ export function bundleOf(edges: readonly number[], flow: Flow, answers: Answers,
     best = Math.min(best, ORDER.indexOf(look));
     broken += look === "broken" ? 1 : 0;
     cut ||= flow.cuts[edge];
-    if (look === "finite" && numbers !== null) {
-      const each = numbers.magnitude(answers.edges[edge].row).norm;
-      norm = each > norm || Number.isNaN(norm) ? each : norm;
+    if (look === "finite" && (values[edge] > value || Number.isNaN(value))) {
+      value = values[edge];
     }
   }
-  return {look: ORDER[best], norm, count: edges.length, broken, cut};
+  // A gradient there is, but what is measured of it is not known: what arrives at the op was not recorded.
+  const look = ORDER[best] === "finite" && Number.isNaN(value) ? "unrecorded" : ORDER[best];
+  return {look, value, count: edges.length, broken, cut};
 }
 
 function lookOf(edge: number, flow: Flow, answers: Answers, numbers: StepNumbers | null): Look {
@@ -52,12 +60,12 @@ export function looksIn(flow: Flow, answers: Answers, numbers: StepNumbers | nul
   return new Set(flow.edges.map((_, edge) => lookOf(edge, flow, answers, numbers)));
 }
 
-/** A bundle in words. */
-export function describeBundle(bundle: Bundle, formatted: string): string {
+/** A bundle in words; `told` says its number. */
+export function describeBundle(bundle: Bundle, told: string): string {
   const many = bundle.count > 1 ? `${bundle.count} tensors, ` : "";
   const brokenPart = bundle.broken > 0 ? `${bundle.broken} of ${bundle.count} broken` : "";
   const words: Record<Look, string> = {
-    finite: `gradient norm ${bundle.count > 1 ? "up to " : ""}${formatted}`,
+    finite: bundle.count > 1 ? `at most ${told}` : told,
     zero: "gradient exactly zero",
     nan: "gradient has NaN",
     inf: "gradient has infinities",

@@ -1,5 +1,10 @@
 /** What the colour of an edge tells. */
 
+import {formatNumber} from "./format.ts";
+import type {Answers, StepNumbers} from "./gradients.ts";
+import type {FlowGraph} from "./graph.ts";
+import {START, widened, type Scale} from "./scale.ts";
+
 /**
  * norm   the norm of the gradient
  * loss   the same as a share of the gradient at the loss
@@ -8,3 +13,59 @@
 export type Measure = "norm" | "loss" | "op";
 
 export const MEASURES: readonly Measure[] = ["norm", "loss", "op"];
+
+export const MEASURE_TITLES: Readonly<Record<Measure, string>> = {
+  norm: "Norm of the gradient",
+  loss: "Relative to the loss",
+  op: "What each op makes of it",
+};
+
+/** A number for each edge whose gradient was measured; NaN for all others. */
+export interface Measured {
+  readonly measure: Measure;
+  readonly edges: Float64Array;
+  readonly scale: Scale;
+}
+
+/** An op that changes the norm by more is a finding, not a shade. */
+const PER_OP: Scale = {low: -3, high: 3};
+
+/** `scale` is that of the norms, the same for all steps. */
+export function measured(measure: Measure, graph: FlowGraph, answers: Answers, numbers: StepNumbers | null, scale: Scale | null): Measured {
+  const norms = Float64Array.from(answers.edges, ({row}) => {
+    const magnitude = numbers?.magnitude(row);
+    return magnitude?.kind === "finite" ? magnitude.norm : NaN;
+  });
+  if (measure === "op") {
+    return {measure, edges: perOp(graph, norms), scale: PER_OP};
+  }
+  const atLoss = measure === "loss" ? normAtLoss(graph, norms) : 1;
+  const shift = Math.round(Math.log10(atLoss));
+  const shifted = scale === null ? START : {low: scale.low - shift, high: scale.high - shift};
+  return {measure, edges: norms.map((norm) => norm / atLoss), scale: measure === "loss" ? widened(shifted, 1, 1) : (scale ?? START)};
+}
+
+/** The largest norm on the edges into losses; 1, that of a loss with respect to itself, if none was measured. */
+function normAtLoss(graph: FlowGraph, norms: Float64Array): number {
+  const into = graph.nodeOfTarget.flatMap((node) => graph.incoming[node].map((edge) => norms[edge]));
+  const largest = into.reduce((most, norm) => (norm > most ? norm : most), 0);
+  return largest > 0 ? largest : 1;
+}
+
+function perOp(graph: FlowGraph, norms: Float64Array): Float64Array {
+  const arriving = graph.nodes.map(({id, kind}) => {
+    const out = graph.outgoing[id].map((edge) => norms[edge]).filter((norm) => norm > 0);
+    return kind === "loss" ? 1 : out.length === 0 ? NaN : Math.max(...out);
+  });
+  return norms.map((norm, edge) => norm / arriving[graph.edges[edge].to]);
+}
+
+/** A measured number in words. */
+export function tellMeasured(measure: Measure, value: number): string {
+  const told: Record<Measure, string> = {
+    norm: `gradient norm ${formatNumber(value)}`,
+    loss: `${formatNumber(value)} times the gradient at the loss`,
+    op: `${formatNumber(value)} times what arrives at the op`,
+  };
+  return told[measure];
+}

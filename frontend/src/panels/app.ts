@@ -120,7 +120,7 @@ export class App extends LitElement {
     if (this.store !== null) {
       const {trace, target} = this.store.state;
       this.#beside?.show(trace === null ? null : this.view.beside, this.store.step, trace?.targets[target]?.name ?? "");
-      this.#derived.update(this.store.state, this.#beside?.other ?? null);
+      this.#derived.update(this.store.state, this.#beside?.other ?? null, this.view.measure);
     }
     if (changed.has("palette")) {
       Object.entries(cssVariables(this.palette)).forEach(([name, value]) => this.style.setProperty(name, value));
@@ -203,6 +203,7 @@ export class App extends LitElement {
     toggleTroubled: () => this.#toggleTroubled(),
     toggleKeys: () => (this.keysShown = !this.keysShown),
     light: (items) => (this.found = items === null ? null : this.#withGroups(items)),
+    picture: (kind) => this.#view?.picture(kind) ?? Promise.resolve(null),
     openAround: (items) => this.#view?.openAround(items),
     focusOn: (element) => this.renderRoot.querySelector<HTMLElement>(element)?.focus(),
   };

@@ -35,6 +35,36 @@ export const appStyles = css`
     flex: 0 1 240px;
     margin-left: auto;
   }
+  .menu {
+    position: relative;
+  }
+  .menu summary {
+    border-radius: 6px;
+    padding: 2px 8px;
+    font-size: 16px;
+    list-style: none;
+    cursor: pointer;
+  }
+  .menu summary:hover {
+    background: var(--gf-raised);
+  }
+  .menu .entries {
+    position: absolute;
+    z-index: 9;
+    right: 0;
+    display: flex;
+    flex-direction: column;
+    border: 1px solid var(--gf-line);
+    border-radius: 8px;
+    background: var(--gf-page);
+    box-shadow: 0 6px 20px rgb(0 0 0 / 18%);
+    padding: 4px;
+  }
+  .menu .entries button {
+    border-color: transparent;
+    text-align: left;
+    white-space: nowrap;
+  }
   .keys {
     position: fixed;
     z-index: 10;

@@ -24,6 +24,7 @@ import "./minimap.ts";
 import "./mirror.ts";
 import {given} from "./given.ts";
 import {shared} from "./styles.ts";
+import {pictureAs} from "./takeaway.ts";
 import {tooltip, tooltipOf, type Tip} from "./tooltip.ts";
 import {Viewport} from "./viewport.ts";
 
@@ -170,6 +171,12 @@ export class GraphView extends LitElement {
       this.#rearrange((unfolding, {tree}) => unfolding.openAlso(groupsToShow(tree, path)));
       this.#viewport.fly(() => lookAlong(this.#viewport, this.#unfolding, path.nodes, mainOf(path)));
     }
+  }
+
+  /** What is laid out, as a file. */
+  async picture(kind: "svg" | "png"): Promise<Blob | null> {
+    const [picture, scene] = [this.#picture, this.scene];
+    return picture === null || scene === null ? null : pictureAs(kind, picture, scene, this.#focus, this.palette);
   }
 
   openAround(items: readonly number[]): void {

@@ -1,6 +1,7 @@
 /** The top lines: which run and loss, what to find; which step. */
 
 import {html, nothing, type TemplateResult} from "lit";
+import {exportMenu} from "./export.ts";
 import type {Scope} from "./scope.ts";
 import "./search.ts";
 import "./timeline.ts";
@@ -16,6 +17,7 @@ export function header(scope: Scope): TemplateResult {
       @gf-go=${(event: CustomEvent<number>) => ask.go(event.detail)}
       @gf-found=${(event: CustomEvent<readonly number[] | null>) => ask.light(event.detail)}
     ></gf-search>
+    ${exportMenu(scope)}
     <button class="quiet" aria-label="Keys" title="Keys (?)" @click=${ask.toggleKeys}>?</button>
   </header>`;
 }

@@ -1,11 +1,12 @@
 /** What the colours and lines mean. */
 
-import {css, html, LitElement, svg, type TemplateResult} from "lit";
+import {css, html, LitElement, nothing, svg, type TemplateResult} from "lit";
 import {magnitudeColour, magnitudeWidth} from "../draw/colour.ts";
 import {LIGHT, type Palette} from "../draw/palette.ts";
 import {strokeOf} from "../draw/strokes.ts";
 import type {Look} from "../model/bundle.ts";
 import {formatDecade} from "../model/format.ts";
+import {MEASURES, MEASURE_TITLES, type Measured} from "../model/measure.ts";
 import type {Scale} from "../model/scale.ts";
 import {shared} from "./styles.ts";
 
@@ -25,12 +26,12 @@ const PIECES = 42;
 
 export class Legend extends LitElement {
   static override properties = {
-    scale: {attribute: false},
+    measured: {attribute: false},
     looks: {attribute: false},
     palette: {attribute: false},
     unfolded: {state: true},
   };
-  declare scale: Scale | null;
+  declare measured: Measured | null;
   /** What there is in the graph: the rest needs no explanation. */
   declare looks: ReadonlySet<Look>;
   declare palette: Palette;
@@ -53,6 +54,21 @@ export class Legend extends LitElement {
         pointer-events: none;
         font-size: 11.5px;
         color: var(--gf-muted);
+      }
+      .head {
+        display: flex;
+        align-items: center;
+        gap: 3px;
+        pointer-events: auto;
+      }
+      select {
+        border: 0;
+        padding: 0;
+        background: none;
+        font-size: 11.5px;
+      }
+      option {
+        background: var(--gf-page);
       }
       .title {
         border: 0;
@@ -93,7 +109,7 @@ export class Legend extends LitElement {
 
   constructor() {
     super();
-    this.scale = null;
+    this.measured = null;
     this.looks = new Set();
     this.palette = LIGHT;
     this.unfolded = window.innerWidth >= ROOM;
@@ -101,14 +117,23 @@ export class Legend extends LitElement {
 
   override render(): TemplateResult {
     const {unfolded} = this;
-    const handle = html`<button class="title" title="Fold the legend or unfold it" aria-expanded=${String(unfolded)} @click=${() => (this.unfolded = !unfolded)}>
-      <span aria-hidden="true">${unfolded ? "▾" : "▸"}</span> ${unfolded ? "Norm of the gradient" : "Legend"}
+    const handle = html`<button class="title" aria-label="Legend" title="Fold the legend or unfold it" aria-expanded=${String(unfolded)} @click=${() => (this.unfolded = !unfolded)}>
+      <span aria-hidden="true">${unfolded ? "▾" : "▸"}</span> ${unfolded ? nothing : "Legend"}
     </button>`;
-    return unfolded ? html`${handle} ${this.#lines()}` : handle;
+    return unfolded ? html`<div class="head">${handle} ${this.#choice()}</div> ${this.#lines()}` : handle;
+  }
+
+  #choice(): TemplateResult {
+    const tell = (event: Event): void => {
+      this.dispatchEvent(new CustomEvent("gf-measure", {detail: (event.target as HTMLSelectElement).value}));
+    };
+    return html`<select aria-label="What the colours tell" @change=${tell}>
+      ${MEASURES.map((measure) => html`<option value=${measure} ?selected=${measure === this.measured?.measure}>${MEASURE_TITLES[measure]}</option>`)}
+    </select>`;
   }
 
   #lines(): TemplateResult {
-    return html`${this.scale === null ? "" : this.#magnitudes(this.scale)}
+    return html`${this.measured === null ? "" : this.#magnitudes(this.measured.scale)}
       <ul>
         ${LINES.filter(({look}) => this.looks.has(look)).map((line) => this.#line(line))}
       </ul>`;

@@ -4,6 +4,7 @@ import {html, LitElement, nothing, type TemplateResult} from "lit";
 import type {Picture, PictureBox, PictureEdge} from "../draw/picture.ts";
 import {describeBundle} from "../model/bundle.ts";
 import {formatNumber, plural} from "../model/format.ts";
+import {tellMeasured, type Measure} from "../model/measure.ts";
 import type {Tree} from "../model/tree.ts";
 import {STATUS} from "../model/words.ts";
 import {shared} from "./styles.ts";
@@ -29,6 +30,9 @@ export function stateOf(box: PictureBox): string[] {
   }
   if (box.magnitude !== null && box.magnitude.kind === "finite") {
     state.push(`gradient norm ${formatNumber(box.magnitude.norm)}`);
+  }
+  if (box.copies > 1) {
+    state.push(`one of ${box.copies} alike`);
   }
   if (box.kind === "group" && box.badge > 0) {
     state.push(`${plural(box.badge, "problem")} inside`);
@@ -82,7 +86,7 @@ export class Mirror extends LitElement {
         ${boxes.map((box) => this.#item(tree, box))}
       </ul>
       <ul aria-label="Disconnected edges">
-        ${edges.map((edge) => this.#edge(tree, edge))}
+        ${edges.map((edge) => this.#edge(tree, edge, picture.measure))}
       </ul>
     </div>`;
   }
@@ -105,14 +109,14 @@ export class Mirror extends LitElement {
     </li>`;
   }
 
-  #edge(tree: Tree, edge: PictureEdge): TemplateResult {
+  #edge(tree: Tree, edge: PictureEdge, measure: Measure): TemplateResult {
     const {segment} = edge.routed;
     const inner = tree.graph.edges[segment.edges[0]];
     const from = tree.items[segment.from < 0 ? inner.from : segment.from].name;
     const to = tree.items[segment.to < 0 ? inner.to : segment.to].name;
     const lit = segment.edges.some((id) => this.litEdges?.has(id)) ? ", on the lit path" : "";
     const cut = edge.bundle.cut ? ", the gradient ends here" : "";
-    const state = `${describeBundle(edge.bundle, formatNumber(edge.bundle.norm))}${cut}${lit}`;
+    const state = `${describeBundle(edge.bundle, tellMeasured(measure, edge.bundle.value))}${cut}${lit}`;
     return html`<li data-from=${from} data-to=${to} data-state=${state}>${from} to ${to}: ${state}</li>`;
   }
 

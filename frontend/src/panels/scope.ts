@@ -46,6 +46,8 @@ export interface Asked {
   /** Null when the search is over. */
   light(items: readonly number[] | null): void;
   /** Gives the keyboard to a part of the page. */
+  /** The drawn graph as a file; null if there is none. */
+  picture(kind: "svg" | "png"): Promise<Blob | null>;
   /** Opens the groups around items. */
   openAround(items: readonly number[]): void;
   focusOn(element: "gf-search" | "gf-graph"): void;

@@ -4,6 +4,7 @@ import {html, nothing, type TemplateResult} from "lit";
 import "./details.ts";
 import "./graph.ts";
 import "./legend.ts";
+import type {Measure} from "../model/measure.ts";
 import type {Scope} from "./scope.ts";
 import {nothingToDraw} from "./strips.ts";
 
@@ -13,7 +14,7 @@ const DETAILS = 310;
 const ROOM = 700;
 
 export function stage(scope: Scope): TemplateResult {
-  const {derived, view, store, selected, palette, ask} = scope;
+  const {derived, view, selected, palette, ask} = scope;
   const {addresses} = derived;
   return html`<div class="stage">
     <gf-graph
@@ -31,7 +32,7 @@ export function stage(scope: Scope): TemplateResult {
       @gf-open=${({detail}: CustomEvent<ReadonlySet<number>>) => ask.look({open: addresses?.namesOf(detail) ?? null})}
     ></gf-graph>
     ${derived.isEmpty ? nothingToDraw() : nothing}
-    <gf-legend .hidden=${derived.looks.size === 0} .scale=${store.state.scale} .looks=${derived.looks} .palette=${palette}></gf-legend>
+    <gf-legend .hidden=${derived.looks.size === 0} .measured=${derived.condition?.measured ?? null} .looks=${derived.looks} .palette=${palette} @gf-measure=${({detail}: CustomEvent<Measure>) => ask.look({measure: detail})}></gf-legend>
     ${details(scope)}
   </div>`;
 }

@@ -5,7 +5,7 @@ import type {Condition} from "../draw/look.ts";
 import type {PictureBox, PictureEdge} from "../draw/picture.ts";
 import type {Size} from "../layout/sizes.ts";
 import {describeBundle} from "../model/bundle.ts";
-import {formatNumber} from "../model/format.ts";
+import {tellMeasured} from "../model/measure.ts";
 import {stateOf} from "./mirror.ts";
 
 /** Words at a point of the view. */
@@ -28,11 +28,11 @@ export function tooltipOf(condition: Condition, box: PictureBox | null, edge: Pi
   return lines.length === 0 ? null : {x, y, lines};
 }
 
-function linesOfEdge({tree}: Condition, {routed, bundle}: PictureEdge): readonly string[] {
+function linesOfEdge({tree, measured: {measure}}: Condition, {routed, bundle}: PictureEdge): readonly string[] {
   const {segment} = routed;
   const inner = tree.graph.edges[segment.edges[0]];
   const name = (end: number, node: number): string => tree.items[end < 0 ? node : end].label;
-  return [`${name(segment.from, inner.from)} → ${name(segment.to, inner.to)}`, describeBundle(bundle, formatNumber(bundle.norm))];
+  return [`${name(segment.from, inner.from)} → ${name(segment.to, inner.to)}`, describeBundle(bundle, tellMeasured(measure, bundle.value))];
 }
 
 function linesOfBox({tree}: Condition, box: PictureBox): readonly string[] {

@@ -1,7 +1,10 @@
 /** The table of variables. Only rows in view are in the page: models have tens of thousands. */
 
 import {html, LitElement, nothing, type PropertyValues, type TemplateResult} from "lit";
+import {copyText} from "../host/clipboard.ts";
+import {download, text} from "../host/download.ts";
 import {formatCount, formatNumber, plural} from "../model/format.ts";
+import {csvOf, tsvOf} from "../model/csv.ts";
 import {filtered, isTroubled, sorted, WORST_FIRST, type Column, type Row, type Sorting} from "../model/rows.ts";
 import {STATUS} from "../model/words.ts";
 import {shared} from "./styles.ts";
@@ -28,6 +31,7 @@ export class VariablesPanel extends LitElement {
     filter: {state: true},
     sorting: {state: true},
     top: {state: true},
+    copied: {state: true},
   };
   declare rows: readonly Row[];
   /** Whether only those without a usable gradient are wanted. */
@@ -38,6 +42,7 @@ export class VariablesPanel extends LitElement {
   declare sorting: Sorting | null;
   /** Position of the first row in view. */
   declare top: number;
+  declare copied: boolean;
 
   #shown: readonly Row[] = [];
   #height = 300;
@@ -53,6 +58,7 @@ export class VariablesPanel extends LitElement {
     this.filter = "";
     this.sorting = null;
     this.top = 0;
+    this.copied = false;
   }
 
   override connectedCallback(): void {
@@ -65,7 +71,11 @@ export class VariablesPanel extends LitElement {
     this.#resized.disconnect();
   }
 
-  override willUpdate(): void {
+  override willUpdate(changed: PropertyValues<this>): void {
+    // Scrolling alone sorts nothing: there may be fifty thousand of them.
+    if (!["rows", "onlyTroubled", "filter", "sorting"].some((name) => changed.has(name as keyof VariablesPanel))) {
+      return;
+    }
     const wanted = filtered(this.onlyTroubled ? this.rows.filter(isTroubled) : this.rows, this.filter);
     this.#shown = sorted(wanted, this.sorting ?? WORST_FIRST);
   }
@@ -83,6 +93,10 @@ export class VariablesPanel extends LitElement {
           @input=${(event: Event) => (this.filter = (event.target as HTMLInputElement).value)}
         />
         <span class="muted">${count(this.#shown.length, this.rows.length)}</span>
+        <span class="out">
+          <button class="quiet" title="Copy these rows for a spreadsheet" @click=${this.#copy}>${this.copied ? "Copied" : "Copy"}</button>
+          <button class="quiet" title="Download these rows as CSV" @click=${() => download("variables.csv", text(csvOf(this.#shown), "text/csv"))}>CSV</button>
+        </span>
       </div>
       <div class="scroller" @scroll=${this.#scrolled}>
         <div role="table" aria-label="Variables" aria-rowcount=${this.#shown.length + 1}>
@@ -121,7 +135,7 @@ export class VariablesPanel extends LitElement {
       aria-selected=${String(row.variable === this.selected)}
       style="top:${index * ROW_HEIGHT}px"
       @click=${() => this.#choose(row)}
-      @keydown=${(event: KeyboardEvent) => event.key === "Enter" && this.#choose(row)}
+      @keydown=${(event: KeyboardEvent) => this.#key(event, row, index)}
     >
       <div role="cell" class="name" title=${row.name}>${row.name}</div>
       <div role="cell" class=${status?.tone ?? "quiet"}>
@@ -132,6 +146,29 @@ export class VariablesPanel extends LitElement {
       )}
     </div>`;
   }
+
+  #key(event: KeyboardEvent, row: Row, index: number): void {
+    const page = Math.max(1, Math.floor(this.#height / ROW_HEIGHT) - 2);
+    const steps: Record<string, number> = {ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity};
+    if (event.key === "Enter") {
+      this.#choose(row);
+    } else if (steps[event.key] !== undefined) {
+      event.preventDefault();
+      void this.#focusOn(Math.min(this.#shown.length - 1, Math.max(0, index + steps[event.key])));
+    }
+  }
+
+  async #focusOn(index: number): Promise<void> {
+    this.#scrollTo(index);
+    this.top = Math.max(0, Math.min(index, Math.floor((this.renderRoot.querySelector(".scroller")?.scrollTop ?? 0) / ROW_HEIGHT)));
+    await this.updateComplete;
+    this.renderRoot.querySelector<HTMLElement>(`[aria-rowindex="${index + 2}"]`)?.focus({preventScroll: true});
+  }
+
+  readonly #copy = async (): Promise<void> => {
+    this.copied = await copyText(tsvOf(this.#shown));
+    setTimeout(() => (this.copied = false), 1500);
+  };
 
   #choose(row: Row): void {
     this.dispatchEvent(new CustomEvent<number>("gf-variable", {detail: row.variable}));

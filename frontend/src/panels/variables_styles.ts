@@ -17,6 +17,9 @@ export const variablesStyles = css`
     gap: 12px;
     padding: 0 14px 7px;
   }
+  .out {
+    margin-left: auto;
+  }
   .bar input {
     width: 260px;
     max-width: 50%;

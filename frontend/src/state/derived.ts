@@ -2,16 +2,17 @@
 
 import type {Condition} from "../draw/look.ts";
 import {Addresses} from "../model/addresses.ts";
+import {alikeOf} from "../model/alike.ts";
 import {looksIn, type Look} from "../model/bundle.ts";
 import {changesIn} from "../model/changes.ts";
 import {compare, type Comparison} from "../model/compare.ts";
 import {flowOf, troublesOf} from "../model/flow.ts";
 import {inOrder, keyOf} from "../model/findings.ts";
 import {answersFor} from "../model/gradients.ts";
+import {measured, type Measure} from "../model/measure.ts";
 import {blamedOps, modelOf, type Model} from "../model/model.ts";
 import {initiallyOpen} from "../model/opening.ts";
 import {pathOf, type Path} from "../model/paths.ts";
-import {START} from "../model/scale.ts";
 import {indexOf, type Index} from "../model/search.ts";
 import type {Diagnosis, Trace} from "../record.ts";
 import type {Other} from "./beside.ts";
@@ -36,7 +37,7 @@ export class Derived {
   /** Ops that were ever blamed, and so have a place in the graph of this trace. */
   #kept: ReadonlySet<number> = new Set();
 
-  update(state: State, other: Other | null): void {
+  update(state: State, other: Other | null, measure: Measure): void {
     const {trace, target, numbers, scale} = state;
     this.diagnosis = state.diagnosis !== null && state.diagnosis.trace === trace?.index ? state.diagnosis : null;
     if (trace === null) {
@@ -66,7 +67,8 @@ export class Derived {
       other === null ? null : this.once("comparison", [trace, diagnosis, other.trace, other.diagnosis], () => compare(other, {trace, diagnosis}));
     const {comparison} = this;
     const changes = this.once("changes", [tree, comparison], () => (comparison === null ? null : changesIn(tree, comparison)));
-    const causes = [tree, flow, troubles, answers, numbers, diagnosis, scale, changes];
+    const shown = this.once("measured", [tree, answers, numbers, scale, measure], () => measured(measure, tree.graph, answers, numbers, scale));
+    const causes = [tree, flow, troubles, answers, numbers, diagnosis, shown, changes];
     this.condition = this.once("condition", causes, () => ({
       tree,
       flow,
@@ -74,7 +76,8 @@ export class Derived {
       answers,
       numbers,
       diagnosis,
-      scale: scale ?? START,
+      measured: shown,
+      alike: this.once("alike", [tree], () => alikeOf(tree)),
       changes,
     }));
   }

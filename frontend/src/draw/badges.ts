@@ -1,0 +1,58 @@
+/** Paints what is told at the corners of boxes: troubles at the right, changes at the left. */
+
+import {formatCount} from "../model/format.ts";
+import type {Brush} from "./brush.ts";
+import type {Palette} from "./palette.ts";
+import type {PictureBox} from "./picture.ts";
+
+const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
+
+export function paintBadges(context: Brush, box: PictureBox, palette: Palette, zoom: number): void {
+  const size = Math.max(9, 8 / zoom);
+  if (box.kind === "op" && box.mark !== null) {
+    const colour = box.mark === "blocking" ? palette.bad : palette.warn;
+    paintBadge(context, box.x + box.width - 2, box.y + 1, box.mark === "blocking" ? "⊘" : "!", colour, size, palette);
+  }
+  if (box.kind === "group" && box.badge > 0) {
+    paintBadge(context, box.x + box.width - 2, box.y + 2, formatCount(box.badge), palette.bad, size, palette);
+  } else if (box.kind === "group" && box.warnings > 0) {
+    paintBadge(context, box.x + box.width - 2, box.y + 2, formatCount(box.warnings), palette.warn, size, palette);
+  }
+}
+
+const CHANGES = {better: "✓", worse: "✕", new: "+", changed: "≠"} as const;
+
+/** At the left, where no trouble is told. */
+export function paintChange(context: Brush, box: PictureBox, palette: Palette, zoom: number): void {
+  const colours = {better: palette.good, worse: palette.bad, new: palette.accent, changed: palette.accent};
+  const size = Math.max(8, 7 / zoom);
+  if (box.change !== null) {
+    paintBadge(context, box.x + 2, box.y + 1, CHANGES[box.change], colours[box.change], size, palette);
+  } else if (box.changesInside > 0) {
+    paintBadge(context, box.x + 2, box.y + 1, `≠ ${formatCount(box.changesInside)}`, palette.accent, size, palette);
+  }
+}
+
+function paintBadge(
+  context: Brush,
+  x: number,
+  y: number,
+  text: string,
+  colour: string,
+  size: number,
+  palette: Palette,
+): void {
+  context.font = `700 ${size * 1.25}px ${FONT}`;
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  const half = Math.max(size, context.measureText(text).width / 2 + size * 0.5);
+  context.fillStyle = colour;
+  context.strokeStyle = palette.canvas;
+  context.lineWidth = size / 5;
+  context.beginPath();
+  context.roundRect(x - half, y - size, 2 * half, 2 * size, size);
+  context.fill();
+  context.stroke();
+  context.fillStyle = palette.onBad;
+  context.fillText(text, x, y + size * 0.08);
+}

@@ -1,0 +1,21 @@
+/** Gives the reader a file. */
+
+export function download(name: string, content: Blob): void {
+  const link = document.createElement("a");
+  const address = URL.createObjectURL(content);
+  link.href = address;
+  link.download = name;
+  link.click();
+  // The browser has begun by then.
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}
+
+export function text(content: string, type: string): Blob {
+  return new Blob([content], {type: `${type};charset=utf-8`});
+}
+
+/** What a run is called, as the beginning of a file's name. */
+export function fileStem(run: string, step: number): string {
+  const name = run.replace(/[^\w.-]+/g, "-").replace(/^-+|-+$/g, "") || "run";
+  return step < 0 ? name : `${name}-step-${step}`;
+}

@@ -1,0 +1,31 @@
+/** Tables as text. */
+
+import type {Row} from "./rows.ts";
+import {STATUS} from "./words.ts";
+
+const HEAD = ["variable", "status", "gradient_norm", "max_abs", "weight_norm", "update_norm", "update_ratio"];
+
+/** One line a row, after RFC 4180; an absent number is an empty cell. */
+export function csvOf(rows: readonly Row[]): string {
+  return tableOf(rows).map((cells) => `${cells.map(quoted).join(",")}\r\n`).join("");
+}
+
+/** The same with tabs, as spreadsheets like it from the clipboard. */
+export function tsvOf(rows: readonly Row[]): string {
+  return tableOf(rows).map((cells) => cells.map((cell) => cell.replace(/[\t\n\r]/g, " ")).join("\t")).join("\n");
+}
+
+function tableOf(rows: readonly Row[]): string[][] {
+  const body = rows.map(({name, status, norm, maxAbs, weight, update, ratio}) => [
+    name,
+    status === null ? "" : STATUS[status].word,
+    ...[norm, maxAbs, weight, update, ratio].map((value) => (value === null ? "" : String(value))),
+  ]);
+  return [HEAD, ...body];
+}
+
+function quoted(cell: string): string {
+  // A spreadsheet would compute what begins like a formula; a variable may be called anything.
+  const tame = /^[=+@]|^-(?!\d)/.test(cell) ? `'${cell}` : cell;
+  return /[",\r\n]/.test(tame) ? `"${tame.replaceAll('"', '""')}"` : tame;
+}

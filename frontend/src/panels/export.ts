@@ -1,0 +1,51 @@
+/** The menu of what can be taken home: the picture, and the numbers behind it. */
+
+import {html, type TemplateResult} from "lit";
+import {copyText} from "../host/clipboard.ts";
+import {download, fileStem, text} from "../host/download.ts";
+import {csvOf} from "../model/csv.ts";
+import {rowsOf} from "../model/rows.ts";
+import type {Scope} from "./scope.ts";
+
+export function exportMenu(scope: Scope): TemplateResult {
+  const entries: readonly (readonly [string, () => void])[] = [
+    ["Picture as SVG", () => save(scope, "svg", scope.ask.picture("svg"))],
+    ["Picture as PNG", () => save(scope, "png", scope.ask.picture("png"))],
+    ["Findings and graph as JSON", () => save(scope, "json", Promise.resolve(json(scope)))],
+    ["Variables as CSV", () => save(scope, "csv", Promise.resolve(csv(scope)))],
+    ["Copy the link", () => void copyText(addressAround())],
+  ];
+  // A menu that closes when one of its entries was chosen.
+  const choose = (event: Event, run: () => void): void => {
+    (event.currentTarget as Element).closest("details")?.removeAttribute("open");
+    run();
+  };
+  return html`<details class="menu">
+    <summary aria-label="Export" title="Export the picture or the data">⤓</summary>
+    <div class="entries">${entries.map(([words, run]) => html`<button @click=${(event: Event) => choose(event, run)}>${words}</button>`)}</div>
+  </details>`;
+}
+
+function save({store}: Scope, ending: string, content: Promise<Blob | null>): void {
+  const {overview} = store.state;
+  void content.then((blob) => blob !== null && download(`${fileStem(overview?.name ?? "run", store.step)}.${ending}`, blob));
+}
+
+function json({store, derived}: Scope): Blob {
+  const {overview, trace} = store.state;
+  const content = {run: overview?.name, step: store.step, losses: overview?.losses[store.state.at], report: derived.diagnosis, trace};
+  return text(JSON.stringify(content, null, 1), "application/json");
+}
+
+function csv({derived: {condition, diagnosis}}: Scope): Blob {
+  const rows = condition === null ? [] : rowsOf(condition.tree.graph.trace, diagnosis, condition.answers, condition.numbers);
+  return text(csvOf(rows), "text/csv");
+}
+
+function addressAround(): string {
+  try {
+    return window.parent.location.href;
+  } catch {
+    return location.href;
+  }
+}
