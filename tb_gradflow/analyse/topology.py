@@ -247,6 +247,21 @@ class Topology:
         return end
 
     @cached_property
+    def of_variables(self) -> list[bool]:
+        """For each op, whether a variable has a part in its value. Some that none has a part in are listed, because
+        they may not be finite."""
+        found: list[bool] = []
+        for op in self.trace.ops:
+            carried = any(edge.carried for edge in op.inputs)
+            found.append(op.reads is not None or carried or any(found[edge.op] for edge in op.inputs if edge.op >= 0))
+        return found
+
+    def has_factor_of_data(self, op: int) -> bool:
+        """Whether the op is a product with something that no variable has a part in."""
+        inputs = [edge for edge in self.trace.ops[op].inputs if edge.op >= 0 and self.of_variables[edge.op]]
+        return self.trace.ops[op].type in ("Mul", "MulNoNan") and len(inputs) == 1
+
+    @cached_property
     def by_type(self) -> dict[str, list[int]]:
         """The ops of each type, in the order of the trace."""
         found: dict[str, list[int]] = {}

@@ -28,6 +28,8 @@ from tb_gradflow.trace.own_gradients import own_gradient
 from tb_gradflow.trace.reach import influenced_by, needed_for
 from tb_gradflow.trace.source import Frame, frames_of, origin_of
 
+_DELICATE = frozenset({"Log", "Log1p", "Sqrt", "Rsqrt", "RealDiv", "Reciprocal", "Pow", "Exp", "Acos", "Asin"})
+
 _STATEFUL_RANDOM = ("Random", "Multinomial", "TruncatedNormal", "ParameterizedTruncatedNormal")
 
 
@@ -94,8 +96,11 @@ class _Builder:
             if self._collector.variables[variable].trainable and not kept.intersection(reads[variable]):
                 forward = [op for op in reads[variable] if not ops[op].backward]
                 kept.update(op for op in influenced_by(ops, users, forward) if not ops[op].backward)
-        self._chosen.update(_Key(graph, op) for op in kept)
+        # What may not be finite although no variable has a part in it, and makes a variable's gradient so.
         self._data[graph] = given_data(ops, users)
+        beside = {item.ref.op for op in kept for item in ops[op].inputs} & self._data[graph]
+        kept.update(op for op in beside if ops[op].type in _DELICATE)
+        self._chosen.update(_Key(graph, op) for op in kept)
 
     def number(self) -> None:
         """Fixes the order: graph by graph, each in the order in which its ops were made."""

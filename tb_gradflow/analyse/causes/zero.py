@@ -207,14 +207,13 @@ def _averages_one(trace: Trace, index: int) -> bool:
 
 def mask_multiplies_to_zero(suspect: Suspect) -> Verdict | None:
     """A mask or weight made of data is zero wherever this variable has a say."""
-    if suspect.op.type == "Mul" and len([edge for edge in suspect.op.inputs if edge.op >= 0]) == 1:
+    if suspect.topology.has_factor_of_data(suspect.culprit):
         return Verdict("mask_multiplies_to_zero", "warning")
     if suspect.op.type not in _ROUTING:
         return None
     # The slice that comes from this variable is zero in a tensor that is not: the mask sits further on.
-    trace = suspect.topology.trace
     for op in suspect.topology.gradient(suspect.target).from_op(suspect.culprit)[1:]:
-        if trace.ops[op].type == "Mul" and len([edge for edge in trace.ops[op].inputs if edge.op >= 0]) == 1:
+        if suspect.topology.has_factor_of_data(op):
             return Verdict("mask_multiplies_to_zero", "info", op)
     return None
 
