@@ -30,6 +30,9 @@ from tb_gradflow.trace.source import Frame, frames_of, origin_of
 
 _DELICATE = frozenset({"Log", "Log1p", "Sqrt", "Rsqrt", "RealDiv", "Reciprocal", "Pow", "Exp", "Acos", "Asin"})
 
+# The name scope that a tape gives to what it makes: in a function's body nobody else tells.
+_GRADIENT_SCOPE = "/gradient_tape/"
+
 _STATEFUL_RANDOM = ("Random", "Multinomial", "TruncatedNormal", "ParameterizedTruncatedNormal")
 
 
@@ -164,7 +167,7 @@ class _Builder:
             reads=flat.reads,
             writes=flat.writes,
             custom_gradient=custom_gradient_name(flat.op),
-            backward=flat.backward,
+            backward=flat.backward or _GRADIENT_SCOPE in f"/{flat.op.name}",
             data=key.op in self._data[key.graph],
             constants=constants_of(flat, self._flatteners[key.graph].ops),
             input_count=len(flat.op.inputs),
