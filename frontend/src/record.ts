@@ -228,7 +228,7 @@ export interface InputCheck {
 export interface GradientCheck {
   /** Index in `Trace.ops`. */
   readonly op: number;
-  /** What the user calls the function that has it. */
+  /** What the user calls the function that has it; empty if unknown. */
   readonly function: string;
   /** Index in `Trace.sources` of the line where the gradient function begins; null if unknown. */
   readonly source: number | null;

@@ -75,7 +75,8 @@ def unverified_in(
         said.append(f"Whether `{unknown[0]}` and its like pass a gradient is not known; it was taken that they do.")
     for check in trace.gradient_checks:
         if check.problem and all(finding.culprit != check.op for finding in findings):
-            said.append(f"Whether the custom gradient of `{check.function}` is the derivative: {check.problem}.")
+            whose = f" of `{check.function}`" if check.function else ""
+            said.append(f"Whether the custom gradient{whose} is the derivative: {check.problem}.")
     for name in dict.fromkeys(trace.ops[suspect.culprit].name for suspect in inexact if suspect.culprit >= 0):
         said.append(f"The gradients inside `{name}` were not recorded, so the very op in there is not known.")
     return tuple(said)

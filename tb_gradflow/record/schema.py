@@ -290,7 +290,7 @@ class GradientCheck:
 
     Attributes:
         op: Index in `Trace.ops`.
-        function: What the user calls the function that has it.
+        function: What the user calls the function that has it; empty if unknown.
         source: Index in `Trace.sources` of the line where the gradient function begins; null if unknown.
         forward: Types of the ops inside, each once.
         identity: Whether its result is its input, element by element.

@@ -51,8 +51,12 @@ class Fetched:
 
 def checked(known: GradientCheck, probe: Probe, values: Fetched) -> GradientCheck:
     """The comparison, at the values that one step had."""
-    if not all(np.all(np.isfinite(_plain(each))) for each in (*values.fed, *values.upstream) if _is_floating(each)):
-        return replace(known, problem="not all values that go in are finite")
+    if not all(
+        np.all(np.isfinite(_plain(each)))
+        for each in (*values.fed, *values.results, *values.upstream)
+        if _is_floating(each)
+    ):
+        return replace(known, problem="its values are not all finite in this step")
     if not any(np.any(_plain(each)) for each in values.upstream):
         return known
     problem = "its forward computation cannot be run by itself"

@@ -6,6 +6,7 @@ variables that it uses; its gradient function is registered under a name of Tens
 
 from __future__ import annotations
 
+import functools
 import linecache
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from tensorflow.python.framework import ops
 
 from tb_gradflow.record.schema import Source
 from tb_gradflow.trace.differentiable import custom_gradient_name, is_overridden
-from tb_gradflow.trace.source import is_users
+from tb_gradflow.trace.source import first_meant, frames_of, is_users
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class OwnGradient:
 
     Attributes:
         op: The op.
-        function: What they call the function that has it.
+        function: What they call the function that has it; empty if its gradient is a function of TensorFlow's.
         source: Where their gradient function begins; null if unknown.
         result_count: How many of the inputs of an `IdentityN` are results; null where the op itself computes.
         variable_count: How many of its last inputs are values of variables that the function reads by itself.
@@ -74,11 +75,22 @@ def own_gradient(op: Any, *, by_tape: bool) -> OwnGradient | None:
     # `tf.custom_gradient` keeps what the user wrote in closures.
     cells = _cells(_cells(function).get("tape_grad_fn", function))
     written = cells.get("grad_fn", function)
+    while isinstance(written, functools.partial):
+        written = written.func
     code = getattr(written, "__code__", None)
-    if code is None or not is_users(code.co_filename):
+    is_own = code is not None and is_users(code.co_filename)
+    if not is_own and not _is_called_by_user(op):
         return None
     counts = int(cells.get("flat_result_len", 0)), len(cells.get("variables", ()))
-    return OwnGradient(op, _name(written, name), _source(written), *counts)
+    return OwnGradient(op, _name(written, name) if is_own else "", _source(written), *counts)
+
+
+def _is_called_by_user(op: Any) -> bool:
+    """Whether the user's code calls a function that `tf.custom_gradient` was put on, with nothing between."""
+    frames = frames_of(op.traceback)
+    innermost = max((place for place, frame in enumerate(frames) if is_users(frame.file)), default=len(frames))
+    called = first_meant(frames[innermost + 1 :])
+    return called is not None and called.file.endswith("custom_gradient.py")
 
 
 def _cells(function: Any) -> dict[str, Any]:

@@ -41,6 +41,8 @@ def _anonymous(group: Group) -> str:
 def _named(group: Group, check: GradientCheck) -> str:
     source = group.trace.sources[check.source] if check.source is not None else None
     place = f" ({file_name(source.file)}:{source.line})" if source is not None else place_of(group.trace, check.op)
+    if not check.function:
+        return _anonymous(group)
     if _is_function(group):
         return f"the custom gradient of `{check.function}`{place}"
     return f"`{check.function}`{place}, which stands in for the gradient of {called(group.trace, check.op)},"
