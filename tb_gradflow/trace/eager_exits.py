@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +20,8 @@ import tensorflow as tf
 from tb_gradflow.record.schema import PYTHON
 from tb_gradflow.trace.eager_shadow import Shadow
 from tb_gradflow.trace.flat_ops import Known
-from tb_gradflow.trace.source import Frame, api_name, first_meant, is_users
+from tb_gradflow.trace.replaced import replaced
+from tb_gradflow.trace.source import Frame, api_name, first_meant, stack_now, users_frame
 
 EagerTensor = tf.__internal__.EagerTensor
 _BASE = next(each for each in EagerTensor.__mro__ if "_numpy" in vars(each))
@@ -47,7 +47,7 @@ class Exit:
     Attributes:
         op: The op that stands for it in the shadow; its output stands for what Python has from there on.
         how: What the user wrote, such as `.numpy()`.
-        frames: The stack, outermost first.
+        frames: The stack, from the outside to the user's line.
         value: The value that left.
         decides: Whether Python took it as a truth value.
     """
@@ -72,11 +72,11 @@ class Exits:
     def watching(self) -> Iterator[None]:
         """While the context is open, exits are noted."""
         with contextlib.ExitStack() as undo:
-            _replace(undo, _BASE, "_numpy", self._method)
+            replaced(undo, _BASE, "_numpy", self._method)
             for module, prefix in ((np, "np"), (np.linalg, "np.linalg")):
                 for name, function in list(vars(module).items()):
                     if callable(function) and not isinstance(function, type) and not name.startswith("_"):
-                        _replace(undo, module, name, self._lookout(f"{prefix}.{name}"))
+                        replaced(undo, module, name, self._lookout(f"{prefix}.{name}"))
             yield
 
     def _method(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -107,12 +107,13 @@ class Exits:
         # What came from outside of the step carries nothing of a variable.
         if symbol is None or symbol.op.type in ("Const", "Placeholder"):
             return
-        frames = _stack()
+        frames = stack_now()
         way = _way_out(frames)
         if way is None:
             return
-        place = frames[way.start]
-        key = (tensor._id, place.file, place.line)
+        # What the user's line called is told by `how`.
+        frames = frames[: way.start + 1]
+        key = (tensor._id, frames[-1].file, frames[-1].line)
         if key not in self._seen:
             self._seen.add(key)
             self._add(symbol, value, way.how if function is None or way.through_library else function, frames)
@@ -146,8 +147,8 @@ class _Way:
 
 def _way_out(frames: Sequence[Frame]) -> _Way | None:
     """Null where TensorFlow or Keras looks at a value for a purpose of its own."""
-    start = next((place for place in range(len(frames) - 1, -1, -1) if is_users(frames[place].file)), None)
-    if start is None:
+    start = users_frame(frames)
+    if start < 0:
         return None
     between = [frame for frame in frames[start + 1 :] if frame.file != __file__]
     if any(frame.function in _SHOWING for frame in between):
@@ -171,16 +172,6 @@ def _way_out(frames: Sequence[Frame]) -> _Way | None:
 _KERAS, _TENSORFLOW = f"{os.sep}keras{os.sep}", f"{os.sep}tensorflow{os.sep}"
 
 
-def _stack() -> list[Frame]:
-    """The frames of this thread, outermost first."""
-    frames = []
-    frame: Any = sys._getframe(1)
-    while frame is not None:
-        frames.append(Frame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
-        frame = frame.f_back
-    return frames[::-1]
-
-
 class _Function:
     """A NumPy function that tells of the tensors it is given, and is the same otherwise."""
 
@@ -199,9 +190,3 @@ class _Function:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._original, name)
-
-
-def _replace(undo: contextlib.ExitStack, owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:
-    original = vars(owner)[name]
-    setattr(owner, name, wrap(original))
-    undo.callback(setattr, owner, name, original)

@@ -1,13 +1,14 @@
-"""Which values that left an eager step came back: as a constant that the loss depends on, or as a decision.
+"""Which values that left an eager step came back: as a constant, as an op's attribute, or as a decision.
 
 Python keeps no account of what becomes of a number. What counts as evidence, the best first: a constant has the very
-value that left; its line names what the exit's line kept; it was made after the exit, of a value that is not written
-out there. A value that is only printed or logged comes back in none of these ways.
+value that left; it was made, or an op of the loss was, by the exit's own statement or by one that reads a name which
+the exit's statement kept; a constant was made after the exit, of a value that is not written out there. A value that
+is only printed or logged comes back in none of these ways.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,23 +26,23 @@ from tb_gradflow.trace.source import frames_of, origin_of
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """An op that takes a constant that was made during the step.
+    """An op of the loss that may have taken a value of Python's.
 
     Attributes:
-        arrival: The constant.
         op: Index of the flat op.
-        slot: Which of its inputs.
-        source: The user's line.
+        slot: Which of its inputs; one more than it has for an attribute.
+        source: The user's line that made the constant, or the op.
+        arrival: The constant; null for an attribute.
     """
 
-    arrival: Arrival
     op: int
     slot: int
     source: Source | None
+    arrival: Arrival | None = None
 
     @property
-    def value(self) -> Any:
-        return self.arrival.tensor._numpy_internal()
+    def is_floating(self) -> bool:
+        return self.arrival is not None and bool(self.arrival.symbol.dtype.is_floating)
 
 
 def link_returns(shadow: Shadow, exits: Sequence[Exit], flattener: Flattener, targets: Sequence[Ref]) -> None:
@@ -49,21 +50,18 @@ def link_returns(shadow: Shadow, exits: Sequence[Exit], flattener: Flattener, ta
     if not exits or not targets:
         return
     needed = {op for op in needed_for(flattener.ops, [ref.op for ref in targets]) if not flattener.ops[op].backward}
-    uses = list(_uses(shadow, flattener, needed))
+    constants = list(_constants(shadow, flattener, needed))
+    made = [_made_by(flattener, op) for op in sorted(needed)]
     for each in exits:
         left = flattener.ref(each.op.outputs[0])
         if left is None or _is_told(each):
             continue
-        returns = _returns(each, [use for use in uses if use.op > left.op])
-        for use in returns:
-            flattener.ops[use.op].inputs.append(Input(left, use.slot))
-        if not returns and _steers(each):
-            for op in {target.op for target in targets if target.op > left.op}:
-                inputs = flattener.ops[op].inputs
-                inputs.append(Input(left, 1 + max((item.slot for item in inputs), default=-1), "yes"))
+        later = [[use for use in uses if use.op > left.op] for uses in (constants, made)]
+        for use in _returns(each, *later) or _decided(each, flattener, left, targets):
+            flattener.ops[use.op].inputs.append(Input(left, use.slot, None if use.arrival is not None else "yes"))
 
 
-def _uses(shadow: Shadow, flattener: Flattener, needed: set[int]) -> Iterator[_Use]:
+def _constants(shadow: Shadow, flattener: Flattener, needed: set[int]) -> Iterator[_Use]:
     users = consumers(flattener.ops)
     for arrival in shadow.arrivals:
         if not arrival.inside or arrival.symbol.dtype.is_bool:
@@ -72,8 +70,8 @@ def _uses(shadow: Shadow, flattener: Flattener, needed: set[int]) -> Iterator[_U
         taken = flattener.uses.get(arrival.symbol.name, []) if ref is None else _taken(flattener, users, ref.op)
         for op, slot in taken:
             if op in needed:
-                made = flattener.ops[op].op
-                yield _Use(arrival, op, slot, origin_of(frames_of(made.traceback), made.type).source)
+                frames = arrival.frames or frames_of(flattener.ops[op].op.traceback)
+                yield _Use(op, slot, origin_of(frames, "").source, arrival)
 
 
 def _taken(flattener: Flattener, users: Mapping[int, list[int]], constant: int) -> list[tuple[int, int]]:
@@ -85,22 +83,35 @@ def _taken(flattener: Flattener, users: Mapping[int, list[int]], constant: int) 
     ]
 
 
-def _returns(exit: Exit, uses: Sequence[_Use]) -> list[_Use]:
-    """The uses of what came back; empty if nothing did, as far as anybody can tell."""
+def _made_by(flattener: Flattener, op: int) -> _Use:
+    flat = flattener.ops[op]
+    return _Use(op, len(flat.op.inputs), origin_of(frames_of(flat.op.traceback), flat.type).source)
+
+
+def _returns(exit: Exit, constants: Sequence[_Use], made: Sequence[_Use]) -> list[_Use]:
+    """What took the value that came back; empty if nothing did, as far as anybody can tell."""
     if exit.decides:
         return []
-    same = [use for use in uses if _same_value(exit.value, use.value)]
+    same = [use for use in constants if _same_value(exit.value, use)]
     if same and not _is_plain(exit.value):
         return same
     left = _place(exit)
     for is_close in (_is_same_statement, _is_named):
-        close = [use for use in uses if is_close(left, use.source) and not _is_written(use)]
-        floating = [use for use in close if use.arrival.symbol.dtype.is_floating]
-        if found := [use for use in close if use in same] or floating or close:
-            return found
+        close = [use for use in constants if is_close(left, use.source) and not _is_written(use)]
+        floating = [use for use in close if use.is_floating]
+        taken = [use for use in close if use in same] or floating
+        if taken := taken or [use for use in made if is_close(left, use.source)]:
+            return taken
     if _steers(exit):
         return []
-    return [use for use in uses if use.arrival.symbol.dtype.is_floating and not _is_written(use)]
+    return [use for use in constants if use.is_floating and not _is_written(use)]
+
+
+def _decided(exit: Exit, flattener: Flattener, left: Ref, targets: Sequence[Ref]) -> list[_Use]:
+    """Everything that Python does after a decision depends on it; the targets stand for that."""
+    if not _steers(exit):
+        return []
+    return [_made_by(flattener, op) for op in sorted({target.op for target in targets if target.op > left.op})]
 
 
 def _is_told(exit: Exit) -> bool:
@@ -117,12 +128,17 @@ def _place(exit: Exit) -> Source | None:
     return origin_of(exit.frames, "").source
 
 
-def _same_value(left: Any, back: Any) -> bool:
+def _same_value(left: Any, use: _Use) -> bool:
     """Whether the constant holds the very numbers that left, in whatever shape and type."""
-    left, back = np.asarray(left), np.asarray(back)
+    left, back = np.asarray(left), _value(use)
     if left.size != back.size or not left.size or left.dtype.kind not in "fiu" or back.dtype.kind not in "fiu":
         return False
     return bool(np.allclose(np.ravel(left), np.ravel(back), rtol=1e-6, atol=0))
+
+
+def _value(use: _Use) -> Any:
+    assert use.arrival is not None
+    return np.asarray(use.arrival.tensor._numpy_internal())
 
 
 def _is_plain(value: Any) -> bool:
@@ -131,31 +147,28 @@ def _is_plain(value: Any) -> bool:
     return bool(value.size == 1 and float(value.ravel()[0]).is_integer() and abs(float(value.ravel()[0])) < 100)
 
 
-def _is_same_statement(left: Source | None, back: Source | None) -> bool:
-    """Whether the statement that takes the constant is that of the exit."""
-    if left is None or back is None or left.file != back.file:
-        return False
-    out = statement_at(left.file, left.line)
-    return out is not None and out is statement_at(back.file, back.line)
+def _in_one_file(judge: Callable[[Any, Any], bool]) -> Callable[[Source | None, Source | None], bool]:
+    def together(left: Source | None, back: Source | None) -> bool:
+        if left is None or back is None or left.file != back.file:
+            return False
+        out, into = statement_at(left.file, left.line), statement_at(back.file, back.line)
+        return out is not None and into is not None and judge(out, into)
+
+    return together
 
 
-def _is_named(left: Source | None, back: Source | None) -> bool:
-    """Whether the statement that takes the constant reads a name that the exit's statement kept its result under."""
-    if left is None or back is None or left.file != back.file:
-        return False
-    out, into = statement_at(left.file, left.line), statement_at(back.file, back.line)
-    return out is not None and into is not None and bool(names_kept(out) & names_in(into))
+# Whether the statement that takes the value is that of the exit, or reads a name that the exit's statement kept.
+_is_same_statement = _in_one_file(lambda out, into: out is into)
+_is_named = _in_one_file(lambda out, into: bool(names_kept(out) & names_in(into)))
 
 
 def _is_written(use: _Use) -> bool:
     """Whether the constant stands in the user's line, or is a number that a library's function brought along."""
-    value = np.asarray(use.value)
+    value = _value(use)
     if value.size != 1 or value.dtype.kind not in "fiu":
         return False
     statement = statement_at(use.source.file, use.source.line) if use.source is not None else None
     if statement is None:
         return True
-    number = float(value.ravel()[0])
-    return any(
-        np.isclose(number, sign * written, rtol=1e-6, atol=0) for written in numbers_in(statement) for sign in (1, -1)
-    )
+    number, written = float(value.ravel()[0]), numbers_in(statement)
+    return any(np.isclose(abs(number), abs(each), rtol=1e-6, atol=0) for each in written)

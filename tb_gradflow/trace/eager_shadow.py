@@ -7,7 +7,8 @@ exactly like a traced one. As the ops are made while the user's call is still on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +17,11 @@ import tensorflow as tf
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import core, record
 from tensorflow.python.eager.polymorphic_function import atomic_function
-from tensorflow.python.framework import func_graph, op_callbacks, op_def_library, op_def_registry, ops
+from tensorflow.python.framework import constant_op, func_graph, op_callbacks, op_def_library, op_def_registry, ops
 
 from tb_gradflow.trace.flat_ops import Known
+from tb_gradflow.trace.replaced import replaced
+from tb_gradflow.trace.source import Frame, stack_now
 
 # A variable's handle must look captured, as it does in a traced step, even if the step itself makes the variable.
 _HANDLES = frozenset({"VarHandleOp"})
@@ -32,13 +35,13 @@ class Arrival:
         tensor: The eager tensor.
         symbol: What stands for it.
         inside: Whether it was made during the step, from a value of Python.
-        position: How many ops the graph had when it was first used.
+        frames: The stack that it was made under; empty if that is not known.
     """
 
     tensor: Any
     symbol: Any
     inside: bool
-    position: int
+    frames: Sequence[Frame]
 
 
 class Shadow:
@@ -57,32 +60,21 @@ class Shadow:
         self._symbols: dict[int, Any] = {}
         self._tensors: dict[str, Any] = {}
         self._functions: dict[bytes, Any] = {}
+        self._made: dict[int, Sequence[Frame]] = {}
         self._began = ops.uid()
         self._paused = 0
 
     @contextmanager
     def listening(self) -> Iterator[None]:
         """While the context is open, eager ops of this thread are recorded."""
-        original = atomic_function.AtomicFunction.call_flat
-
-        def call_flat(function: Any, *args: Any) -> Any:
-            self._functions[function.name] = function
-            return original(function, *args)
-
-        def slowly(*args: Any) -> Any:
-            raise core._FallbackException("")
-
-        # TensorFlow's fast way of running an op reads variables on the quiet. Asked to fall back, it reads them by ops.
-        fast = pywrap_tfe.TFE_Py_FastPathExecute
-        pywrap_tfe.TFE_Py_FastPathExecute = slowly
-        op_callbacks.add_op_callback(self._heard)
-        atomic_function.AtomicFunction.call_flat = call_flat
-        try:
+        with contextlib.ExitStack() as undo:
+            # TensorFlow's fast way of running an op reads variables on the quiet. Asked to fall back, it uses ops.
+            replaced(undo, pywrap_tfe, "TFE_Py_FastPathExecute", lambda original: _fall_back)
+            replaced(undo, atomic_function.AtomicFunction, "call_flat", self._noting_function)
+            replaced(undo, constant_op, "convert_to_eager_tensor", self._noting_place)
+            op_callbacks.add_op_callback(self._heard)
+            undo.callback(op_callbacks.remove_op_callback, self._heard)
             yield
-        finally:
-            atomic_function.AtomicFunction.call_flat = original
-            pywrap_tfe.TFE_Py_FastPathExecute = fast
-            op_callbacks.remove_op_callback(self._heard)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -102,11 +94,10 @@ class Shadow:
         """What stands for an eager tensor; one that is not known yet arrives."""
         found = self._symbols.get(tensor._id)
         if found is None:
-            position = len(self.graph.get_operations())
             with self.paused(), self.graph.as_default(), record.stop_recording():
                 found = self.graph.capture(tensor)
             self.keep(found, tensor)
-            self.arrivals.append(Arrival(tensor, found, tensor._id > self._began, position))
+            self.arrivals.append(Arrival(tensor, found, tensor._id > self._began, self._made.get(tensor._id, ())))
         return found
 
     def known_symbol(self, tensor: Any) -> Any:
@@ -127,6 +118,22 @@ class Shadow:
         op = self.make("PyFunc", inputs, dtypes, attributes, kind)
         self.known[op.name] = known
         return op
+
+    def _noting_function(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def call_flat(function: Any, *args: Any) -> Any:
+            self._functions[function.name] = function
+            return original(function, *args)
+
+        return call_flat
+
+    def _noting_place(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def convert_to_eager_tensor(*args: Any, **kwargs: Any) -> Any:
+            tensor = original(*args, **kwargs)
+            if not self._paused:
+                self._made[tensor._id] = stack_now()
+            return tensor
+
+        return convert_to_eager_tensor
 
     def _heard(
         self, kind: Any, inputs: Sequence[Any], attributes: Sequence[Any], outputs: Any, name: Any = None, **more: Any
@@ -168,6 +175,10 @@ class Shadow:
         """From here on `symbol` stands for the eager tensor."""
         self._symbols[tensor._id] = symbol
         self._tensors[symbol.name] = tensor
+
+
+def _fall_back(*args: Any) -> Any:
+    raise core._FallbackException("")
 
 
 def _attributes(kind: str, listed: Sequence[Any]) -> dict[str, Any]:

@@ -180,6 +180,7 @@ class _Seen:
         """The same, with a note on why the step was not compiled."""
         found = self.explained
         said = str(error).strip().splitlines()
+        said = [said[-1].strip().removeprefix(f"{type(error).__name__}: ")] if said else []
         note = (
             f"TensorFlow cannot compile this step ({type(error).__name__}: {said[-1] if said else ''}), so it was run "
             "eagerly; `fit` needs `run_eagerly=True` for it."

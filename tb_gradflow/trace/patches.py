@@ -16,6 +16,7 @@ import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
 from tb_gradflow.trace.collector import Collector
+from tb_gradflow.trace.replaced import replaced
 
 _LOCK = threading.RLock()
 
@@ -25,10 +26,10 @@ def watching(collector: Collector) -> Iterator[None]:
     """While the context is open, `collector` hears of every gradient, scaled loss, update and layer."""
     with _LOCK, contextlib.ExitStack() as undo:
         quiet = _Quiet()
-        _patch(undo, tf.GradientTape, "gradient", lambda original: _gradient(original, collector, quiet))
+        replaced(undo, tf.GradientTape, "gradient", lambda original: _gradient(original, collector, quiet))
         for name in ("jacobian", "batch_jacobian"):
-            _patch(undo, tf.GradientTape, name, lambda original: _left_alone(original, quiet))
-        _patch(undo, polymorphic_function.Function, "__call__", _fresh_copies)
+            replaced(undo, tf.GradientTape, name, lambda original: _left_alone(original, quiet))
+        replaced(undo, polymorphic_function.Function, "__call__", _fresh_copies)
         _patch_keras(undo, collector)
         yield
 
@@ -89,9 +90,9 @@ def _patch_keras(undo: contextlib.ExitStack, collector: Collector) -> None:
 
     base = next(c for c in keras.optimizers.Optimizer.__mro__ if "apply" in vars(c) and "scale_loss" in vars(c))
     for owner in (base, keras.optimizers.LossScaleOptimizer):
-        _patch(undo, owner, "scale_loss", lambda original: _scale_loss(original, collector))
-        _patch(undo, owner, "apply", lambda original: _apply(original, collector))
-    _patch(undo, keras.layers.Layer, "_open_name_scope", lambda original: _name_scope(original, collector))
+        replaced(undo, owner, "scale_loss", lambda original: _scale_loss(original, collector))
+        replaced(undo, owner, "apply", lambda original: _apply(original, collector))
+    replaced(undo, keras.layers.Layer, "_open_name_scope", lambda original: _name_scope(original, collector))
 
 
 def _scale_loss(original: Callable[..., Any], collector: Collector) -> Callable[..., Any]:
@@ -122,13 +123,3 @@ def _name_scope(original: Callable[..., Any], collector: Collector) -> Callable[
             yield scope
 
     return open_name_scope
-
-
-def _patch(
-    undo: contextlib.ExitStack, owner: Any, name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]
-) -> None:
-    if name not in vars(owner):
-        return
-    original = vars(owner)[name]
-    setattr(owner, name, wrap(original))
-    undo.callback(setattr, owner, name, original)

@@ -22,6 +22,10 @@ _TOLERANCE = 3e-6
 # Chance puts n elements into the order of n others once in n! times: 1 in 40,320 for eight.
 _FEWEST_ORDERED = 8
 
+# So many numbers with six digits or more in common, and that share of the fewer of the two, are no chance.
+_FEWEST_SHARED, _SHARE = 3, 0.25
+_MANY = 100_000
+
 # Nobody types more digits than these, and a computed number ends by chance within them once in 500 times.
 _TYPED_DIGITS = 3
 
@@ -43,9 +47,9 @@ def relation(before: Any, after: Any, *, kin: Callable[[], bool] = lambda: False
     name = next((name for name, made in _named(first) if _equal(made, second)), None)
     if name is not None:
         return name if _is_telling(second) or (_is_worth_asking(name, second) and kin()) else None
-    if _shares_numbers(first, second) or _has_same_order(first, second):
+    if _has_same_order(first, second):
         return UNNAMED
-    return None
+    return _part(first, second, kin)
 
 
 def _named(x: Array) -> Iterator[tuple[str, Array]]:
@@ -127,10 +131,33 @@ def _untyped(values: Array) -> Array:
     return untyped
 
 
-def _shares_numbers(first: Array, second: Array) -> bool:
-    """Whether one holds all the elements of the other: stacked, gathered, sliced, reshaped."""
-    small, large = sorted((_untyped(first), _untyped(second)), key=np.size)
-    return small.size >= 3 and bool(np.isin(np.float32(small), np.float32(large)).all())
+def _part(first: Array, second: Array, kin: Callable[[], bool]) -> str | None:
+    """How the numbers of one came to be among those of the other: stacked, gathered, sliced, filled into a matrix."""
+    numbers = _untyped(second)
+    if not numbers.size:
+        return None
+    own = _untyped(first)
+    common = int(np.isin(np.float32(own), np.float32(numbers)).sum())
+    # Among very many numbers some agree by chance.
+    share = _SHARE if max(own.size, numbers.size) < _MANY else 0.9
+    if common >= _FEWEST_SHARED and common >= share * min(own.size, numbers.size):
+        return UNNAMED
+    if numbers.size > _MANY or first.size > numbers.size:
+        return None
+    with np.errstate(all="ignore"):
+        made = [
+            name for name, values in _elementwise(first) if _holds_all(numbers, _untyped(values[np.isfinite(values)]))
+        ]
+    return made[0] if made and kin() else None
+
+
+def _holds_all(numbers: Array, wanted: Array) -> bool:
+    """Whether each of `wanted` is among `numbers`, both sorted."""
+    if not wanted.size:
+        return False
+    place = np.clip(np.searchsorted(numbers, wanted), 1, len(numbers) - 1) if len(numbers) > 1 else np.zeros(1, int)
+    near = np.minimum(np.abs(numbers[place] - wanted), np.abs(numbers[place - 1] - wanted))
+    return bool((near <= _TOLERANCE * np.abs(wanted)).all())
 
 
 def _has_same_order(first: Array, second: Array) -> bool:

@@ -29,11 +29,13 @@ class Fixed:
         symbol: What stands for it in the graph.
         outer: The eager tensor that it was captured from; null for a constant of the graph's own.
         uses: The flat ops that take it, and as which input.
+        op: Index of the flat op that it is; -1 for a placeholder, which is none.
     """
 
     symbol: Any
     outer: Any
     uses: tuple[tuple[int, int], ...]
+    op: int = -1
 
     @property
     def value(self) -> Any:
@@ -62,9 +64,13 @@ def fixed_in(flattener: Flattener) -> Iterator[Fixed]:
     for index, op in enumerate(flattener.ops):
         if op.type == "Const" and op.tensors[0].dtype.is_floating:
             outer = dict(_captured(op.op.graph)).get(op.tensors[0].name) if op.nested else None
-            uses = [(user, item.slot) for user in users.get(index, ()) for item in flattener.ops[user].inputs
-                    if item.ref.op == index]  # fmt: skip
-            yield Fixed(op.tensors[0], captured.get(op.tensors[0].name, outer), tuple(dict.fromkeys(uses)))
+            uses = [
+                (user, item.slot)
+                for user in dict.fromkeys(users.get(index, ()))
+                for item in flattener.ops[user].inputs
+                if item.ref.op == index
+            ]
+            yield Fixed(op.tensors[0], captured.get(op.tensors[0].name, outer), tuple(uses), index)
     for name, listed in flattener.uses.items():
         if name in captured and captured[name].dtype.is_floating:
             yield Fixed(flattener.graph.get_tensor_by_name(name), captured[name], tuple(listed))
@@ -115,5 +121,5 @@ def insert(flattener: Flattener, fixed: Fixed, variable: int, owned: Owned, know
     index = flattener.put_first(FlatOp(name, known.type, fixed.symbol.op, (fixed.symbol,), True, [left], known=known))
     for user, slot in fixed.uses:
         inputs = flattener.ops[user].inputs
-        inputs[:] = [item for item in inputs if item.slot != slot or item.carried]
+        inputs[:] = [item for item in inputs if item.ref.op != fixed.op]
         inputs.append(Input(Ref(index, 0), slot))

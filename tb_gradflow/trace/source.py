@@ -88,18 +88,33 @@ def origin_of(frames: Sequence[Frame], op_type: str, *, keep_source: bool = True
     Looks no further out than the recorder's own step, which every traced op runs under: the lines beyond it
     say how training was started. With `keep_source` false the line is left out.
     """
-    for index in range(len(frames) - 1, -1, -1):
-        frame = frames[index]
-        if frame.file == _STEP:
-            break
-        if not is_users(frame.file):
-            continue
+    index = users_frame(frames)
+    if index >= 0:
         called = first_meant(frames[index + 1 :])
-        if called is not None and called.function in _ENTRY_POINTS:
-            break
-        source = _source(frame) if keep_source else None
-        return Origin(source, _called_name(called, op_type))
+        if called is None or called.function not in _ENTRY_POINTS:
+            source = _source(frames[index]) if keep_source else None
+            return Origin(source, _called_name(called, op_type))
     return Origin(None, _layer_call(frames, op_type))
+
+
+def users_frame(frames: Sequence[Frame]) -> int:
+    """Index of the innermost frame of the user's own inside the recorder's step; -1 if there is none."""
+    for index in range(len(frames) - 1, -1, -1):
+        if frames[index].file == _STEP:
+            break
+        if is_users(frames[index].file):
+            return index
+    return -1
+
+
+def stack_now() -> list[Frame]:
+    """The frames of this thread, outermost first, without the caller's."""
+    frames = []
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        frames.append(Frame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
+        frame = frame.f_back
+    return frames[::-1]
 
 
 def _called_name(called: Frame | None, op_type: str) -> str | None:

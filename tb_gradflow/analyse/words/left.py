@@ -27,10 +27,10 @@ def _function(group: Group) -> Text:
 
 def _escape(group: Group) -> Text:
     names = fields(group)
-    what = names["them"] if _is_read_there(group) else f"what is computed from {names['them']}"
-    leaves = "leave" if what == "them" else "leaves"
-    comes = "come back as mere numbers" if what == "them" else "comes back as a mere number"
-    message = f"{names['they_get']} no gradient: {what} {leaves} TensorFlow at {blamed(group)} and {comes}."
+    what = "the value" if _is_read_there(group) else f"what is computed from {names['them']}"
+    message = (
+        f"{names['they_get']} no gradient: {what} leaves TensorFlow at {blamed(group)} and comes back as a number."
+    )
     inside = stays_inside(group.source.code) if group.source is not None else None
     if inside is not None:
         return Text(message, f"Stay in TensorFlow: `{inside}`.")
