@@ -20,6 +20,7 @@ from tensorflow.python.autograph.core import ag_ctx
 
 from tb_gradflow.errors import SetupError
 from tb_gradflow.record.schema import FORMAT, Session, StepRecord, Trace
+from tb_gradflow.trace.bindings import Bindings
 from tb_gradflow.trace.gradient_checks import GradientChecks
 from tb_gradflow.trace.gradient_probe import RAISED
 from tb_gradflow.trace.inputs import NameInputs, arguments_of, batch_of_keras
@@ -63,9 +64,9 @@ def explain_model(model: Any, x: Any, y: Any, sample_weight: Any, batch_size: in
         variables=lambda: owned_variables(model),
         name=str(model.name),
         inputs=batch_of_keras,
+        undone=lambda: undone(lambda: _state_of(model), [model]),
     )
-    with undone(lambda: _state_of(model)):
-        return _explained(plan, eagerly=bool(model.run_eagerly))
+    return _explained(plan, eagerly=bool(model.run_eagerly))
 
 
 def explain_function(loss_fn: Callable[..., Any], args: Sequence[Any], variables: Sequence[Any]) -> Explained:
@@ -93,9 +94,9 @@ def explain_function(loss_fn: Callable[..., Any], args: Sequence[Any], variables
         variables=lambda: Variables(lambda: owned),
         name=getattr(loss_fn, "__name__", "loss"),
         inputs=arguments_of(loss_fn),
+        undone=lambda: undone(lambda: [item.variable for item in owned], [loss_fn]),
     )
-    with undone(lambda: [item.variable for item in owned]):
-        return _explained(plan, eagerly=False)
+    return _explained(plan, eagerly=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,7 @@ class _Plan:
         variables: The model's variables.
         name: What a log calls it.
         inputs: The names of its arguments.
+        undone: Puts back what a run changes.
     """
 
     traced: Callable[..., Any]
@@ -119,6 +121,7 @@ class _Plan:
     variables: Callable[[], Variables]
     name: str
     inputs: NameInputs
+    undone: Callable[[], contextlib.AbstractContextManager[Bindings]]
 
 
 def _explained(plan: _Plan, *, eagerly: bool) -> Explained:
@@ -151,11 +154,14 @@ class _Seen:
         settings = Settings(exact=False, eager=eager, checks=self._checks)
         step = plan.eager if eager else plan.traced
         instrumented = InstrumentedStep(step, plan.variables, settings, self._on_trace, plan.inputs)
-        try:
-            _, measured = instrumented(*plan.args) if eager else plan.compiled(lambda *args: instrumented(*args))
-            self._values = {key: value.numpy() for key, value in measured.items()}
-        except Exception as error:
-            self.error = error
+        with plan.undone() as bindings:
+            try:
+                _, measured = instrumented(*plan.args) if eager else plan.compiled(lambda *args: instrumented(*args))
+                self._values = {key: value.numpy() for key, value in measured.items()}
+            except Exception as error:
+                self.error = error
+            lost = bindings.rebound()
+        self._rebound = {item.name: lost[id(item.variable)] for item in plan.variables() if id(item.variable) in lost}
 
     @property
     def own_gradient_raised(self) -> bool:
@@ -171,10 +177,10 @@ class _Seen:
         if self.error is not None:
             if not self._traces:
                 raise self.error
-            return Explained(self._session, self._checks.filled(self._traces[-1], {}), None)
+            return Explained(self._session, self._with_rebound(self._checks.filled(self._traces[-1], {})), None)
         record = _record(self._values)
         trace = next(each for each in self._traces if each.index == record.trace)
-        return Explained(self._session, self._checks.filled(trace, self._values), record)
+        return Explained(self._session, self._with_rebound(self._checks.filled(trace, self._values)), record)
 
     def explained_instead_of(self, error: Exception) -> Explained:
         """The same, with a note on why the step was not compiled."""
@@ -189,6 +195,11 @@ class _Seen:
 
     def _on_trace(self, trace: Trace, error: BaseException | None) -> None:
         self._traces.append(trace)
+
+    def _with_rebound(self, trace: Trace) -> Trace:
+        """The trace, with the variables that the step itself put a tensor in the place of."""
+        known = (replace(each, rebound=self._rebound.get(each.name, each.rebound)) for each in trace.variables)
+        return replace(trace, variables=tuple(known))
 
 
 def _record(values: dict[str, Any]) -> StepRecord:

@@ -4,25 +4,58 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
+from tensorflow.python.eager import context
+from tensorflow.python.ops import stateful_random_ops
 
+from tb_gradflow.trace.bindings import Bindings
 from tb_gradflow.trace.variables import raw_variable
 
 
 @contextlib.contextmanager
-def undone(state: Callable[[], list[Any]]) -> Iterator[None]:
-    """Puts every variable of `state` back to what it was, and Python's and NumPy's generators too."""
-    before = {id(raw_variable(variable)): raw_variable(variable).numpy() for variable in state()}
-    python, numpy = random.getstate(), np.random.get_state()
+def undone(state: Callable[[], list[Any]], roots: Sequence[Any]) -> Iterator[Bindings]:
+    """Puts back what a step changes: the variables of `state` and those that can be reached from `roots`, the places
+    that hold them, and the generators of Python, NumPy and TensorFlow."""
+    bindings = Bindings(roots)
+    before = dict(_values([*state(), *bindings.variables, *_generator()]))
+    python, numpy, eager = random.getstate(), np.random.get_state(), _eager_seeds()
     try:
-        yield
+        yield bindings
     finally:
-        for variable in state():
-            raw = raw_variable(variable)
-            if id(raw) in before:
-                raw.assign(before[id(raw)])
+        bindings.restore()
+        for raw, value in before.values():
+            raw.assign(value)
         random.setstate(python)
         np.random.set_state(numpy)
+        _restore_eager_seeds(eager)
+
+
+def _values(variables: Sequence[Any]) -> Iterator[tuple[int, tuple[Any, Any]]]:
+    for raw in map(raw_variable, variables):
+        # A variable of Keras that is not built yet has no value to keep; one that is not initialised neither.
+        if isinstance(raw, tf.Variable):
+            with contextlib.suppress(tf.errors.OpError):
+                yield id(raw), (raw, raw.numpy())
+
+
+def _generator() -> list[tf.Variable]:
+    """The state of `tf.random.get_global_generator()`, if the program has one."""
+    generator = stateful_random_ops.global_generator
+    return [] if generator is None else [generator.state]
+
+
+def _eager_seeds() -> Any:
+    """Where `tf.random.set_seed` has eager ops take their seeds from; null without it."""
+    generator = getattr(context.context(), "_rng", None)
+    return None if generator is None else (generator, generator.getstate())
+
+
+def _restore_eager_seeds(seeds: Any) -> None:
+    if seeds is not None and seeds[0].getstate() != seeds[1]:
+        seeds[0].setstate(seeds[1])
+        # A kernel goes on from where it was when the same seed comes again, and is kept: as `set_seed` does.
+        context.context()._clear_caches()
