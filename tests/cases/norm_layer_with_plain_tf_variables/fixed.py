@@ -1,0 +1,38 @@
+# mypy: ignore-errors
+import keras
+import numpy as np
+import tensorflow as tf
+
+
+class FilterResponseNorm(keras.layers.Layer):
+    """Filter response normalisation with a thresholded linear unit."""
+
+    def __init__(self, channels, **kwargs):
+        super().__init__(**kwargs)
+        self.gamma = self.add_weight(name="gamma", shape=(channels,), initializer="ones")
+        self.beta = self.add_weight(name="beta", shape=(channels,), initializer="zeros")
+        self.tau = self.add_weight(name="tau", shape=(channels,), initializer="zeros")
+
+    def call(self, x):
+        power = tf.reduce_mean(tf.square(x), axis=[1, 2], keepdims=True)
+        y = self.gamma * x * tf.math.rsqrt(power + 1e-6) + self.beta
+        return tf.maximum(y, self.tau)
+
+    def compute_output_shape(self, shape):
+        return shape
+
+
+def build():
+    keras.utils.set_random_seed(99)
+    image = keras.Input((8, 8, 2), name="image")
+    h = keras.layers.Conv2D(4, 3, name="conv1")(image)
+    h = FilterResponseNorm(4, name="frn1")(h)
+    h = keras.layers.Conv2D(6, 3, name="conv2")(h)
+    h = FilterResponseNorm(6, name="frn2")(h)
+    h = keras.layers.GlobalAveragePooling2D(name="gap")(h)
+    model = keras.Model(image, keras.layers.Dense(3, name="logits")(h))
+    model.compile("adam", loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    rng = np.random.default_rng(99)
+    x = rng.normal(size=(6, 8, 8, 2)).astype("float32")
+    y = rng.integers(0, 3, size=(6,))
+    return {"kind": "keras", "model": model, "x": x, "y": y, "fit_kwargs": {"batch_size": 6}}
