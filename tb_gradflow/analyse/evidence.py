@@ -7,11 +7,12 @@ one is not. Both become suspects, and the functions in `causes` say what they ar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from tb_gradflow.analyse.measured import Measured
 from tb_gradflow.analyse.status import State
-from tb_gradflow.analyse.topology import Crossing, Topology, is_float, members, passes_gradient
+from tb_gradflow.analyse.topology import ROUTING, Crossing, Topology, is_float, members, passes_gradient
 from tb_gradflow.record.report import Severity
 from tb_gradflow.record.schema import Edge, Op
 
@@ -164,8 +165,42 @@ def birth_suspects(measured: Measured, troubled: list[State], *, zero: bool) -> 
             for consumer, edge in topology.consumers[producer]
             if passes_gradient(edge) and arrives[consumer] >= 0 and not inside[consumer]
         ]
+        if zero:
+            crossings = _followed_through(measured, target, inside, crossings)
         exact = [bad[op] or op in readers for op in range(len(inside))]
         yield from _suspects(measured, states, inside, crossings, exact)
+
+
+def _followed_through(measured: Measured, target: int, inside: list[bool], crossings: list[Crossing]) -> list[Crossing]:
+    """A part of a joined tensor gets zero while the rest does not: the story goes on behind the join.
+
+    Where something that is taken out of it again gets nothing but zero, the join counts as inside from here on. Else
+    the op is met at which the zeros among the gradient begin.
+    """
+    topology = measured.topology
+    found, joints = [], set()
+    for crossing in crossings:
+        joint = crossing.consumer
+        if topology.trace.ops[joint].type not in ROUTING:
+            found.append(crossing)
+        elif any(inside[user] for user in topology.onward(joint)):
+            joints.add(joint)
+        else:
+            found.append(_where_zeros_begin(measured, target, crossing))
+    for joint in joints:
+        inside[joint] = True
+    return found
+
+
+def _where_zeros_begin(measured: Measured, target: int, crossing: Crossing) -> Crossing:
+    way = measured.topology.gradient(target).from_op(crossing.consumer)
+    for op, after in pairwise(way):
+        here, there = measured.of_op(target, op), measured.of_op(target, after)
+        if here is None or there is None or not here.zero_fraction:
+            break
+        if there.zero_fraction < here.zero_fraction / 2:
+            return replace(crossing, culprit=after, handed_by=op)
+    return crossing
 
 
 def hidden_suspects(measured: Measured, quiet: list[State]) -> Iterator[Suspect]:
@@ -206,4 +241,5 @@ def _suspects(
         for place in members(bits):
             crossing = crossings[place]
             certain = exact is None or exact[crossing.producer]
-            yield Suspect(measured, state, crossing.culprit, crossing.producer, certain)
+            producer = crossing.handed_by if crossing.handed_by >= 0 else crossing.producer
+            yield Suspect(measured, state, crossing.culprit, producer, certain)

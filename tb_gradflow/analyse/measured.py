@@ -181,5 +181,10 @@ def is_zero(report: GradientReport) -> bool:
     return report.max_abs == 0 and report.zero_fraction > 0 and not report.nan_count and not report.inf_count
 
 
+def is_empty(report: GradientReport) -> bool:
+    """A tensor without elements."""
+    return report.max_abs == 0 and not report.zero_fraction and not report.nan_count and not report.inf_count
+
+
 def _size(report: GradientReport) -> tuple[int, float]:
     return report.nan_count + report.inf_count, report.max_abs

@@ -11,12 +11,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tb_gradflow.record.schema import Edge, Op, Trace
+from tb_gradflow.record.schema import Edge, Op, Trace, VariableGradient
 
 # These see sizes and types, never values: nothing that a variable holds influences what is behind them.
 SHAPE_ONLY = frozenset(
     {"Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike", "VariableShape", "TensorListLength"}
 )
+
+# These put tensors together or take parts out of them, and compute nothing.
+ROUTING = frozenset(
+    {"ConcatV2", "Concat", "Pack", "Unpack", "Slice", "StridedSlice", "Split", "SplitV", "GatherV2", "GatherNd", "Pad"}
+    | {"PadV2", "BroadcastTo", "Tile"}
+)
+
+SOFTMAX = ("Softmax", "LogSoftmax", "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits")
 
 # `unknown` is given the benefit of the doubt: an edge that nobody asked about must not become a cut.
 _PASSING = frozenset({"yes", "unknown"})
@@ -71,12 +79,14 @@ class Crossing:
         consumer: The op that uses its value.
         culprit: The op to blame: the consumer, unless the producer already made it something without a gradient.
         edge: The consumer's input.
+        handed_by: The op in front of the culprit, where that is further on than the consumer; else -1.
     """
 
     producer: int
     consumer: int
     culprit: int
     edge: Edge
+    handed_by: int = -1
 
 
 class Topology:
@@ -100,6 +110,7 @@ class Topology:
         self.has_carried = False
         self._ways: dict[int, Ways] = {}
         self._gradient_ways: dict[int, Ways] = {}
+        self._made_by: dict[int, frozenset[int]] = {}
         for index in range(count):
             self._add(index)
 
@@ -232,6 +243,22 @@ class Topology:
                     stack.append(consumer)
         return seen
 
+    def ancestors(self, op: int) -> list[int]:
+        """The ops whose values go into an op, the nearest first."""
+        queue, seen = [op], {op}
+        for each in queue:  # grows while it is walked
+            for edge in self.trace.ops[each].inputs:
+                if edge.op >= 0 and edge.op not in seen:
+                    seen.add(edge.op)
+                    queue.append(edge.op)
+        return queue[1:]
+
+    def made_by(self, op: int) -> frozenset[int]:
+        """The same as a set, remembered: for ops that every variable is asked about."""
+        if op not in self._made_by:
+            self._made_by[op] = frozenset(self.ancestors(op))
+        return self._made_by[op]
+
     def dead_end(self, variable: int) -> int:
         """The last op that a variable's value flows into, where nothing uses it any more.
 
@@ -262,6 +289,22 @@ class Topology:
         return self.trace.ops[op].type in ("Mul", "MulNoNan") and len(inputs) == 1
 
     @cached_property
+    def single_class_ops(self) -> list[int]:
+        """Softmaxes, and losses with one inside, over an axis of length one."""
+        return [op for kind in SOFTMAX for op in self.by_type.get(kind, ()) if _is_single(self.trace.ops[op])]
+
+    def entries_of(self, variable: int) -> Sequence[VariableGradient]:
+        """What the tape answered for a variable, for each target."""
+        return self._entries.get(variable, ())
+
+    @cached_property
+    def _entries(self) -> dict[int, list[VariableGradient]]:
+        found: dict[int, list[VariableGradient]] = {}
+        for entry in self.trace.variable_gradients:
+            found.setdefault(entry.variable, []).append(entry)
+        return found
+
+    @cached_property
     def by_type(self) -> dict[str, list[int]]:
         """The ops of each type, in the order of the trace."""
         found: dict[str, list[int]] = {}
@@ -279,6 +322,11 @@ class Topology:
                 ops.append(tensor.op)
                 places.append(tensor.row)
         return rows
+
+
+def _is_single(op: Op) -> bool:
+    sizes = op.outputs[-1].shape if op.outputs else None
+    return bool(sizes) and sizes is not None and sizes[-1] == 1
 
 
 def members(bits: int) -> Iterator[int]:

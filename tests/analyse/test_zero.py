@@ -106,14 +106,16 @@ class TestProductsWithAVariableOfZeros:
 
 
 def test_a_slice_that_a_mask_hides_is_traced_to_the_mask() -> None:
-    """Two heads side by side, the labels of one missing: only the whole is measured, and it is not zero."""
+    """Two heads side by side, the labels of one missing: up to the square, half of the gradient of both is zero."""
     graph = Graph()
     a, b = graph.variable("head_a/kernel"), graph.variable("head_b/kernel")
     out_a, out_b = graph.op("MatMul", a), graph.op("MatMul", b)
     both = graph.op("ConcatV2", out_a, out_b)
     masked = graph.op("Mul", both)
-    graph.target(graph.op("Mean", graph.op("Square", masked)))
-    for op, row in ((out_a, FINE), (out_b, ZERO), (both, FINE), (masked, FINE)):
+    square = graph.op("Square", masked)
+    graph.target(graph.op("Mean", square))
+    half = sized(0.5, zeros=0.5)
+    for op, row in ((out_a, FINE), (out_b, ZERO), (both, half), (masked, half), (square, FINE)):
         graph.gradient(op, row)
     graph.ask("head_a/kernel", FINE)
     graph.ask("head_b/kernel", ZERO)

@@ -18,6 +18,7 @@ from tb_gradflow.analyse.causes import (
     tape,
     unused,
     zero,
+    zero_factor,
 )
 from tb_gradflow.analyse.evidence import Rule, Suspect, Verdict
 
@@ -77,21 +78,25 @@ ZERO: tuple[Rule, ...] = (
     no_derivative.nondiff_sign,
     no_derivative.second_order_zero,
     zero.softmax_single_class,
+    zero_factor.nothing_selected,
     cancelling.normalised_then_summed,
+    zero_factor.zero_initialised,
     zero.degenerate_normalisation,
     cancelling.shift_invariant_parameter,
     zero.detour_around_rounding,
     cancelling.gradient_cancellation,
+    zero_factor.dropped,
     zero.branch_not_taken,
-    zero.recurrent_weight_single_step,
+    unused.recurrent_weight_single_step,
     zero.saturation_softmax,
     zero.saturation_sigmoid,
     zero.saturation_quant_range,
     zero.saturation_clip,
-    zero.dead_relu,
-    zero.zero_initialised,
+    zero.degenerate_decomposition,
+    zero_factor.dead_relu,
+    zero_factor.factor_made_zero,
     zero.fp16_underflow,
-    zero.mask_multiplies_to_zero,
+    zero_factor.masked,
     zero.zero_gradient,
 )
 """The gradient arrives as nothing but zeros, from this op on."""
@@ -128,6 +133,7 @@ CONNECTED: tuple[Rule, ...] = (
     own_gradient.own_gradient_differs,
     left_graph.variable_rebound,
     unused.regularizer_only,
+    zero.single_class_unseen,
     cancelling.shift_invariant_parameter,
     cancelling.normalised_then_summed,
 )

@@ -114,7 +114,8 @@ def fp16_overflow(suspect: Suspect) -> Verdict | None:
     if suspect.measured.loss_is_finite(suspect.target):
         return None
     half = suspect.measured.once(
-        ("half", suspect.culprit), lambda: next((op for op in _in_front_of(suspect) if _is_half(suspect, op)), -1)
+        ("half", suspect.culprit),
+        lambda: next((op for op in suspect.topology.ancestors(suspect.culprit) if _is_half(suspect, op)), -1),
     )
     return Verdict("fp16_overflow", "error", half) if half >= 0 else None
 
@@ -133,7 +134,14 @@ def broken_before(suspect: Suspect) -> Verdict | None:
     """The nearest of those functions in front of the birthplace: its value broke the forward pass."""
     return suspect.measured.once(
         ("broken", suspect.culprit),
-        lambda: next((verdict for op in _in_front_of(suspect) if (verdict := _accused(suspect, op)) is not None), None),
+        lambda: next(
+            (
+                verdict
+                for op in suspect.topology.ancestors(suspect.culprit)
+                if (verdict := _accused(suspect, op)) is not None
+            ),
+            None,
+        ),
     )
 
 
@@ -188,15 +196,3 @@ def _exponential_in_divisor(suspect: Suspect, division: int) -> int:
         if trace.ops[op].type in _SUMMING:
             queue.extend(edge.op for edge in trace.ops[op].inputs if edge.op >= 0 and edge.op not in queue)
     return -1
-
-
-def _in_front_of(suspect: Suspect) -> list[int]:
-    """The ops whose values go into the birthplace, the nearest first."""
-    trace = suspect.topology.trace
-    queue, seen = [suspect.culprit], {suspect.culprit}
-    for op in queue:  # grows while it is walked
-        for edge in trace.ops[op].inputs:
-            if edge.op >= 0 and edge.op not in seen:
-                seen.add(edge.op)
-                queue.append(edge.op)
-    return queue[1:]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.causes.zero import learns
+from tb_gradflow.analyse.causes.zero_factor import learns
 from tb_gradflow.analyse.course import Course
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.record.report import Severity

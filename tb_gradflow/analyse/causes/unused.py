@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from tb_gradflow.analyse.causes.zero_factor import learns
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.analyse.topology import Topology
+from tb_gradflow.analyse.zeros import PRODUCTS
 
 # Parts that published models carry along for another task; idle in this one by design.
 _IDLE_BY_DESIGN = ("pooler", "projector", "projection_head", "proj_head", "lm_head", "nsp_head", "mlm_head")
+
+_STATE_WEIGHTS = ("recurrent", "weight_hh", "w_hh")
+_NEAR = 12
 
 _SIZES = frozenset({"Square", "Abs", "L2Loss"})
 _SCALINGS = frozenset({"Square", "Abs", "L2Loss", "Mul", "Sum", "Mean", "Sqrt", "Cast", "Identity", "Max", "Reshape"})
@@ -30,9 +35,31 @@ def unused_by_design(suspect: Suspect) -> Verdict | None:
 
 
 def recurrent_weight_single_step(suspect: Suspect) -> Verdict | None:
-    """The state weights of a recurrent layer that sees one time step: the first state is all zeros."""
-    name = suspect.topology.trace.variables[suspect.state.variable].name
-    return Verdict("recurrent_weight_single_step", "warning") if name.endswith("recurrent_kernel") else None
+    """The state weights of a recurrent layer that sees one time step: they multiply a first state of zeros, or are not
+    used at all. Of weights that are no Keras layer's, others have to learn, or more than a state is missing."""
+    topology, place = suspect.topology, suspect.state.variable
+    name = topology.trace.variables[place].name
+    own = name.rpartition("/")[2]
+    named = own == "recurrent_kernel" or (any(word in own for word in _STATE_WEIGHTS) and _others_learn(suspect))
+    if not named:
+        return None
+    products = [op for reader in topology.readers[place] if (op := _first_product(suspect, reader)) >= 0]
+    return Verdict("recurrent_weight_single_step", "warning", min(products, default=suspect.culprit))
+
+
+def _first_product(suspect: Suspect, reader: int) -> int:
+    """The product that a weight goes into, cut into gates or not; -1 if it is not near."""
+    queue = list(suspect.topology.onward(reader))
+    for op in queue[:_NEAR]:
+        if suspect.type_of(op) in PRODUCTS:
+            return op
+        queue.extend(suspect.topology.onward(op))
+    return next((op for op in queue[:_NEAR] if suspect.type_of(op) in PRODUCTS), -1)
+
+
+def _others_learn(suspect: Suspect) -> bool:
+    count = len(suspect.topology.trace.variables)
+    return any(learns(suspect, other) for other in range(count) if other != suspect.state.variable)
 
 
 def output_not_used(suspect: Suspect) -> Verdict | None:

@@ -6,26 +6,13 @@ from math import prod
 
 from tb_gradflow.analyse.causes.no_derivative import ROUNDING
 from tb_gradflow.analyse.evidence import Suspect, Verdict
-from tb_gradflow.analyse.measured import is_zero
+from tb_gradflow.analyse.topology import SOFTMAX
 from tb_gradflow.record.schema import Trace
 
-_RELU = frozenset({"Relu", "Relu6", "ReluN"})
 _SQUASHING = frozenset({"Sigmoid", "Tanh", "Erf", "Erfc", "Softsign", "Softplus"})
-_SOFTMAX = frozenset({"Softmax", "LogSoftmax", "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits"})
 _CLIPPING = frozenset({"ClipByValue", "Minimum", "Maximum"})
-_BRANCHES = frozenset({"If", "StatelessIf", "Case", "StatelessCase", "Select", "SelectV2"})
-_PRODUCTS = frozenset(
-    {"MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Mul", "Einsum", "Conv1D", "Conv2D", "Conv3D"}
-    | {"DepthwiseConv2dNative", "XlaDotV2"}
-)
-_ROUTING = frozenset(
-    {"ConcatV2", "Concat", "Pack", "Unpack", "Slice", "StridedSlice", "Split", "SplitV", "GatherV2", "GatherNd", "Pad"}
-    | {"PadV2", "BroadcastTo", "Tile"}
-)
-_PASSED_THROUGH = frozenset(
-    {"Identity", "Reshape", "Cast", "Transpose", "Squeeze", "ExpandDims", "MaxPool", "AvgPool", "Mul", "SelectV2"}
-    | {"SpaceToBatchND", "BatchToSpaceND", "ConcatV2", "Mean", "Max"}
-)
+BRANCHES = frozenset({"If", "StatelessIf", "Case", "StatelessCase", "Select", "SelectV2"})
+_DECOMPOSITIONS = frozenset({"Svd", "SelfAdjointEigV2", "Eig", "Qr"})
 _NORMALISING = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
 
 # Half precision has nothing between zero and 6e-8; what comes in above this is not brought there by one op.
@@ -36,18 +23,31 @@ _NEARBY = 12
 
 def branch_not_taken(suspect: Suspect) -> Verdict | None:
     """The branch of a `tf.cond` that this step skipped, or the side of a `tf.where` that it never chose."""
-    return Verdict("branch_not_taken", "info") if suspect.op.type in _BRANCHES else None
+    return Verdict("branch_not_taken", "info") if suspect.op.type in BRANCHES else None
 
 
 def softmax_single_class(suspect: Suspect) -> Verdict | None:
     """Softmax over an axis of length one is always one."""
-    single = any(tensor.shape and tensor.shape[-1] == 1 for tensor in suspect.op.outputs[:1])
-    return Verdict("softmax_single_class", "error") if suspect.op.type in _SOFTMAX and single else None
+    single = suspect.culprit in suspect.topology.single_class_ops
+    return Verdict("softmax_single_class", "error") if single else None
+
+
+def single_class_unseen(suspect: Suspect) -> Verdict | None:
+    """The same where the loss hides it: it takes the logits, and the model's own output is always one."""
+    topology = suspect.topology
+    if suspect.target < 0:
+        return None
+    influence = topology.influence(suspect.target).hops
+    for op in topology.single_class_ops:
+        unseen = influence[op] < 0 or topology.trace.ops[op].type != "Softmax"
+        if unseen and not topology.made_by(op).isdisjoint(topology.readers[suspect.state.variable]):
+            return Verdict("softmax_single_class", "error", op)
+    return None
 
 
 def saturation_softmax(suspect: Suspect) -> Verdict | None:
     """A softmax so sure of itself that its slope rounds to zero."""
-    return Verdict("saturation_softmax", "warning") if suspect.op.type in _SOFTMAX else None
+    return Verdict("saturation_softmax", "warning") if suspect.op.type in SOFTMAX else None
 
 
 def saturation_sigmoid(suspect: Suspect) -> Verdict | None:
@@ -68,84 +68,10 @@ def saturation_clip(suspect: Suspect) -> Verdict | None:
     return Verdict("saturation_clip", "info" if learned else "warning") if clips else None
 
 
-def dead_relu(suspect: Suspect) -> Verdict | None:
-    """A ReLU that no input of this step activates; or a product with the zeros that such a ReLU puts out."""
-    if suspect.op.type in _RELU:
-        return Verdict("dead_relu", "error")
-    if suspect.op.type not in _PRODUCTS:
-        return None
-    relu = _behind(suspect, _RELU)
-    trace = suspect.topology.trace
-    above = [edge.op for edge in trace.ops[relu].inputs if edge.op >= 0] if relu >= 0 else []
-    gradients = [suspect.measured.of_op(suspect.target, op) for op in above]
-    dead = any(gradient is not None and is_zero(gradient) for gradient in gradients)
-    return Verdict("dead_relu", "error") if dead else None
-
-
-def _behind(suspect: Suspect, types: frozenset[str]) -> int:
-    """The op of one of `types` that makes the other factor of a product, seen through ops that keep zeros."""
-    trace = suspect.topology.trace
-    stack = [edge.op for edge in suspect.op.inputs if edge.op >= 0 and edge.op != suspect.producer]
-    seen: set[int] = set()
-    while stack:
-        op = stack.pop()
-        if trace.ops[op].type in types:
-            return op
-        if trace.ops[op].type in _PASSED_THROUGH and op not in seen:
-            seen.add(op)
-            stack.extend(edge.op for edge in trace.ops[op].inputs if edge.op >= 0)
-    return -1
-
-
-def recurrent_weight_single_step(suspect: Suspect) -> Verdict | None:
-    """The state weights of a recurrent layer that sees one time step: they multiply a state of zeros."""
-    name = suspect.topology.trace.variables[suspect.state.variable].name
-    if not name.endswith("recurrent_kernel"):
-        return None
-    readers = suspect.topology.readers[suspect.state.variable]
-    products = [user for op in readers for user in suspect.topology.onward(op) if suspect.type_of(user) in _PRODUCTS]
-    return Verdict("recurrent_weight_single_step", "warning", min(products, default=suspect.culprit))
-
-
-def zero_initialised(suspect: Suspect) -> Verdict | None:
-    """A product with a variable that is all zeros. If that one learns, this one will, from the next step on."""
-    if suspect.op.type not in _PRODUCTS or suspect.measured.variables is None:
-        return None
-    others = [edge.op for edge in suspect.op.inputs if edge.op >= 0 and edge.op != suspect.producer]
-    factors = _variables_behind(suspect, others) - {suspect.state.variable}
-    zeros = [factor for factor in sorted(factors) if _began_at_zero(suspect, factor)]
-    if not zeros:
-        return None
-    if any(learns(suspect, factor) for factor in zeros):
-        return Verdict("zero_init_by_design", "info")
-    return Verdict("zero_init_product", "error")
-
-
-def learns(suspect: Suspect, variable: int) -> bool:
-    """Whether a gradient other than zero arrives at a variable."""
-    entries = [entry for entry in suspect.topology.trace.variable_gradients if entry.variable == variable]
-    gradients = [suspect.measured.of_variable(entry) for entry in entries]
-    return any(gradient is not None and gradient.max_abs > 0 for gradient in gradients)
-
-
-def _began_at_zero(suspect: Suspect, variable: int) -> bool:
-    """The norm is taken after the step: one that equals the step's own length began at zero."""
-    assert suspect.measured.variables is not None
-    after, moved = (float(value) for value in suspect.measured.variables[variable, :2])
-    return after == 0 or abs(after - moved) <= 1e-6 * after
-
-
-def _variables_behind(suspect: Suspect, ops: list[int]) -> set[int]:
-    """The variables that a factor is zero with: those it is, or is a product of."""
-    trace, found = suspect.topology.trace, set()
-    stack = list(ops)
-    for op in stack:  # grows while it is walked
-        read = trace.ops[op].reads
-        if read is not None:
-            found.add(read)
-        elif trace.ops[op].type in _PRODUCTS or trace.ops[op].type in _PASSED_THROUGH:
-            stack.extend(edge.op for edge in trace.ops[op].inputs if edge.op >= 0 and edge.op not in stack)
-    return found
+def degenerate_decomposition(suspect: Suspect) -> Verdict | None:
+    """Singular or eigenvalues that repeat: their derivative divides by differences, and where these are zero
+    TensorFlow answers zero."""
+    return Verdict("degenerate_decomposition", "error") if suspect.op.type in _DECOMPOSITIONS else None
 
 
 def detour_around_rounding(suspect: Suspect) -> Verdict | None:
@@ -203,19 +129,6 @@ def _averages_one(trace: Trace, index: int) -> bool:
     if before is None or after is None or min((*before, *after), default=1) < 0:
         return False
     return len(before) > 0 and prod(before) == prod(after)
-
-
-def mask_multiplies_to_zero(suspect: Suspect) -> Verdict | None:
-    """A mask or weight made of data is zero wherever this variable has a say."""
-    if suspect.topology.has_factor_of_data(suspect.culprit):
-        return Verdict("mask_multiplies_to_zero", "warning")
-    if suspect.op.type not in _ROUTING:
-        return None
-    # The slice that comes from this variable is zero in a tensor that is not: the mask sits further on.
-    for op in suspect.topology.gradient(suspect.target).from_op(suspect.culprit)[1:]:
-        if suspect.topology.has_factor_of_data(op):
-            return Verdict("mask_multiplies_to_zero", "info", op)
-    return None
 
 
 def zero_gradient(suspect: Suspect) -> Verdict | None:

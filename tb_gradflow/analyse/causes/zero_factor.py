@@ -1,0 +1,144 @@
+"""Gradients that are exactly zero because something is multiplied with zeros: dead units, masks, zero weights."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.evidence import Suspect, Verdict
+from tb_gradflow.analyse.measured import is_empty, is_zero
+from tb_gradflow.analyse.topology import ROUTING
+from tb_gradflow.analyse.zeros import PRODUCTS, zero_values
+
+_RELU = frozenset({"Relu", "Relu6", "ReluN"})
+_SELECTING = frozenset({"Select", "SelectV2"})
+# Zeros stay zeros through these; and a product has zeros where one factor has.
+_PASSED_THROUGH = frozenset(
+    {"Identity", "Reshape", "Cast", "Transpose", "Squeeze", "ExpandDims", "MaxPool", "AvgPool", "Mul", "SelectV2"}
+    | {"SpaceToBatchND", "BatchToSpaceND", "ConcatV2", "Mean", "Max"}
+)
+
+# Of zero these have the slope zero.
+_FLAT_AT_ZERO = _RELU | {"Square", "Abs", "Pow"}
+
+_FUSED_NORMALISERS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
+
+
+def dead_relu(suspect: Suspect) -> Verdict | None:
+    """A ReLU that no input of this step activates."""
+    return Verdict("dead_relu", "error") if suspect.op.type in _RELU else None
+
+
+def dropped(suspect: Suspect) -> Verdict | None:
+    """Dropout has left nothing over."""
+    drops = suspect.op.type in (*_SELECTING, "Mul") and "dropout" in f"{suspect.op.name} {suspect.op.api}".lower()
+    return Verdict("mask_multiplies_to_zero", "warning") if drops else None
+
+
+def factor_made_zero(suspect: Suspect) -> Verdict | None:
+    """A product with what a dead ReLU, a dropout or a mask has made zero: the story is theirs."""
+    if suspect.op.type not in PRODUCTS:
+        return None
+    for op in _behind(suspect):
+        zeroed = _turns_zero(suspect, op)
+        for rule in (dead_relu, dropped, masked) if zeroed is not None else ():
+            verdict = rule(zeroed) if zeroed is not None else None
+            if verdict is not None:
+                return Verdict(verdict.cause, verdict.severity)
+    return None
+
+
+def _turns_zero(suspect: Suspect, op: int) -> Suspect | None:
+    """The suspect that an op in front is, if the gradient dies at it."""
+    measured, target = suspect.measured, suspect.target
+    incoming = measured.of_op(target, op)
+    if incoming is None or is_zero(incoming):
+        return None
+    for edge in suspect.topology.trace.ops[op].inputs:
+        outgoing = measured.of_op(target, edge.op) if edge.op >= 0 else None
+        if outgoing is not None and is_zero(outgoing):
+            return Suspect(measured, suspect.state, op, edge.op)
+    return None
+
+
+def _behind(suspect: Suspect) -> list[int]:
+    """What the other factor of a product is made by, seen through ops that keep zeros."""
+    trace = suspect.topology.trace
+    queue = [edge.op for edge in suspect.op.inputs if edge.op >= 0 and edge.op != suspect.producer]
+    for op in queue:  # grows while it is walked
+        if trace.ops[op].type in _PASSED_THROUGH:
+            queue.extend(edge.op for edge in trace.ops[op].inputs if edge.op >= 0 and edge.op not in queue)
+    return queue
+
+
+def zero_initialised(suspect: Suspect) -> Verdict | None:
+    """A product with what is zero because variables began as zeros; or a flat spot at such a zero.
+
+    If one of these variables learns, this one will, from the next step on.
+    """
+    zeros = zero_values(suspect.measured)
+    if suspect.op.type in PRODUCTS:
+        places = [edge.op for edge in suspect.op.inputs if edge.op >= 0 and edge.op != suspect.producer]
+    elif suspect.op.type in _FLAT_AT_ZERO:
+        places = [suspect.producer] if suspect.producer >= 0 else []
+    elif suspect.op.type in _FUSED_NORMALISERS:
+        places = [edge.op for edge in suspect.op.inputs if edge.input == 1]
+    else:
+        return None
+    found = [zero for place in places if (zero := zeros[place]) is not None]
+    if not found:
+        return None
+    factors = found[0].union(*found) - {suspect.state.variable} or found[0]
+    if any(learns(suspect, factor) for factor in factors):
+        return Verdict("zero_init_by_design", "info")
+    return Verdict("zero_init_product", "error")
+
+
+def learns(suspect: Suspect, variable: int) -> bool:
+    """Whether a gradient other than zero arrives at a variable."""
+    entries = suspect.topology.entries_of(variable)
+    gradients = [suspect.measured.of_variable(entry) for entry in entries]
+    return any(gradient is not None and gradient.max_abs > 0 for gradient in gradients)
+
+
+def masked(suspect: Suspect) -> Verdict | None:
+    """A mask or weight made of data is zero wherever this variable has a say; or a count of zero is divided by."""
+    mask = suspect.culprit
+    if suspect.op.type in _FLAT_AT_ZERO and suspect.producer >= 0:
+        # The square of what the mask has made zero is flat there.
+        mask = suspect.producer
+    if suspect.topology.has_factor_of_data(mask):
+        return Verdict("mask_multiplies_to_zero", "info" if _is_part(suspect) else "warning", mask)
+    if suspect.op.type in PRODUCTS and _is_part(suspect):
+        return Verdict("mask_multiplies_to_zero", "info")
+    if suspect.op.type == "DivNoNan":
+        return Verdict("mask_multiplies_to_zero", "info")
+    return None
+
+
+def _is_part(suspect: Suspect) -> bool:
+    """Whether what is masked is a part of a tensor whose other parts do get a gradient: these labels are missing, and
+    others are not."""
+    topology, measured, target = suspect.topology, suspect.measured, suspect.target
+
+    def search() -> bool:
+        slices = [op for op in topology.ancestors(suspect.culprit) if topology.trace.ops[op].type in ROUTING]
+        gradients = [measured.of_op(target, op) for op in slices]
+        return any(gradient is not None and 0 < gradient.zero_fraction < 1 for gradient in gradients)
+
+    return measured.once(("part", target, suspect.culprit), search)
+
+
+def nothing_selected(suspect: Suspect) -> Verdict | None:
+    """Not one element was selected: what is made of them is the mean of nothing, or the sum of nothing.
+
+    The evidence is a gradient without elements at the selection.
+    """
+    topology = suspect.topology
+    incoming = suspect.measured.of_op(suspect.target, suspect.culprit)
+    if incoming is None or not is_empty(incoming):
+        return None
+    for op in topology.gradient(suspect.target).from_op(suspect.culprit):
+        after = suspect.measured.of_op(suspect.target, op)
+        if after is not None and not is_empty(after):
+            if suspect.measured.loss_is_finite(suspect.target):
+                break
+            return Verdict("zero_over_zero", "error", op)
+    return Verdict("mask_multiplies_to_zero", "info")
