@@ -54,6 +54,7 @@ class Call:
         watched: Indices of the variables that the tape watched.
         scaled: Whether an optimizer had scaled the loss.
         measured: Whether `loss` is its value.
+        first_row: Of those in `statistics`.
         statistics: float32 `[rows, 6]`, unscaled: the statistics of all answers that are gradients; null until
             there is an answer. In a nested function's graph, this and the loss are sinks.
         aliases: For tensors that were not asked for, the one whose gradient has the same statistics.
@@ -69,6 +70,7 @@ class Call:
     watched: frozenset[int]
     scaled: bool = False
     measured: bool = True
+    first_row: int = 0
     statistics: Any = None
     aliases: dict[Ref, Ref] = field(default_factory=dict)
     variables: dict[int, Answer] = field(default_factory=dict)
@@ -247,6 +249,8 @@ class Collector(Symbols):
             if call.aliases[ref] in call.tensors:
                 call.tensors[ref] = call.tensors[call.aliases[ref]]
         call.tensors.update(self._only_reads(call))
+        # Gradients that are taken while this one is computed, to recompute a block, have kept theirs before it.
+        call.first_row = self.row_count
         call.statistics = self._brought_home(unscaled(rows, scale))
         call.loss = self._brought_home(call.loss)
         self.row_count += len(rows)

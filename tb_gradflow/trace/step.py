@@ -105,7 +105,7 @@ class InstrumentedStep:
     def _measurements(self, collector: Collector, index: int, given: Named, before: list[Any]) -> dict[str, Any]:
         calls = [call for call in collector.calls if call.statistics is not None]
         losses = [_taken(call.loss) for call in calls]
-        rows = [_taken(call.statistics) for call in calls]
+        rows = [_taken(call.statistics) for call in sorted(calls, key=lambda call: call.first_row)]
         rows += [gradient_statistics(tensor)[tf.newaxis] for _, tensor in given]
         return {
             "trace": tf.constant(index, tf.int32),
