@@ -21,6 +21,7 @@ from tensorflow.python.autograph.core import ag_ctx
 from tb_gradflow.errors import SetupError
 from tb_gradflow.record.schema import FORMAT, Session, StepRecord, Trace
 from tb_gradflow.trace.bindings import Bindings
+from tb_gradflow.trace.eager_needed import kept_inside
 from tb_gradflow.trace.gradient_checks import GradientChecks
 from tb_gradflow.trace.gradient_probe import RAISED
 from tb_gradflow.trace.inputs import NameInputs, arguments_of, batch_of_keras
@@ -131,6 +132,9 @@ def _explained(plan: _Plan, *, eagerly: bool) -> Explained:
         # A compiled function inside the step takes the gradient: to see into it the step is traced as well.
         return seen.explained if seen.explained.trace.targets else _Seen(plan, eager=False).explained
     seen = _Seen(plan, eager=False)
+    if seen.error is None and seen.kept:
+        again = _Seen(plan, eager=True)
+        return again.explained_without(seen.kept) if again.error is None else seen.explained
     if seen.error is None or isinstance(seen.error, LookupError) or "No gradients provided" in str(seen.error):
         return seen.explained
     again = _Seen(plan, eager=True)
@@ -143,7 +147,12 @@ def _explained(plan: _Plan, *, eagerly: bool) -> Explained:
 
 
 class _Seen:
-    """One run of a step: its trace, its numbers if it was completed, its error if it was not."""
+    """One run of a step: its trace, its numbers if it was completed, its error if it was not.
+
+    Attributes:
+        error: What it raised; null if it was completed.
+        kept: Python's conversions that stayed in TensorFlow because the step was traced.
+    """
 
     def __init__(self, plan: _Plan, *, eager: bool) -> None:
         self.error: Exception | None = None
@@ -154,7 +163,7 @@ class _Seen:
         settings = Settings(exact=False, eager=eager, checks=self._checks)
         step = plan.eager if eager else plan.traced
         instrumented = InstrumentedStep(step, plan.variables, settings, self._on_trace, plan.inputs)
-        with plan.undone() as bindings:
+        with plan.undone() as bindings, kept_inside() as self.kept:
             try:
                 _, measured = instrumented(*plan.args) if eager else plan.compiled(lambda *args: instrumented(*args))
                 self._values = {key: value.numpy() for key, value in measured.items()}
@@ -187,11 +196,20 @@ class _Seen:
         found = self.explained
         said = str(error).strip().splitlines()
         said = [said[-1].strip().removeprefix(f"{type(error).__name__}: ")] if said else []
-        note = (
+        return _noted(
+            found,
             f"TensorFlow cannot compile this step ({type(error).__name__}: {said[-1] if said else ''}), so it was run "
-            "eagerly; `fit` needs `run_eagerly=True` for it."
+            "eagerly; `fit` needs `run_eagerly=True` for it.",
         )
-        return replace(found, trace=replace(found.trace, notes=(*found.trace.notes, note)))
+
+    def explained_without(self, kept: Sequence[str]) -> Explained:
+        """The same, with a note on what a compiled step does otherwise."""
+        said = " and ".join(f"`{name}(...)`" for name in dict.fromkeys(kept))
+        return _noted(
+            self.explained,
+            f"The step was run eagerly, as a plain function runs. Inside of `tf.function` {said} of a tensor stays in "
+            "TensorFlow and passes its gradient.",
+        )
 
     def _on_trace(self, trace: Trace, error: BaseException | None) -> None:
         self._traces.append(trace)
@@ -200,6 +218,10 @@ class _Seen:
         """The trace, with the variables that the step itself put a tensor in the place of."""
         known = (replace(each, rebound=self._rebound.get(each.name, each.rebound)) for each in trace.variables)
         return replace(trace, variables=tuple(known))
+
+
+def _noted(explained: Explained, note: str) -> Explained:
+    return replace(explained, trace=replace(explained.trace, notes=(*explained.trace.notes, note)))
 
 
 def _record(values: dict[str, Any]) -> StepRecord:

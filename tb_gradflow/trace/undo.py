@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import context
 from tensorflow.python.ops import stateful_random_ops
 
@@ -58,4 +59,4 @@ def _restore_eager_seeds(seeds: Any) -> None:
     if seeds is not None and seeds[0].getstate() != seeds[1]:
         seeds[0].setstate(seeds[1])
         # A kernel goes on from where it was when the same seed comes again, and is kept: as `set_seed` does.
-        context.context()._clear_caches()
+        pywrap_tfe.TFE_ContextClearCaches(context.context()._context_handle)
