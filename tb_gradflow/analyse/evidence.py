@@ -145,6 +145,26 @@ def cut_suspects(measured: Measured, missing: list[State]) -> Iterator[Suspect]:
         yield from _suspects(measured, [state for state in missing if state.target == target], inside, crossings, None)
 
 
+def covered_suspects(measured: Measured, penalised: list[State]) -> Iterator[Suspect]:
+    """For each variable whose only gradient is that of a penalty, every op that cuts it off from the rest."""
+    topology = measured.topology
+    for target in sorted({state.target for state in penalised}):
+        influence, gradient = topology.influence(target).hops, topology.gradient(target).hops
+        inside = [reach >= 0 and arrives < 0 for reach, arrives in zip(influence, gradient, strict=True)]
+        states = [state for state in penalised if state.target == target]
+        # The value that is penalised may be the one that goes on to the cut.
+        shared = {reader for state in states for reader in topology.readers[state.variable] if gradient[reader] >= 0}
+        for reader in shared:
+            inside[reader] = True
+        beside = [
+            Crossing(reader, consumer, consumer, edge)
+            for reader in shared
+            for consumer, edge in topology.consumers[reader]
+            if influence[consumer] >= 0 and not passes_gradient(edge)
+        ]
+        yield from _suspects(measured, states, inside, [*topology.cut_crossings(target), *beside], None)
+
+
 def birth_suspects(measured: Measured, troubled: list[State], *, zero: bool) -> Iterator[Suspect]:
     """For each variable whose gradient is zero, or else not finite: every op where it becomes so."""
     topology = measured.topology
@@ -161,7 +181,8 @@ def birth_suspects(measured: Measured, troubled: list[State], *, zero: bool) -> 
         crossings = [
             Crossing(producer, consumer, consumer, edge)
             for producer, is_inside in enumerate(inside)
-            if is_inside
+            # A sum is not finite where one of its terms is not; what the others hand back is no news then.
+            if is_inside and (zero or not any(inside[user] for user in topology.onward(producer)))
             for consumer, edge in topology.consumers[producer]
             if passes_gradient(edge) and arrives[consumer] >= 0 and not inside[consumer]
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -9,7 +10,17 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from tb_gradflow.analyse import causes
-from tb_gradflow.analyse.evidence import NO_OP, Rule, Suspect, Verdict, birth_suspects, cut_suspects, hidden_suspects
+from tb_gradflow.analyse.causes.unused import is_penalty_alone
+from tb_gradflow.analyse.evidence import (
+    NO_OP,
+    Rule,
+    Suspect,
+    Verdict,
+    birth_suspects,
+    covered_suspects,
+    cut_suspects,
+    hidden_suspects,
+)
 from tb_gradflow.analyse.measured import UPDATE_NORM, Measured
 from tb_gradflow.analyse.status import State
 from tb_gradflow.analyse.words import text_of
@@ -102,8 +113,17 @@ def _judged_by_status(measured: Measured, states: Sequence[State]) -> list[Judge
         *_judged((_no_op(measured, state) for state in _with(states, "vanishing")), _by(causes.VANISHING)),
         *_judged((_no_op(measured, state) for state in _with(states, "exploding")), _by(causes.EXPLODING)),
         *_judged((_no_op(measured, state) for state in _with(states, "frozen")), _by(causes.FROZEN)),
-        *_judged((_no_op(measured, state) for state in _with(states, "connected")), _by(causes.CONNECTED)),
+        *_judged_connected(measured, _with(states, "connected")),
     ]
+
+
+def _judged_connected(measured: Measured, states: list[State]) -> list[Judged]:
+    topology = measured.topology
+    penalised = [state for state in states if is_penalty_alone(topology, state.variable, state.target)]
+    covered = _judged(covered_suspects(measured, penalised), causes.judge_cuts)
+    known = {each.suspect.state.variable for each in covered}
+    rest = (_no_op(measured, state) for state in states if state.variable not in known)
+    return [*covered, *_judged(rest, _by(causes.CONNECTED))]
 
 
 def _by(rules: tuple[Rule, ...]) -> Judge:
@@ -156,9 +176,10 @@ def _grouped(measured: Measured, judged: list[Judged]) -> list[Group]:
     groups: dict[tuple[object, ...], list[Judged]] = {}
     for each in judged:
         source = line_of(trace, each.verdict.cause, each.culprit)
-        place: object = ("line", source) if source is not None else ("op", each.culprit)
+        kind = trace.ops[each.culprit].type if each.culprit >= 0 else ""
+        place: object = ("line", source, kind) if source is not None else ("op", each.culprit)
         if each.verdict.cause in _TOLD_AT_ONCE:
-            place = None
+            place = kind if each.verdict.cause == "zero_init_by_design" else None
         groups.setdefault((each.verdict.cause, each.verdict.severity, place), []).append(each)
     return [_group(measured, listed) for listed in groups.values()]
 
@@ -182,11 +203,19 @@ _TOLD_AT_ONCE = frozenset(
 
 
 def _group(measured: Measured, judged: list[Judged]) -> Group:
-    hops = [_distance(measured, each.suspect.target, each.culprit) for each in judged]
-    lead = judged[hops.index(min(hops))]
+    lead = _lead(measured, judged)
     others = tuple(dict.fromkeys(op for op in lead.others if op != lead.culprit)) if _is_cut(lead) else ()
     states = sorted((each.suspect.state for each in judged), key=lambda state: state.variable)
     return Group(lead.verdict, lead.suspect, tuple(states), lead.culprit, others)
+
+
+def _lead(measured: Measured, judged: list[Judged]) -> Judged:
+    """Whose op to show: of the type that most of them have to do with, the nearest to the loss."""
+    ops = measured.topology.trace.ops
+    kinds = [ops[each.culprit].type if each.culprit >= 0 else "" for each in judged]
+    usual, _ = Counter(kinds).most_common(1)[0]
+    usual_ones = [each for each, kind in zip(judged, kinds, strict=True) if kind == usual]
+    return min(usual_ones, key=lambda each: _distance(measured, each.suspect.target, each.culprit))
 
 
 def _is_cut(judged: Judged) -> bool:

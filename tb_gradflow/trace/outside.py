@@ -21,6 +21,8 @@ _FRESH = (
 
 _COPIES = frozenset({"Identity", "Cast", "ExpandDims", "Reshape", "BroadcastTo"})
 
+_LARGEST_SHAPE = 8
+
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -48,7 +50,7 @@ def _is_source(op: FlatOp) -> bool:
     if op.type.startswith(_FRESH):
         return True
     if op.type == "Const":
-        return _elements(op.op) is None
+        return _is_table(op.op)
     listed = {item.slot for item in op.inputs}
     # What no flat op produces came in from outside of the step.
     return any(
@@ -63,6 +65,13 @@ def _value(ops: Sequence[FlatOp], index: int) -> float | None:
         return None
     value = _elements(ops[index].op)
     return None if value is None or np.isnan(value) else value
+
+
+def _is_table(constant: Any) -> bool:
+    """Whether a constant is numbers to compute with: the few integers of an axis or a shape are not."""
+    kind = tf.dtypes.as_dtype(constant.get_attr("dtype"))
+    size = constant.outputs[0].shape.num_elements() or 0
+    return _elements(constant) is None and (kind.is_floating or size > _LARGEST_SHAPE)
 
 
 def _elements(constant: Any) -> float | None:

@@ -103,6 +103,8 @@ class _Builder:
         self._data[graph] = given_data(ops, users)
         beside = {item.ref.op for op in kept for item in ops[op].inputs} & self._data[graph]
         kept.update(op for op in beside if ops[op].type in _DELICATE)
+        # Keras takes the loss from what goes into a model's last softmax, and the softmax itself is left aside.
+        kept.update(user for op in list(kept) for user in users.get(op, ()) if ops[user].type == "Softmax")
         self._chosen.update(_Key(graph, op) for op in kept)
 
     def number(self) -> None:

@@ -9,6 +9,8 @@ diagnosis = graph.diagnose()
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
@@ -18,6 +20,7 @@ from tb_gradflow.analyse.topology import Topology
 from tb_gradflow.record.report import Diagnosis, Finding
 from tb_gradflow.record.schema import (
     FORMAT,
+    Constant,
     Edge,
     Layer,
     Op,
@@ -102,8 +105,12 @@ class Graph:
         first: int = 0,
         output: int = 0,
         custom_gradient: str | None = None,
+        constants: dict[int, float] | None = None,
     ) -> int:
-        """An op on others. `first` is the number of its first listed input, `output` which output they give."""
+        """An op on others. `first` is the number of its first listed input, `output` which output they give.
+
+        A matrix product with one listed factor has the batch for the other.
+        """
         answers = (passes,) * len(inputs) if isinstance(passes, str) else passes
         edges = tuple(
             Edge(op, output, first + place, answer, False)
@@ -124,6 +131,8 @@ class Graph:
             api=api,
             writes=None if writes is None else self.place(writes),
             custom_gradient=custom_gradient,
+            constants=tuple(Constant(place, value) for place, value in (constants or {}).items()),
+            data=any(self.ops[op].data for op in inputs) or (kind == "MatMul" and len(inputs) == 1),
         )
 
     def _add(
@@ -139,9 +148,13 @@ class Graph:
         reads: int | None = None,
         writes: int | None = None,
         custom_gradient: str | None = None,
+        constants: tuple[Constant, ...] = (),
+        data: bool = False,
     ) -> int:
         label = name or f"model/{kind}_{len(self.ops)}"
-        self.ops.append(Op(label, kind, edges, (Tensor(shape, dtype),), source, api, reads, writes, custom_gradient))
+        outputs = (Tensor(shape, dtype),)
+        op = Op(label, kind, edges, outputs, source, api, reads, writes, custom_gradient)
+        self.ops.append(replace(op, data=data, constants=constants))
         return len(self.ops) - 1
 
     def target(self, op: int, *, loss: float = 0.5) -> int:

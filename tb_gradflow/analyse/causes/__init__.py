@@ -77,6 +77,7 @@ ZERO: tuple[Rule, ...] = (
     left_graph.python_escape,
     no_derivative.nondiff_sign,
     no_derivative.second_order_zero,
+    zero.fp16_flush,
     zero.softmax_single_class,
     zero_factor.nothing_selected,
     cancelling.normalised_then_summed,
@@ -146,7 +147,7 @@ EXPLODING: tuple[Rule, ...] = (
 )
 """The gradient arrives, and is huge."""
 
-FROZEN: tuple[Rule, ...] = (frozen.frozen_by_flag, frozen.non_trainable_state)
+FROZEN: tuple[Rule, ...] = (frozen.frozen_by_flag, frozen.frozen_alone, frozen.non_trainable_state)
 """The variable is not to be trained."""
 
 

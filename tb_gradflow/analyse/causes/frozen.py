@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 
+_STATISTICS = ("moving_", "running_", "ema", "average", "count", "seed", "total")
+
 
 def frozen_by_flag(suspect: Suspect) -> Verdict | None:
     """No variable of the model is trainable, so the training trains nothing.
@@ -14,6 +16,20 @@ def frozen_by_flag(suspect: Suspect) -> Verdict | None:
     weights = any(len(variable.shape) >= 2 and variable.dtype.startswith("float") for variable in variables)
     nothing = bool(variables) and not any(variable.trainable for variable in suspect.topology.trace.variables)
     return Verdict("frozen_by_flag", "error") if nothing and weights else None
+
+
+def frozen_alone(suspect: Suspect) -> Verdict | None:
+    """A gradient was asked for a weight that is not to be trained, takes part in the loss like any other, and is not
+    updated by the step itself."""
+    entry, topology = suspect.state.entry, suspect.topology
+    variable = topology.trace.variables[suspect.state.variable]
+    if entry is None or entry.outcome != "none" or not variable.dtype.startswith(("float", "bfloat")):
+        return None
+    kept_up = any(op.writes == suspect.state.variable for op in topology.trace.ops)
+    named = any(word in variable.name for word in _STATISTICS)
+    if kept_up or named or not topology.receives(suspect.state.variable, entry.target):
+        return None
+    return Verdict("frozen_by_flag", "info")
 
 
 def non_trainable_state(suspect: Suspect) -> Verdict | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.record.schema import PYTHON, SNAPSHOT
 
+_WRITING = ("Assign", "ResourceStridedSliceAssign", "ResourceScatter")
+
 _PYTHON = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc", PYTHON})
 
 
@@ -27,7 +29,7 @@ def python_snapshot(suspect: Suspect) -> Verdict | None:
 
 def variable_assign(suspect: Suspect) -> Verdict | None:
     """The value is stored in a `tf.Variable`, or in a metric, and read back: the tape does not look into those."""
-    written = suspect.op.writes is not None or suspect.op.type.startswith("Assign")
+    written = suspect.op.writes is not None or suspect.op.type.startswith(_WRITING)
     stored = written or any(edge.passes == "state" for edge in suspect.edges)
     return Verdict("variable_assign", "error") if stored else None
 

@@ -21,7 +21,7 @@ COUNTING = frozenset(
 )
 SAMPLING = frozenset(
     {"Multinomial", "StatelessMultinomial", "StatelessRandomBinomial", "RandomPoisson", "RandomPoissonV2"}
-    | {"StatelessRandomPoisson", "RandomShuffle", "LearnedUnigramCandidateSampler"}
+    | {"StatelessRandomPoisson", "LearnedUnigramCandidateSampler"}
 )
 COUNTING_CALLS = ("count_nonzero", "bincount", "histogram", "unique_with_counts")
 _SAMPLING_CALLS = ("categorical", "multinomial", "binomial", "bernoulli", "poisson", "random.uniform")
@@ -157,7 +157,7 @@ def custom_gradient_wrong(suspect: Suspect) -> Verdict | None:
 
 def nondiff_op_input(suspect: Suspect) -> Verdict | None:
     """The op has a gradient, for other inputs than this one."""
-    others = any(edge.passes == "yes" for edge in suspect.op.inputs)
+    others = suspect.op.differentiable or any(edge.passes == "yes" for edge in suspect.op.inputs)
     for_others = any(edge.passes == "none" and (others or edge.input > 0) for edge in suspect.edges)
     return Verdict("nondiff_op_input", "error") if for_others else None
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.zero_factor import learns
 from tb_gradflow.analyse.evidence import Suspect, Verdict
-from tb_gradflow.analyse.topology import Topology
+from tb_gradflow.analyse.topology import Topology, passes_gradient
 from tb_gradflow.analyse.zeros import PRODUCTS
+from tb_gradflow.record.schema import Edge, Trace
 
 # Parts that published models carry along for another task; idle in this one by design.
 _IDLE_BY_DESIGN = ("pooler", "projector", "projection_head", "proj_head", "lm_head", "nsp_head", "mlm_head")
@@ -13,8 +14,6 @@ _IDLE_BY_DESIGN = ("pooler", "projector", "projection_head", "proj_head", "lm_he
 _STATE_WEIGHTS = ("recurrent", "weight_hh", "w_hh")
 _NEAR = 12
 
-_SIZES = frozenset({"Square", "Abs", "L2Loss"})
-_SCALINGS = frozenset({"Square", "Abs", "L2Loss", "Mul", "Sum", "Mean", "Sqrt", "Cast", "Identity", "Max", "Reshape"})
 _ADDITIONS = frozenset({"AddN", "AddV2", "Add", "Pack"})
 
 
@@ -90,32 +89,47 @@ def regularizer_only(suspect: Suspect) -> Verdict | None:
 
 
 def is_penalty_alone(topology: Topology, variable: int, target: int) -> bool:
-    """Whether nothing but a penalty on the variable's size, added to other terms, reaches the target."""
-    influence = topology.influence(target).hops
-    live = [reader for reader in topology.readers[variable] if influence[reader] >= 0]
-    return bool(live) and all(_is_penalty(topology, reader, influence) for reader in live)
+    """Whether the only gradient is that of a penalty on the variable itself, a number that is added to other terms.
 
-
-def _is_penalty(topology: Topology, reader: int, influence: tuple[int, ...]) -> bool:
-    """Whether what is read is squared or made absolute, scaled to a number, and added to another number."""
-    ops = topology.trace.ops
-    if any(ops[user].type not in _SIZES for user, _ in topology.consumers[reader] if influence[user] >= 0):
+    Its way has no part in any data before that sum; ways along which no gradient comes do not count.
+    """
+    arrives = topology.gradient(target).hops
+    readers = [reader for reader in topology.readers[variable] if arrives[reader] >= 0]
+    if not readers or any(topology.trace.ops[reader].data is None for reader in readers):
         return False
-    seen, stack = {reader}, [reader]
+    seen, stack, joins = set(readers), list(readers), []
     while stack:
         for consumer, edge in topology.consumers[stack.pop()]:
-            if influence[consumer] < 0 or consumer in seen:
+            if not passes_gradient(edge) or arrives[consumer] < 0 or consumer in seen:
                 continue
-            if ops[consumer].type in _ADDITIONS:
-                is_number = edge.output < len(ops[edge.op].outputs) and ops[edge.op].outputs[edge.output].shape == ()
-                if not is_number or all(other.op in seen for other in ops[consumer].inputs):
-                    return False
-            elif ops[consumer].type in _SCALINGS and influence[consumer] > 0:
+            if _adds_numbers(topology.trace, consumer, edge) and not _inputs(topology.trace, consumer) <= seen:
+                joins.append(consumer)
+            elif topology.trace.ops[consumer].data or arrives[consumer] == 0:
+                return False
+            else:
                 seen.add(consumer)
                 stack.append(consumer)
-            else:
-                return False
-    return True
+    return any(topology.trace.ops[join].data for join in joins) and _belongs_to(topology, seen) == {variable}
+
+
+def _adds_numbers(trace: Trace, op: int, edge: Edge) -> bool:
+    """Whether numbers are added up there, one of which comes over the edge."""
+    summand = trace.ops[edge.op].outputs[edge.output] if edge.output < len(trace.ops[edge.op].outputs) else None
+    total = trace.ops[op].outputs[0] if trace.ops[op].outputs else None
+    if summand is None or total is None or summand.shape != () or trace.ops[op].type not in _ADDITIONS:
+        return False
+    return total.shape == () or trace.ops[op].type == "Pack"
+
+
+def _inputs(trace: Trace, op: int) -> set[int]:
+    return {edge.op for edge in trace.ops[op].inputs}
+
+
+def _belongs_to(topology: Topology, ops: set[int]) -> set[int]:
+    """The variables that have a part in some ops."""
+    read = {reader: variable for variable, readers in enumerate(topology.readers) for reader in readers}
+    made_by = ops.union(*(_inputs(topology.trace, op) for op in ops))
+    return {read[op] for op in made_by if op in read}
 
 
 def _has_penalised_sibling(suspect: Suspect) -> bool:

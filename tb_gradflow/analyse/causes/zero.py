@@ -17,6 +17,7 @@ _NORMALISING = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV
 
 # Half precision has nothing between zero and 6e-8; what comes in above this is not brought there by one op.
 _HALF_AT_RISK_BELOW = 1e-3
+_SMALLEST_HALF = 6e-8
 
 _NEARBY = 12
 
@@ -90,10 +91,20 @@ def detour_around_rounding(suspect: Suspect) -> Verdict | None:
 
 def fp16_underflow(suspect: Suspect) -> Verdict | None:
     """A small gradient in half precision, under the smallest number it has."""
-    half = any(tensor.dtype == "float16" for tensor in suspect.op.outputs)
+    return Verdict("fp16_underflow", "error") if _is_small_half(suspect, _HALF_AT_RISK_BELOW) else None
+
+
+def fp16_flush(suspect: Suspect) -> Verdict | None:
+    """A gradient that half precision cannot hold at all."""
+    return Verdict("fp16_underflow", "error") if _is_small_half(suspect, _SMALLEST_HALF) else None
+
+
+def _is_small_half(suspect: Suspect, limit: float) -> bool:
+    ops = suspect.topology.trace.ops
+    places = [suspect.culprit, *([suspect.producer] if suspect.producer >= 0 else [])]
+    half = any(tensor.dtype == "float16" for place in places for tensor in ops[place].outputs)
     incoming = suspect.measured.of_op(suspect.target, suspect.culprit)
-    small = incoming is not None and incoming.max_abs < _HALF_AT_RISK_BELOW
-    return Verdict("fp16_underflow", "error") if half and small else None
+    return half and incoming is not None and 0 < incoming.max_abs < limit
 
 
 def degenerate_normalisation(suspect: Suspect) -> Verdict | None:
