@@ -28,7 +28,7 @@ from tb_gradflow.trace.sink import Sink
 from tb_gradflow.trace.source import Frame, frames_of
 from tb_gradflow.trace.statistics import gradient_statistics
 from tb_gradflow.trace.symbols import Symbols
-from tb_gradflow.trace.variables import Variables, raw_variable
+from tb_gradflow.trace.variables import Variables
 
 Tensors = Literal["all", "layers", "variables"]
 
@@ -183,12 +183,14 @@ class Collector(Symbols):
         if self._tensors == "variables" or self._must_not_look():
             return {}
         ops = call.flattener.ops
-        asked = {self._variable_index(source) for source in tf.nest.flatten(sources)}
+        asked = {self.variables.index_of_source(source) for source in tf.nest.flatten(sources)}
         start = {index for index, op in enumerate(ops) if op.reads is not None and op.reads in asked}
         start.update(
             ref.op
             for source in tf.nest.flatten(sources)
-            if isinstance(source, tf.Tensor) and (ref := call.flattener.ref(self.symbol(source))) is not None
+            if isinstance(source, tf.Tensor)
+            and self.knows(source)
+            and (ref := call.flattener.ref(self.symbol(source))) is not None
         )
         users, needed = consumers(ops), needed_for(ops, [ref.op for ref in call.targets])
         between = influenced_by(ops, users, start) & needed
@@ -225,17 +227,13 @@ class Collector(Symbols):
             last[scope] = index
         return {index for scope, index in last.items() if scope}
 
-    def _variable_index(self, source: Any) -> int | None:
-        raw = raw_variable(source)
-        return self.variables.index_of(source) if isinstance(raw, tf.Variable) else None
-
     def _keep(
         self, call: Call, sources: Any, asked: Any, extra: dict[Ref, Any], on_the_way: Sequence[Any], scale: Any
     ) -> None:
         rows: list[Any] = []
         flat_sources = tf.nest.flatten(sources)
         for source, gradient in zip(flat_sources, _flatten_gradients(asked), strict=True):
-            index = self._variable_index(source)
+            index = self.variables.index_of_source(source)
             if index is not None:
                 call.variables[index] = self._answer(gradient, rows)
         for (ref, _), gradient in zip(extra.items(), on_the_way, strict=True):
@@ -283,7 +281,7 @@ class Collector(Symbols):
 
     def _answer_all(self, call: Call, sources: Any, outcome: Outcome) -> None:
         for source in tf.nest.flatten(sources):
-            index = self._variable_index(source)
+            index = self.variables.index_of_source(source)
             if index is not None:
                 call.variables[index] = Answer(outcome, None)
 

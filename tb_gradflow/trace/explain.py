@@ -25,9 +25,10 @@ from tb_gradflow.trace.eager_needed import kept_inside
 from tb_gradflow.trace.gradient_checks import GradientChecks
 from tb_gradflow.trace.gradient_probe import RAISED
 from tb_gradflow.trace.inputs import NameInputs, arguments_of, batch_of_keras
+from tb_gradflow.trace.keeping import name_of
 from tb_gradflow.trace.step import InstrumentedStep, Settings, owned_variables
 from tb_gradflow.trace.undo import undone
-from tb_gradflow.trace.variables import Owned, Variables, raw_variable
+from tb_gradflow.trace.variables import GivenTensor, Owned, Variables, raw_variable
 from tb_gradflow.version import VERSION
 
 
@@ -72,7 +73,7 @@ def explain_model(model: Any, x: Any, y: Any, sample_weight: Any, batch_size: in
 
 def explain_function(loss_fn: Callable[..., Any], args: Sequence[Any], variables: Sequence[Any]) -> Explained:
     """One gradient of `loss_fn(*args)` with respect to `variables`."""
-    owned = [_owned(variable) for variable in variables]
+    owned = [_owned(variable, place) for place, variable in enumerate(variables)]
 
     # The user's code is converted as `tf.function` would convert it; the recorder around it is not.
     enabled = ag_ctx.ControlStatusCtx(ag_ctx.Status.ENABLED)
@@ -84,7 +85,7 @@ def explain_function(loss_fn: Callable[..., Any], args: Sequence[Any], variables
             if tf.executing_eagerly() and not isinstance(loss, tf.Tensor):
                 # A loss that is a number of Python's is looked at like one that was made a tensor of again.
                 loss = tf.identity(tf.cast(loss, tf.float32))
-        tape.gradient(loss, [item.variable for item in owned])
+        tape.gradient(loss, [item.source for item in owned])
         return loss
 
     plan = _Plan(
@@ -247,7 +248,10 @@ def _session(name: str) -> Session:
     )
 
 
-def _owned(variable: Any) -> Owned:
+def _owned(variable: Any, place: int) -> Owned:
+    if isinstance(variable, tf.__internal__.EagerTensor):
+        name = name_of(variable) or f"variables[{place}]"
+        return Owned(GivenTensor(variable), name, trainable=True, tracked=True, rebound=name)
     name = getattr(variable, "path", None) or variable.name.removesuffix(":0")
     return Owned(raw_variable(variable), name, bool(variable.trainable), tracked=True)
 

@@ -30,6 +30,15 @@ def attribute_of(tensor: Any, owned: Owned) -> str | None:
     return None
 
 
+def name_of(tensor: Any) -> str | None:
+    """What a tensor is called where it is kept; null if it is kept nowhere by a name."""
+    for names, is_object in _named_in(tensor):
+        for name in names:
+            if name.isidentifier():
+                return f"self.{name}" if is_object else name
+    return None
+
+
 def _named_in(value: Any) -> Iterator[tuple[list[str], bool]]:
     """The names that a value is kept under, and whether they are attributes of an object."""
     for holder in gc.get_referrers(value):

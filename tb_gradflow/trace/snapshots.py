@@ -97,13 +97,20 @@ def _link(collector: Collector, flattener: Flattener, variable: int, fixed: Sequ
         except tf.errors.OpError:  # not initialised, or on a device that is gone
             return
         for each in fixed:
-            place = attribute_of(each.outer, owned) if each.outer is not None else None
+            place = _place(each.outer, owned)
             if place is not None:
                 collector.variables.rebind(variable, place)
             found = UNNAMED if place is not None else _relation(value, each, owned)
             if found is not None:
                 known = collector.origin(each.symbol)
                 insert(flattener, each, variable, owned, replace(known, api=known.api or found or None))
+
+
+def _place(outer: Any, owned: Owned) -> str | None:
+    """The place that the variable has lost to a captured tensor; null if it has not."""
+    if outer is None:
+        return None
+    return owned.rebound if outer is owned.source else attribute_of(outer, owned)
 
 
 def _relation(value: Any, fixed: Fixed, owned: Owned) -> str | None:

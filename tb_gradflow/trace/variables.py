@@ -16,7 +16,7 @@ class Owned:
     """A variable that somebody owns.
 
     Attributes:
-        variable: The `tf.Variable`.
+        variable: The `tf.Variable`, or a `GivenTensor`.
         name: What its owner calls it.
         trainable: Whether its owner means it to be trained.
         tracked: Whether the model lists it.
@@ -28,6 +28,40 @@ class Owned:
     trainable: bool
     tracked: bool
     rebound: str = ""
+
+    @property
+    def source(self) -> Any:
+        """What a tape is asked for."""
+        return self.variable.tensor if isinstance(self.variable, GivenTensor) else self.variable
+
+
+@dataclass(frozen=True, slots=True)
+class GivenTensor:
+    """An eager tensor in the place of a variable, for which somebody asks a gradient; made to look like one.
+
+    Attributes:
+        tensor: The tensor.
+    """
+
+    tensor: Any
+
+    @property
+    def handle(self) -> Any:
+        return self.tensor
+
+    @property
+    def shape(self) -> Any:
+        return self.tensor.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.tensor.dtype
+
+    def read_value(self) -> Any:
+        return self.tensor
+
+    def numpy(self) -> Any:
+        return self.tensor.numpy()
 
 
 class Variables:
@@ -74,6 +108,12 @@ class Variables:
             return found
         name = getattr(variable, "path", None) or raw.name.removesuffix(":0")
         return self.add(Owned(raw, name, bool(raw.trainable), tracked=False))
+
+    def index_of_source(self, source: Any) -> int | None:
+        """The index of something that a gradient is asked for; null for tensors that are none of the variables."""
+        if isinstance(raw_variable(source), tf.Variable):
+            return self.index_of(source)
+        return self._by_handle.get(id(source))
 
     def rebind(self, index: int, place: str) -> None:
         """What held a variable, an attribute for example, holds a tensor now."""
@@ -127,6 +167,7 @@ class Variables:
                 dtype=item.variable.dtype.base_dtype.name,
                 trainable=item.trainable,
                 tracked=item.tracked,
+                computed=isinstance(item.variable, GivenTensor),
                 rebound=item.rebound,
             )
             for item in self._owned

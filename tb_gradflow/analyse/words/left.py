@@ -75,6 +75,12 @@ def rebound(group: Group) -> Text:
     names = fields(group)
     place = group.trace.variables[group.variables[0]].rebound or names["variable"]
     later = group.suspect.state.status == "connected"
+    if group.trace.variables[group.variables[0]].computed:
+        return Template(
+            "{they_get} no gradient: what was given is a tensor, not a variable, and no tape watches that by itself.",
+            f"If it was a variable, `{place} = {place} - rate * gradient` has replaced it: keep the variable and write "
+            f"`{place}.assign_sub(rate * gradient)`.",
+        )(group)
     message = (
         f"{names['they_are']} lost: the step puts a tensor into `{place}`, and from the next step on nothing trains it."
         if later
