@@ -157,6 +157,8 @@ export interface Target {
   readonly scaled: boolean;
   /** Whether its value is among the losses; where it is not, a NaN stands there. */
   readonly measured: boolean;
+  /** Whether its tape watched all trainable variables that were read; null if not known. */
+  readonly automatic: boolean | null;
 }
 
 /** What the tape answered for one variable and one target. */

@@ -194,6 +194,7 @@ class Target:
         unconnected: What the caller wanted in the place of a missing gradient.
         scaled: Whether the optimizer had scaled it against underflow; numbers are unscaled all the same.
         measured: Whether its value is among the losses; where it is not, a NaN stands there.
+        automatic: Whether its tape watched all trainable variables that were read; null if not known.
     """
 
     name: str
@@ -203,6 +204,7 @@ class Target:
     unconnected: Literal["none", "zero"]
     scaled: bool = False
     measured: bool = True
+    automatic: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ class Call:
         watched: Indices of the variables that the tape watched.
         scaled: Whether an optimizer had scaled the loss.
         measured: Whether `loss` is its value.
+        automatic: Whether the tape watches all trainable variables that are read; null if not known.
         first_row: Of those in `statistics`.
         statistics: float32 `[rows, 6]`, unscaled: the statistics of all answers that are gradients; null until
             there is an answer. In a nested function's graph, this and the loss are sinks.
@@ -70,6 +71,7 @@ class Call:
     watched: frozenset[int]
     scaled: bool = False
     measured: bool = True
+    automatic: bool | None = None
     first_row: int = 0
     statistics: Any = None
     aliases: dict[Ref, Ref] = field(default_factory=dict)
@@ -174,7 +176,8 @@ class Collector(Symbols):
         zero = any(argument == tf.UnconnectedGradients.ZERO for argument in rest)
         scaled = self._scale_of(target) is not None
         measured = not unseen and any(tensor.dtype.is_floating for tensor in flat)
-        call = Call(flattener, refs, loss, frames, "zero" if zero else "none", watched, scaled, measured)
+        automatic = getattr(tape, "_watch_accessed_variables", None)
+        call = Call(flattener, refs, loss, frames, "zero" if zero else "none", watched, scaled, measured, automatic)
         self.calls.append(call)
         return call, self._on_the_way(call, sources)
 

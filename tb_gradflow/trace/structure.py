@@ -223,7 +223,7 @@ class _Builder:
             if call.targets:
                 op, output = self._number(call.flattener, call.targets[0]), call.targets[0].output
             source, _ = self._sources.of(call.frames, "")
-            targets.append(Target(name, op, output, source, call.unconnected, call.scaled, call.measured))
+            targets.append(Target(name, op, output, source, call.unconnected, call.scaled, call.measured, call.automatic))
         return tuple(targets)
 
     def _notes(self) -> tuple[str, ...]:

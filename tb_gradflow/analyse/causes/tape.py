@@ -21,9 +21,9 @@ def not_in_gradient_sources(suspect: Suspect) -> Verdict | None:
 
 
 def tape_not_watching(suspect: Suspect) -> Verdict | None:
-    """The tape watched other variables and not this one: `watch_accessed_variables=False`."""
+    """The tape watched what it was told to and not this one: `watch_accessed_variables=False`."""
     entry = suspect.state.entry
-    if entry is None or entry.watched:
+    if entry is None or entry.watched or suspect.topology.trace.targets[entry.target].automatic:
         return None
     others = any(other.watched and other.target == entry.target for other in suspect.topology.trace.variable_gradients)
     return Verdict("tape_not_watching", "error") if others else None
