@@ -10,12 +10,12 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager import record
 
-from tb_gradflow.record.schema import PYTHON
 from tb_gradflow.trace.collector import Collector, Tensors
 from tb_gradflow.trace.eager_custom import CustomGradients
 from tb_gradflow.trace.eager_exits import Exits
 from tb_gradflow.trace.eager_returns import link_returns
 from tb_gradflow.trace.eager_shadow import Shadow
+from tb_gradflow.trace.eager_unseen import UNSEEN, link_by_value
 from tb_gradflow.trace.flat_ops import Known
 from tb_gradflow.trace.scaling import total
 from tb_gradflow.trace.variables import Variables
@@ -57,10 +57,14 @@ class EagerCollector(Collector):
         flattener.extend(backward=True)
         self.custom.tell(flattener)
         link_returns(self.shadow, self.exits.all, flattener, [ref for call in self.calls for ref in call.targets])
+        link_by_value(self, flattener)
 
     def origin(self, symbol: Any) -> Known:
-        inside = any(arrival.symbol is symbol and arrival.inside for arrival in self.shadow.arrivals)
-        return Known(PYTHON, "not_differentiable", api="NumPy") if inside else super().origin(symbol)
+        return UNSEEN if self.is_inside(symbol) else super().origin(symbol)
+
+    def is_inside(self, symbol: Any) -> bool:
+        """Whether a tensor was made during the step, from a value of Python's."""
+        return any(arrival.symbol is symbol and arrival.inside for arrival in self.shadow.arrivals)
 
     @contextmanager
     def _own_work(self) -> Iterator[None]:

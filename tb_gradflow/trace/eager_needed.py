@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,16 +14,17 @@ from tb_gradflow.trace.replaced import replaced
 
 @contextlib.contextmanager
 def kept_inside() -> Iterator[list[str]]:
-    """While the context is open, the list grows by the name of each such conversion of a tensor: `float`."""
+    """While the context is open, the list grows by the name of each such conversion of a tensor: `float`, `int`."""
     kept: list[str] = []
 
-    def noting(original: Callable[..., Any]) -> Callable[..., Any]:
+    def noting(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         def convert(*args: Any, **kwargs: Any) -> Any:
-            kept.append("float")
+            kept.append(name)
             return original(*args, **kwargs)
 
         return convert
 
     with contextlib.ExitStack() as undo:
-        replaced(undo, py_builtins, "_tf_float", noting)
+        for name in ("float", "int"):
+            replaced(undo, py_builtins, f"_tf_{name}", functools.partial(noting, name))
         yield kept

@@ -73,7 +73,7 @@ class FlatOp:
         backward: Whether it was made while a gradient was computed or applied.
         derived: Whether its value was made from a gradient.
         known: What its graph does not say of it; null for most.
-        first: Whether it stands in front of all others, as what happened before the step.
+        place: Where it stands among the others by their indices, if that is not its own.
     """
 
     name: str
@@ -87,7 +87,7 @@ class FlatOp:
     backward: bool = False
     derived: bool = False
     known: Known | None = None
-    first: bool = False
+    place: float | None = None
 
 
 def consumers(ops: Sequence[FlatOp]) -> Mapping[int, list[int]]:

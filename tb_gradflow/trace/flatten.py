@@ -73,9 +73,9 @@ class Flattener:
         """The flat op that produces a tensor of the graph; null for an input of the graph."""
         return self._root.refs.get(tensor.name)
 
-    def put_first(self, flat: FlatOp) -> int:
-        """Adds an op that stands for what happened before the step; its index."""
-        flat.first = True
+    def put_before(self, flat: FlatOp, index: float) -> int:
+        """Adds an op that stands in front of another one, or of all with -1; its index."""
+        flat.place = index - 0.5
         self.ops.append(flat)
         return len(self.ops) - 1
 

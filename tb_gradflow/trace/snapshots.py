@@ -103,7 +103,7 @@ def _link(collector: Collector, flattener: Flattener, variable: int, fixed: Sequ
             found = UNNAMED if place is not None else _relation(value, each, owned)
             if found is not None:
                 known = collector.origin(each.symbol)
-                insert(flattener, each, variable, owned, replace(known, api=known.api or found or None))
+                _insert(flattener, each, variable, owned, replace(known, api=known.api or found or None))
 
 
 def _place(outer: Any, owned: Owned) -> str | None:
@@ -119,13 +119,21 @@ def _relation(value: Any, fixed: Fixed, owned: Owned) -> str | None:
     return relation(value, fixed.value, kin=lambda: are_kin(fixed.outer, owned))
 
 
-def insert(flattener: Flattener, fixed: Fixed, variable: int, owned: Owned, known: Known) -> None:
-    """Puts two flat ops in front: one that reads the variable, and one that stands for what was made of it."""
+def _insert(flattener: Flattener, fixed: Fixed, variable: int, owned: Owned, known: Known) -> None:
+    """Puts an op that reads the variable in front, and one that stands for what was made of it."""
     spec = tf.TensorSpec(owned.variable.shape, owned.variable.dtype.base_dtype)
     name = f"before/{owned.name}"
-    read = flattener.put_first(FlatOp(f"{name}/read", "ReadVariableOp", fixed.symbol.op, (spec,), True, reads=variable))
-    left = Input(Ref(read, 0), 0, "not_differentiable")
-    index = flattener.put_first(FlatOp(name, known.type, fixed.symbol.op, (fixed.symbol,), True, [left], known=known))
+    read = FlatOp(f"{name}/read", "ReadVariableOp", fixed.symbol.op, (spec,), True, reads=variable)
+    lead_through(flattener, Ref(flattener.put_before(read, -1), 0), fixed, name, known, -1)
+
+
+def lead_through(
+    flattener: Flattener, source: Ref, fixed: Fixed, name: str, known: Known, place: float | None = None
+) -> None:
+    """Makes the way from `source` to what takes a fixed tensor lead through an op of the name, which passes nothing."""
+    left = Input(source, 0, "not_differentiable")
+    made = FlatOp(name, known.type, fixed.symbol.op, (fixed.symbol,), True, [left], known=known)
+    index = flattener.put_before(made, min(op for op, _ in fixed.uses) if place is None else place)
     for user, slot in fixed.uses:
         inputs = flattener.ops[user].inputs
         inputs[:] = [item for item in inputs if item.ref.op != fixed.op]

@@ -112,8 +112,9 @@ class _Builder:
         for key in sorted(self._chosen, key=self._place):
             self._numbers[key] = len(self._numbers)
 
-    def _place(self, key: _Key) -> tuple[int, bool, int]:
-        return key.graph, not self._flatteners[key.graph].ops[key.op].first, key.op
+    def _place(self, key: _Key) -> tuple[int, float, int]:
+        place = self._flatteners[key.graph].ops[key.op].place
+        return key.graph, key.op if place is None else place, key.op
 
     def build(self, index: int) -> Trace:
         ops = tuple(self._op(key) for key in self._numbers)

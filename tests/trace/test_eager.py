@@ -105,7 +105,7 @@ def test_a_healthy_eager_model_gets_the_report_of_its_compiled_form(
 
 
 def test_an_op_that_cuts_is_named_with_its_line() -> None:
-    class Rounds(layers.Layer):
+    class Rounds(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
         def call(self, x: Any) -> Any:
             return tf.round(x)
 
@@ -128,7 +128,7 @@ def test_a_straight_through_gradient_of_the_users_own_is_no_cut(eager: bool) -> 
     def hard(x: Any) -> Any:
         return tf.round(x), lambda upstream: upstream
 
-    class Hard(layers.Layer):
+    class Hard(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
         def call(self, x: Any) -> Any:
             return hard(x)
 
@@ -143,7 +143,7 @@ def test_a_custom_gradient_that_returns_nothing_is_named() -> None:
     def blocks(x: Any) -> Any:
         return 2.0 * x, lambda upstream: None
 
-    class Blocks(layers.Layer):
+    class Blocks(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
         def call(self, x: Any) -> Any:
             return blocks(x)
 
