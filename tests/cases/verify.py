@@ -178,7 +178,10 @@ class Case:
         except Refused:
             self._ask_apart(captured)
             raise
-        except tf.errors.InvalidArgumentError as error:  # compiling for the tape fails, before it is asked
+        except (
+            tf.errors.InvalidArgumentError,
+            tf.errors.UnimplementedError,
+        ) as error:  # compiling for the tape fails, before it is asked
             self._ask_apart(captured)
             raise Refused(error) from error
 
