@@ -56,7 +56,11 @@ def explain_model(model: Any, x: Any, y: Any, sample_weight: Any, batch_size: in
     batch = keras.utils.pack_x_y_sample_weight(*rows)
 
     def compiled(instrumented: Callable[..., Any]) -> Any:
-        return model._make_function(instrumented)(iter([batch]))
+        eagerly, model.run_eagerly = model.run_eagerly, False
+        try:
+            return model._make_function(instrumented)(iter([batch]))
+        finally:
+            model.run_eagerly = eagerly
 
     plan = _Plan(
         traced=model.train_step,
