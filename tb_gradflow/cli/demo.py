@@ -9,11 +9,12 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from tb_gradflow.api import open_run
+from tb_gradflow.api import Log, open_run
 from tb_gradflow.demo.gallery import Demo, chosen
+from tb_gradflow.serve.report import Report
 from tb_gradflow.store.directory import find_runs
 
 if TYPE_CHECKING:
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 
 LOGDIR = os.path.join("logs", "demo")
 
-# What a shell reports of a program that SIGTERM ended.
-TERMINATED = 143
+# What a shell reports of a program that a signal ended: 128 and the signal.
+KILLED = 128
+TERMINATED = KILLED + signal.SIGTERM
 
 ADDRESS = re.compile(r"TensorBoard \S+ at (http://\S+)")
 
@@ -44,40 +46,56 @@ def add_parser(commands: Subparsers) -> None:
 def run(options: argparse.Namespace) -> int:
     demos = chosen(options.names)
     if options.list:
-        for demo in demos:
-            print(f"{demo.name:<12}  {demo.promise}")
+        for line in listed(demos):
+            print(line)
         return 0
-    # TensorFlow reads these once, when it is loaded. Its notes on the machine say nothing to a visitor.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
-    for demo in demos:
-        train(demo, options.logdir)
+    end_children_with_us()
+    # In a process of its own, TensorFlow gives its gigabytes back before TensorBoard serves for hours.
+    training = [sys.executable, "-m", "tb_gradflow.demo", options.logdir, *(demo.name for demo in demos)]
+    status = subprocess.run(training, check=False).returncode
+    if status:
+        return status if status > 0 else KILLED - status
     directories = find_runs(options.logdir)
     for name in (name for demo in demos for name in demo.runs(options.logdir)):
-        print(f"\n{open_run(name, directories[name]).report()}\n")
-    command = [sys.executable, "-m", "tensorboard.main", f"--logdir={options.logdir}"]
+        print(f"\n{told(telling_report(open_run(name, directories[name])))}\n")
     if options.no_serve:
         print(f"Look at them:  tensorboard --logdir {shlex.quote(options.logdir)}")
         return 0
-    return serve(command)
+    return serve([sys.executable, "-m", "tensorboard.main", f"--logdir={options.logdir}"])
 
 
-def train(demo: Demo, logdir: str) -> None:
-    """Trains every version of a demonstration, telling how far it is."""
-    program = demo.load()
-    print(f"{demo.promise}\n{os.path.relpath(demo.path)}", flush=True)
-    for (name, directory), (_, fixed) in zip(demo.runs(logdir).items(), demo.variants, strict=True):
-        print(f"\n{name}: the first step compiles the model, and may take a while", flush=True)
-        began = time.monotonic()
-        program(directory, fixed=fixed)
-        print(f"{name}: trained in {time.monotonic() - began:.0f} s, recorded in {directory}", flush=True)
-    print(flush=True)
+def listed(demos: Sequence[Demo]) -> Iterator[str]:
+    """A table of names, causes and what the models are."""
+    names, causes = max(len(demo.name) for demo in demos), max(len(demo.cause) for demo in demos)
+    for demo in demos:
+        yield f"{demo.name:<{names}}  {demo.cause:<{causes}}  {demo.title}"
+
+
+def telling_report(log: Log) -> Report:
+    """The report of the last step; or, where the weights are NaN by then, of the first step that had something to say.
+
+    All that a step can tell about weights that were NaN before it is that it is not to blame.
+    """
+    last = log.report()
+    if not last.findings or last.findings[0].cause != "nonfinite_weights":
+        return last
+    reports = (log.report(step) for step in log.steps)
+    return next((report for report in reports if not report.healthy), last)
+
+
+def told(report: Report) -> str:
+    """A report in full, or in one line if there is nothing in it."""
+    return str(report) if report.findings else f"{report.run}, step {report.step}: {report.summary}"
+
+
+def end_children_with_us() -> None:
+    """A terminated process leaves no training behind, and no server on its port."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
 
 
 def serve(command: list[str]) -> int:
     """Runs TensorBoard until it ends or is interrupted, and tells the address of the tab."""
-    # A terminated parent must not leave a server behind on its port.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
+    end_children_with_us()
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None

@@ -22,6 +22,9 @@ NO_TENSORFLOW = (
 )
 
 
+EXPECT = " Expect: "
+
+
 @dataclass(frozen=True, slots=True)
 class Demo:
     """A program that trains a broken model, and the same one repaired.
@@ -39,6 +42,16 @@ class Demo:
         """The first line of the program: what the model is, and the cause that is to be found."""
         text = ast.get_docstring(ast.parse(self.path.read_text(encoding="utf-8"))) or ""
         return text.partition("\n")[0]
+
+    @property
+    def title(self) -> str:
+        """What the model is."""
+        return self.promise.partition(EXPECT)[0]
+
+    @property
+    def cause(self) -> str:
+        """The cause that is to be found, a word of docs/causes.md."""
+        return self.promise.partition(EXPECT)[2].removesuffix(".")
 
     @property
     def path(self) -> Path:
@@ -60,7 +73,32 @@ class Demo:
         return train
 
 
-DEMOS = (Demo("step_filter"), Demo("resnet50"))
+DEMOS = tuple(
+    Demo(name)
+    for name in (
+        "step_filter",
+        "resnet50",
+        # Steps where whole numbers are wanted, and what people put in their place.
+        "floor_detour",
+        "quantised_by_cast",
+        "custom_floor",
+        "round_by_clipping",
+        "steep_sigmoid",
+        # Where to look, and which way to go.
+        "learnt_position",
+        "bump_in_cond",
+        "bump_with_where",
+        "untaken_branch",
+        # What the tape does not see.
+        "result_variable",
+        "perturbed_weight",
+        "silent_none",
+        # Gradients that arrive, and are zero.
+        "own_sample",
+        "masked_lstm",
+        "adam_moves",
+    )
+)
 
 
 def chosen(names: list[str]) -> tuple[Demo, ...]:

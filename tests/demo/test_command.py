@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tb_gradflow.demo.gallery import DEMOS
 from tests.serve.processes import environment
 
 COMMAND = (sys.executable, "-m", "tb_gradflow.cli.main", "demo")
@@ -49,9 +50,9 @@ def test_it_lists_what_there_is_without_tensorflow(tmp_path: Path) -> None:
     done = run(["--list"], tmp_path, tensorflow=False)
 
     assert done.returncode == 0
-    names = [line.split()[0] for line in done.stdout.splitlines()]
-    assert names == ["step_filter", "resnet50"]
-    assert all("Expect: " in line for line in done.stdout.splitlines())
+    rows = [re.split(r" {2,}", line) for line in done.stdout.splitlines()]
+    assert rows == [[demo.name, demo.cause, demo.title] for demo in DEMOS]
+    assert max(map(len, done.stdout.splitlines())) <= 120
     assert list(tmp_path.iterdir()) == []
 
 
@@ -63,11 +64,48 @@ def test_without_tensorflow_it_says_what_to_install(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="looks into processes the way Linux shows them")
+def test_tensorflow_gives_its_memory_back_before_tensorboard_serves(tmp_path: Path) -> None:
+    code = (
+        "import tb_gradflow.cli.demo as demo; from tb_gradflow.cli.main import main; "
+        "demo.serve = lambda command: print(open('/proc/self/maps').read()) or 0; "
+        "main(['demo', 'floor_detour', '--logdir', 'here'])"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment(True), capture_output=True, text=True, check=True
+    )
+
+    assert "floor_detour/broken: compiling and training" in done.stdout
+    assert "numpy" in done.stdout
+    assert "tensorflow" not in done.stdout.partition("[heap]")[2]
+
+
+def test_a_terminated_command_ends_the_training_too(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "resnet50", "--logdir", "here", "--no-serve"],
+        cwd=tmp_path,
+        env=environment(True),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    said = read_until(process.stdout.fileno(), "resnet50/broken: compiling and training")
+    assert "compiling" in said
+
+    process.terminate()
+
+    assert process.wait(timeout=30) == 128 + signal.SIGTERM
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
+
+
 def test_an_unknown_name_is_answered_with_those_that_there_are(tmp_path: Path) -> None:
     done = run(["bert"], tmp_path)
 
     assert done.returncode == 2
-    assert done.stderr == "tb-gradflow: there is no demonstration 'bert': there are step_filter, resnet50\n"
+    assert done.stderr.startswith("tb-gradflow: there is no demonstration 'bert': there are step_filter, resnet50, ")
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,6 @@
-"""Each demonstration holds what its first line promises, and its repaired version is healthy."""
+"""The gallery, and its two models that are worth a longer look: `step_filter` and `resnet50`."""
 
 from __future__ import annotations
-
-import linecache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +8,11 @@ import pytest
 from tb_gradflow import open_log
 from tb_gradflow.demo.gallery import DEMOS, Demo, chosen
 from tb_gradflow.errors import SetupError
-from tests.demo.training import Trained, promised_cause, train
+from tests.demo.training import Trained, line_of, train
+from tests.serve.processes import REPOSITORY
+
+DOCS = REPOSITORY / "docs"
+CAUSES, GALLERY = DOCS / "causes.md", DOCS / "gallery.md"
 
 STEP_FILTER, RESNET50 = chosen(["step_filter"])[0], chosen(["resnet50"])[0]
 
@@ -25,7 +26,7 @@ def test_the_threshold_gets_no_gradient_because_it_is_only_compared(step_filter:
     report = open_log(step_filter.logdir / "step_filter" / "broken").report()
 
     [finding] = [each for each in report.findings if each.severity == "error"]
-    assert finding.cause == promised_cause(STEP_FILTER)
+    assert finding.cause == STEP_FILTER.cause
     assert finding.variables == ("sensors/step_filter/threshold",)
     assert finding.op is not None
     assert finding.op.type in ("Less", "Cast")
@@ -64,7 +65,7 @@ def test_the_head_that_rounds_gets_no_gradient_and_the_other_does(resnet50: Trai
     report = open_log(resnet50.logdir / "resnet50" / "broken").report()
 
     [finding] = [each for each in report.findings if each.severity != "info"]
-    assert (finding.cause, finding.severity) == (promised_cause(RESNET50), "error")
+    assert (finding.cause, finding.severity) == (RESNET50.cause, "error")
     head = ("count/hidden/kernel", "count/hidden/bias", "count/total/kernel", "count/total/bias")
     assert sorted(finding.variables) == sorted(head)
     assert finding.op is not None
@@ -84,21 +85,20 @@ def test_resnet50_without_the_rounding_is_healthy(resnet50: Trained) -> None:
 
 @pytest.mark.parametrize("demo", DEMOS, ids=lambda demo: demo.name)
 def test_a_demonstration_begins_with_what_to_expect(demo: Demo) -> None:
-    assert promised_cause(demo).startswith("nondiff_")
+    assert demo.promise == f"{demo.title} Expect: {demo.cause}."
+    assert f"| `{demo.cause}` |" in CAUSES.read_text(encoding="utf-8")
+
+
+def test_every_program_of_the_package_is_in_the_gallery_and_in_its_page() -> None:
+    programs = {path.stem for path in DEMOS[0].path.parent.glob("*.py")} - {"__init__", "__main__", "gallery"}
+
+    assert {demo.name for demo in DEMOS} == programs
+    page = GALLERY.read_text(encoding="utf-8")
+    assert all(f"[`{demo.name}`](../tb_gradflow/demo/{demo.name}.py) | `{demo.cause}` |" in page for demo in DEMOS)
 
 
 def test_demonstrations_are_chosen_by_name() -> None:
     assert chosen([]) == DEMOS
     assert [demo.name for demo in chosen(["resnet50"])] == ["resnet50"]
-    with pytest.raises(SetupError, match="no demonstration 'bert': there are step_filter, resnet50"):
+    with pytest.raises(SetupError, match="no demonstration 'bert': there are step_filter, resnet50, "):
         chosen(["step_filter", "bert"])
-
-
-def line_of(source: object, demo: Demo) -> str:
-    """The line of the demonstration's own file that a source names, once that is really what stands there."""
-    from tb_gradflow.record.report import SourceReport
-
-    assert isinstance(source, SourceReport)
-    assert Path(source.file) == demo.path
-    assert source.code == linecache.getline(source.file, source.line).strip()
-    return source.code

@@ -1,13 +1,18 @@
-"""Demonstrations that were trained for tests, and what they are promised to say."""
+"""Demonstrations that were trained for tests."""
 
 from __future__ import annotations
 
-import re
+import linecache
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tb_gradflow import open_log
+from tb_gradflow.api import Log
+from tb_gradflow.cli.demo import telling_report
 from tb_gradflow.demo.gallery import Demo
+from tb_gradflow.record.report import SourceReport
+from tb_gradflow.serve.report import Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,22 +22,37 @@ class Trained:
     Attributes:
         logdir: What TensorBoard is given; the runs lie at `<demo>/broken` and `<demo>/fixed` below.
         models: The trained models, by `broken` and `fixed`.
+        demo: What was trained.
     """
 
     logdir: Path
     models: dict[str, Any]
+    demo: Demo
+
+    def log(self, variant: str) -> Log:
+        return open_log(self.logdir / self.demo.name / variant)
+
+    def report(self, variant: str) -> Report:
+        """The report that `tb-gradflow demo` prints."""
+        return telling_report(self.log(variant))
+
+    def value(self, variant: str, variable: str) -> Any:
+        """What a variable of a trained model is, as an array."""
+        [found] = [each for each in self.models[variant].variables if each.path == variable]
+        return found.numpy()
 
 
 def train(demo: Demo, logdir: Path, **options: Any) -> Trained:
     program = demo.load()
     variants = dict(demo.variants)
     directories = {name.rpartition("/")[2]: directory for name, directory in demo.runs(logdir).items()}
-    return Trained(
-        logdir, {name: program(directories[name], fixed=fixed, **options) for name, fixed in variants.items()}
-    )
+    models = {name: program(directories[name], fixed=fixed, **options) for name, fixed in variants.items()}
+    return Trained(logdir, models, demo)
 
 
-def promised_cause(demo: Demo) -> str:
-    found = re.search(r"Expect: (\w+)\.$", demo.promise)
-    assert found is not None, f"{demo.path} does not begin with what to expect: {demo.promise!r}"
-    return found[1]
+def line_of(source: SourceReport | None, demo: Demo) -> str:
+    """The line of the demonstration's own file that a source names, once that is really what stands there."""
+    assert source is not None
+    assert Path(source.file) == demo.path
+    assert source.code == linecache.getline(source.file, source.line).strip()
+    return source.code

@@ -1,0 +1,53 @@
+"""Trains demonstrations: `python -m tb_gradflow.demo LOGDIR NAME …`.
+
+A program of its own, so that what TensorFlow takes of the memory goes back when the training is over.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+
+from tb_gradflow.demo.gallery import Demo, chosen
+from tb_gradflow.errors import GradFlowError
+
+BAD_INPUT = 2
+
+
+def main(arguments: Sequence[str]) -> int:
+    logdir, *names = arguments
+    # TensorFlow reads these once, when it is loaded. Its notes on the machine say nothing to a visitor.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    try:
+        demos = chosen(names)
+        for number, demo in enumerate(demos, start=1):
+            print(f"[{number}/{len(demos)}] {demo.name}: {demo.promise}\n{os.path.relpath(demo.path)}", flush=True)
+            train(demo, logdir)
+    except GradFlowError as error:
+        print(f"tb-gradflow: {error}", file=sys.stderr)
+        return BAD_INPUT
+    return 0
+
+
+def train(demo: Demo, logdir: str) -> None:
+    """Trains every version of a demonstration, telling how far it is."""
+    program = demo.load()
+    import keras
+
+    for (name, directory), (_, fixed) in zip(demo.runs(logdir).items(), demo.variants, strict=True):
+        print(f"\n{name}: compiling and training", flush=True)
+        began = time.monotonic()
+        program(directory, fixed=fixed)
+        print(f"{name}: trained in {time.monotonic() - began:.0f} s, recorded in {directory}", flush=True)
+        keras.utils.clear_session()
+    print(flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)

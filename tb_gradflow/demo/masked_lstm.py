@@ -1,0 +1,69 @@
+"""An LSTM whose output is kept where there is nothing to hear. Expect: mask_multiplies_to_zero.
+
+Recordings of different lengths are filled up with zeros in front, and the outputs for the filling are to be masked
+out. The mask is the wrong way round: it is zero for all that was recorded, the last sample always included, and the
+LSTM learns nothing. Made from a question on Stack Overflow.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+import tb_gradflow
+
+LENGTH = 8
+
+
+class Listener(keras.Model):  # type: ignore[misc]  # Keras has no types
+    """The mean of what was recorded, heard by an LSTM."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.lstm = keras.layers.LSTM(8, return_sequences=True, name="lstm")
+        self.answer = keras.layers.Dense(1, name="answer")
+
+    def call(self, recording: tf.Tensor) -> tf.Tensor:
+        return self.answer(self.hear(recording)[:, -1])
+
+    def hear(self, recording: tf.Tensor) -> tf.Tensor:
+        mask = tf.cast(tf.equal(recording, 0.0), tf.float32)
+        return self.lstm(recording) * mask
+
+
+class MaskingListener(Listener):
+    """The same with Keras's own masking, which makes the LSTM skip the filling."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.masking = keras.layers.Masking(0.0)
+
+    def hear(self, recording: tf.Tensor) -> tf.Tensor:
+        return self.lstm(self.masking(recording))
+
+
+def make_data(count: int = 800) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Recordings with zeros in front, and the mean of each."""
+    random = np.random.default_rng(0)
+    loudness = random.normal(size=(count, 1, 1))
+    recorded = np.arange(LENGTH)[:, np.newaxis] >= random.integers(0, LENGTH // 2, size=(count, 1, 1))
+    recordings = np.where(recorded, loudness + random.normal(scale=0.3, size=(count, LENGTH, 1)), 0.0)
+    return recordings.astype(np.float32), loudness[:, 0].astype(np.float32)
+
+
+def train(log_dir: str, fixed: bool = False) -> keras.Model:
+    keras.utils.set_random_seed(1)
+    model = MaskingListener(name="listener") if fixed else Listener(name="listener")
+    model.compile(optimizer=keras.optimizers.Adam(0.03), loss="mse")
+    recordings, loudness = make_data()
+    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=1)
+    model.fit(recordings, loudness, batch_size=32, callbacks=[recorder])
+    return model
+
+
+if __name__ == "__main__":
+    train(sys.argv[1], fixed="fixed" in sys.argv[2:])
