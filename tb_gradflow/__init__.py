@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tb_gradflow.api import explain, open_log
     from tb_gradflow.trace.callback import GradFlowCallback
+    from tb_gradflow.trace.watch import watch
 
-__all__ = ["GradFlowCallback", "explain", "open_log"]
+__all__ = ["GradFlowCallback", "explain", "open_log", "watch"]
 
 
 # Where each public name lives, and whether that needs TensorFlow.
@@ -20,6 +21,7 @@ _HOMES = {
     "GradFlowCallback": ("tb_gradflow.trace.callback", True),
     "explain": ("tb_gradflow.api", True),
     "open_log": ("tb_gradflow.api", False),
+    "watch": ("tb_gradflow.trace.watch", True),
 }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,12 +11,12 @@ import keras
 import tensorflow as tf
 
 from tb_gradflow.errors import SetupError
-from tb_gradflow.record.schema import Trace
-from tb_gradflow.trace.cadence import UpdateFreq, cadence
+from tb_gradflow.trace.cadence import UpdateFreq
 from tb_gradflow.trace.collector import Tensors
 from tb_gradflow.trace.inputs import batch_of_keras
-from tb_gradflow.trace.recorder import Identity, Recorder, check_directory
-from tb_gradflow.trace.step import InstrumentedStep, Settings, owned_variables
+from tb_gradflow.trace.options import checked
+from tb_gradflow.trace.recorder import Identity, Recorder, Tracing, warn
+from tb_gradflow.trace.step import InstrumentedStep, owned_variables
 
 TrainFunction = Callable[[Any], Any]
 
@@ -62,28 +61,18 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
                 f"GradFlowCallback records TensorFlow, and Keras runs on {keras.backend.backend()}: "
                 'set KERAS_BACKEND="tensorflow" before Keras is imported'
             )
-        if tensors not in ("all", "layers", "variables"):
-            raise SetupError(f"tensors must be 'all', 'layers' or 'variables', got {tensors!r}")
-        if isinstance(expected, str) or not all(isinstance(pattern, str) for pattern in expected):
-            raise SetupError(f"expected must be a sequence of name patterns, got {expected!r}")
-        if not isinstance(log_dir, (str, os.PathLike)) or not os.fspath(log_dir):
-            raise SetupError(f"log_dir must name a directory, got {log_dir!r}")
-        self._cadence = cadence(update_freq, overhead)
+        self._options = checked(log_dir, update_freq, overhead, tensors, expected, source)
         self._began = 0.0
-        self._log_dir = _fixed(os.fspath(log_dir))
-        self._expected = tuple(expected)
-        self._settings = Settings(tensors, bool(source))
         self._recorder: Recorder | None = None
         self._broken = False
         self._plain: TrainFunction | None = None
         self._sampled: TrainFunction | None = None
-        self._tracing = _Tracing()
+        self._tracing = Tracing()
         self._step = 0
         self._first_step: int | None = None
         self._epoch_begins = False
         self._epoch_start: tuple[int, int] | None = None
         self._measured: dict[str, Any] | None = None
-        check_directory(self._log_dir)
 
     def on_train_begin(self, logs: Any = None) -> None:
         self._plain = self._sampled = None
@@ -116,7 +105,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         if recorded:
             self._guarded(self._correct_step)
             self._guarded(lambda: self._write(self._step - 1))
-        self._cadence.took(time.perf_counter() - self._began, recorded=recorded)
+        self._options.cadence.took(time.perf_counter() - self._began, recorded=recorded)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         self._guarded(self._correct_step)
@@ -131,20 +120,20 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
     def _prepare(self) -> None:
         reason = _unsupported(self.model)
         if reason:
-            _warn(f"tb_gradflow records nothing of this training: {reason}")
+            warn(f"tb_gradflow records nothing of this training: {reason}")
             return
         if self._recorder is None:
-            identity = Identity(str(self.model.name), keras.__version__, self._expected)
-            self._recorder = Recorder(self._log_dir, identity)
+            identity = Identity(str(self.model.name), keras.__version__, self._options.expected)
+            self._recorder = Recorder(self._options.log_dir, identity)
         optimizer = getattr(self.model, "optimizer", None)
         self._step = max(self._step, int(optimizer.iterations) if optimizer is not None else 0)
         if self._first_step is None:
             self._first_step = self._step
-        self._tracing = _Tracing(self._recorder)
+        self._tracing = Tracing(self._recorder)
         step = InstrumentedStep(
             self.model.train_step,
             lambda: owned_variables(self.model),
-            self._settings,
+            self._options.settings,
             self._tracing.finished,
             batch_of_keras,
         )
@@ -155,9 +144,9 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         """Two recorders would take the model's function from each other: the first one of the list keeps it."""
         if isinstance(getattr(self.model.train_function, "__self__", None), GradFlowCallback):
             self._broken = True
-            _warn(
+            warn(
                 "tb_gradflow: two GradFlowCallbacks are in the same fit, and one of them can record. The second one, "
-                f"for {self._log_dir!r}, records nothing: leave one of them out."
+                f"for {self._options.log_dir!r}, records nothing: leave one of them out."
             )
 
     def _note_epoch_start(self) -> None:
@@ -178,7 +167,8 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         """Whether one of the steps that the coming execution runs is to be recorded."""
         count = self.model.steps_per_execution
         since = self._step - (self._first_step or 0)
-        return any(self._cadence.is_due(since + ahead, self._epoch_begins and ahead == 0) for ahead in range(count))
+        is_due = self._options.cadence.is_due
+        return any(is_due(since + ahead, self._epoch_begins and ahead == 0) for ahead in range(count))
 
     def _run_sampled(self, iterator: Any) -> Any:
         assert self._plain is not None and self._sampled is not None
@@ -194,7 +184,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             # in their own function and with their own traceback; where it does not, the recorder is at fault.
             logs = self._plain(iterator)
             lost = " The batch of this step was not used." if self._tracing.traced else ""
-            _warn(
+            warn(
                 f"tb_gradflow could not record step {self._step} and stops recording; training goes on.{lost} "
                 f"Please report this: {type(error).__name__}: {error}"
             )
@@ -213,29 +203,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             action()
         except Exception as error:  # a fault of the recorder must never reach the training
             self._broken = True
-            _warn(f"tb_gradflow stops recording; training goes on. Please report this: {type(error).__name__}: {error}")
-
-
-class _Tracing:
-    """Whether the step was traced to its end, and which recorded trace each compiled version of it is."""
-
-    def __init__(self, recorder: Recorder | None = None) -> None:
-        self.traced = False
-        self.indices: dict[int, int] = {}
-        self._recorder = recorder
-
-    def finished(self, trace: Trace, error: BaseException | None) -> None:
-        assert self._recorder is not None
-        if error is None:
-            self.indices[trace.index] = self._recorder.add_trace(trace)
-            self.traced = True
-        else:
-            self._recorder.add_failed_trace(trace)
-
-
-def _fixed(log_dir: str) -> str:
-    """The directory that `log_dir` names now, whatever the program's working directory is later."""
-    return log_dir if "://" in log_dir else os.path.abspath(log_dir)
+            warn(f"tb_gradflow stops recording; training goes on. Please report this: {type(error).__name__}: {error}")
 
 
 def _unsupported(model: Any) -> str | None:
@@ -246,10 +214,3 @@ def _unsupported(model: Any) -> str | None:
     if replicas > 1:
         return f"it runs on {replicas} replicas, and only one is supported so far."
     return None
-
-
-def _warn(message: str) -> None:
-    with warnings.catch_warnings():
-        # Where warnings are errors, this one must not become one: it would end the training.
-        warnings.simplefilter("default")
-        warnings.warn(message, RuntimeWarning, stacklevel=3)

@@ -8,13 +8,13 @@ statistics of the answers as symbolic tensors, and gives the caller exactly what
 from __future__ import annotations
 
 import contextlib
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import tensorflow as tf
 from tensorflow.python.eager import record
+from tensorflow.python.util import tf_stack
 
 from tb_gradflow.record.schema import Layer, Outcome
 from tb_gradflow.trace.aliases import aliases, plain_reads
@@ -172,7 +172,8 @@ class Collector(Symbols):
         unseen = self._must_not_look()
         with record.stop_recording():
             loss = tf.constant(float("nan")) if unseen else self._total(flat, self._scale_of(target))
-        frames = frames_of(traceback.extract_stack(limit=60))
+        # Like the stacks of ops: lines that AutoGraph has converted are the user's own.
+        frames = frames_of(tf_stack.extract_stack())
         zero = any(argument == tf.UnconnectedGradients.ZERO for argument in rest)
         scaled = self._scale_of(target) is not None
         measured = not unseen and any(tensor.dtype.is_floating for tensor in flat)

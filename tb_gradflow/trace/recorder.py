@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import posixpath
 import time
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -64,7 +65,7 @@ class Recorder:
     def add_failed_trace(self, trace: Trace) -> None:
         """Records the structure of a step that raised while it was traced, and says what is wrong with it."""
         index = self.add_trace(trace)
-        self._tell(diagnose(self._traces[index], self._session, None, None, (), -1))
+        self._tell(lambda: diagnose(self._traces[index], self._session, None, None, (), -1))
 
     def add_step(self, step: int, trace: int, measurements: dict[str, Any]) -> None:
         """Records the numbers of one step: those that `step.InstrumentedStep` returned."""
@@ -76,7 +77,7 @@ class Recorder:
         if not self._told:
             shaped = gradients.reshape(-1, len(GRADIENT_STATISTICS))
             norms = variables.reshape(-1, len(VARIABLE_STATISTICS))
-            self._tell(diagnose(self._traces[trace], self._session, shaped, norms, losses, step))
+            self._tell(lambda: diagnose(self._traces[trace], self._session, shaped, norms, losses, step))
 
     def flush(self) -> None:
         """Everything recorded so far can be read when this returns."""
@@ -102,10 +103,43 @@ class Recorder:
             self._writer = LogWriter(self._session, tf.io.TFRecordWriter(self._path))
         return self._writer
 
-    def _tell(self, diagnosis: Diagnosis) -> None:
+    def _tell(self, judged: Callable[[], Diagnosis]) -> None:
+        """Says once in the terminal what the first step shows. What is recorded does not depend on it."""
         self._told = True
-        for line in warning_lines(diagnosis):
+        try:
+            lines = warning_lines(judged())
+        except Exception as error:
+            lines = [
+                "tb_gradflow: the first step is recorded and could not be judged. Please report this: "
+                f"{type(error).__name__}: {error}"
+            ]
+        for line in lines:
             _LOGGER.warning("%s", line)
+
+
+class Tracing:
+    """Whether the step was traced to its end, and which recorded trace each compiled version of it is."""
+
+    def __init__(self, recorder: Recorder | None = None) -> None:
+        self.traced = False
+        self.indices: dict[int, int] = {}
+        self._recorder = recorder
+
+    def finished(self, trace: Trace, error: BaseException | None) -> None:
+        assert self._recorder is not None
+        if error is None:
+            self.indices[trace.index] = self._recorder.add_trace(trace)
+            self.traced = True
+        else:
+            self._recorder.add_failed_trace(trace)
+
+
+def warn(message: str) -> None:
+    """Tells the user of a training something in a warning."""
+    with warnings.catch_warnings():
+        # Where warnings are errors, this one must not become one: it would end the training.
+        warnings.simplefilter("default")
+        warnings.warn(message, RuntimeWarning, stacklevel=3)
 
 
 def warning_lines(diagnosis: Diagnosis, *, most: int = 3) -> Sequence[str]:

@@ -27,6 +27,7 @@ from tb_gradflow.trace.outside import constants_of, given_data
 from tb_gradflow.trace.own_gradients import own_gradient
 from tb_gradflow.trace.reach import influenced_by, needed_for
 from tb_gradflow.trace.source import Frame, frames_of, origin_of
+from tb_gradflow.trace.variables import distinct
 
 _DELICATE = frozenset({"Log", "Log1p", "Sqrt", "Rsqrt", "RealDiv", "Reciprocal", "Pow", "Exp", "Acos", "Asin"})
 
@@ -217,14 +218,16 @@ class _Builder:
         return tuple(layer for scope, layer in self._collector.layers.items() if scope in scopes)
 
     def _targets(self) -> tuple[Target, ...]:
-        names = _distinct([_target_name(call.frames) for call in self._collector.calls])
+        names = distinct([_target_name(call.frames) for call in self._collector.calls])
         targets = []
         for name, call in zip(names, self._collector.calls, strict=True):
             op, output = -1, 0
             if call.targets:
                 op, output = self._number(call.flattener, call.targets[0]), call.targets[0].output
             source, _ = self._sources.of(call.frames, "")
-            targets.append(Target(name, op, output, source, call.unconnected, call.scaled, call.measured, call.automatic))
+            targets.append(
+                Target(name, op, output, source, call.unconnected, call.scaled, call.measured, call.automatic)
+            )
         return tuple(targets)
 
     def _notes(self) -> tuple[str, ...]:
@@ -264,13 +267,3 @@ def _first_argument(code: str) -> str | None:
                 found = [*node.args, *(word.value for word in node.keywords if word.arg == "target")]
                 return ast.unparse(found[0]) if found else None
     return None
-
-
-def _distinct(names: Sequence[str]) -> list[str]:
-    """Each name once: `loss`, `loss (2)`."""
-    seen: dict[str, int] = {}
-    result = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        result.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return result

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.framework import ops
 
 from tb_gradflow.record import schema
 
@@ -76,6 +77,7 @@ class Variables:
         self, owned: Callable[[], Iterable[Owned]] = tuple, ignored: Callable[[], Iterable[Any]] = tuple
     ) -> None:
         self._owner = (owned, ignored)
+        self._began = ops.uid()
         self._owned: list[Owned] = []
         self._by_handle: dict[object, int] = {}
         self._ignored: set[object] = set()
@@ -103,11 +105,14 @@ class Variables:
     def index_of(self, variable: Any) -> int:
         """The index of a `tf.Variable` or Keras variable, which is added under its own name if it is new."""
         raw = raw_variable(variable)
+        path = getattr(variable, "path", None)
         found = self._by_handle.get(_key(raw))
-        if found is not None:
-            return found
-        name = getattr(variable, "path", None) or raw.name.removesuffix(":0")
-        return self.add(Owned(raw, name, bool(raw.trainable), tracked=False))
+        if found is None:
+            return self.add(Owned(raw, path or raw.name.removesuffix(":0"), bool(raw.trainable), tracked=False))
+        if path and not self._owned[found].tracked:
+            # Met before without its layer's name.
+            self._owned[found] = replace(self._owned[found], name=path)
+        return found
 
     def index_of_source(self, source: Any) -> int | None:
         """The index of something that a gradient is asked for; null for tensors that are none of the variables."""
@@ -159,19 +164,31 @@ class Variables:
         return known.get(id(tensor))
 
     def records(self) -> tuple[schema.Variable, ...]:
-        """As they stand in the log."""
+        """As they stand in the log, where each has a name of its own."""
+        names = distinct([item.name for item in self._owned])
         return tuple(
             schema.Variable(
-                name=item.name,
+                name=name,
                 shape=tuple(-1 if size is None else int(size) for size in item.variable.shape),
                 dtype=item.variable.dtype.base_dtype.name,
                 trainable=item.trainable,
                 tracked=item.tracked,
                 computed=isinstance(item.variable, GivenTensor),
                 rebound=item.rebound,
+                made=_handle_of(item.variable)._id > self._began,
             )
-            for item in self._owned
+            for name, item in zip(names, self._owned, strict=True)
         )
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """Each name once: `loss`, `loss (2)`."""
+    seen: dict[str, int] = {}
+    result = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        result.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return result
 
 
 def raw_variable(variable: Any) -> Any:
@@ -187,4 +204,8 @@ def is_floating(item: Owned) -> bool:
 
 
 def _key(variable: Any) -> object:
-    return id(raw_variable(variable).handle)
+    return id(_handle_of(variable))
+
+
+def _handle_of(variable: Any) -> Any:
+    return raw_variable(variable).handle

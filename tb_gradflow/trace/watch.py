@@ -1,0 +1,206 @@
+"""Recording of a training step that the user wrote: `tb_gradflow.watch`, in the place of `tf.function`."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+import time
+import types
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+from tensorflow.python.autograph.core import ag_ctx
+from tensorflow.python.eager.polymorphic_function import polymorphic_function
+
+from tb_gradflow.record.schema import Trace
+from tb_gradflow.trace.cadence import UpdateFreq
+from tb_gradflow.trace.collector import Tensors
+from tb_gradflow.trace.options import Options, checked
+from tb_gradflow.trace.recorder import Identity, Recorder, Tracing, warn
+from tb_gradflow.trace.step import InstrumentedStep
+from tb_gradflow.trace.variables import Owned, Variables
+
+
+def watch(
+    log_dir: str | os.PathLike[str],
+    update_freq: UpdateFreq = "auto",
+    overhead: float = 0.01,
+    *,
+    tensors: Tensors = "all",
+    expected: Sequence[str] = (),
+    source: bool = True,
+) -> Callable[[Callable[..., Any]], Watched]:
+    """Records the gradients that a training step takes, for the tab "Gradient flow" of TensorBoard.
+
+        @tb_gradflow.watch("logs/run1")
+        def train_step(x, y): ...
+
+    It stands in the place of `@tf.function`, or around one, whose options it keeps. Each call of the function is a
+    step. On the steps chosen by `update_freq` a second compiled version runs, which does the same and also returns
+    the statistics of its gradients. The arguments are those of `GradFlowCallback`; `"epoch"` records the first call
+    alone, since a function knows of no epochs.
+
+    Raises:
+        SetupError: an argument is wrong, or `log_dir` cannot be written.
+    """
+    options = checked(log_dir, update_freq, overhead, tensors, expected, source)
+    return lambda step: Watched(_compiled(step), _Run(options))
+
+
+class Watched:
+    """A compiled training step that is recorded now and then."""
+
+    def __init__(self, plain: Any, run: _Run) -> None:
+        self._plain = plain
+        self._run = run
+        self._sampled: Any = None
+        self._variables = Variables()
+        self._tracing: Tracing | None = None
+        self._of_instances: weakref.WeakKeyDictionary[Any, Watched] = weakref.WeakKeyDictionary()
+        functools.update_wrapper(self, plain.python_function)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Watched:
+        """The step as a method of `instance`."""
+        if instance is None:
+            return self
+        if instance not in self._of_instances:
+            bound = self._plain._clone(python_function=types.MethodType(self._plain.python_function, instance))
+            self._of_instances[instance] = Watched(bound, self._run)
+        return self._of_instances[instance]
+
+    def __getattr__(self, name: str) -> Any:
+        # What else a `tf.function` can do: `get_concrete_function`, `pretty_printed_concrete_signatures`, …
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._plain, name)
+
+    def flush(self) -> None:
+        """Everything recorded so far can be read when this returns; at the program's end it can anyway."""
+        self._run.flush()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        run = self._run
+        # Inside another compiled function it is a part of that one's step.
+        if run.broken or not tf.executing_eagerly() or not run.may_record():
+            return self._plain(*args, **kwargs)
+        began = time.perf_counter()
+        due = run.is_due()
+        outputs = self._recorded(args, kwargs) if due else self._plain(*args, **kwargs)
+        run.completed(time.perf_counter() - began, recorded=due)
+        return outputs
+
+    def _recorded(self, args: Any, kwargs: Any) -> Any:
+        try:
+            sampled = self._prepared(args, kwargs)
+            outputs, measured = sampled(*args, **kwargs)
+        except Exception as error:
+            self._run.broken = True
+            # Where the user's own step is at fault, it fails again here, with their own traceback.
+            outputs = self._plain(*args, **kwargs)
+            self._run.tell_fault(error)
+            return outputs
+        assert self._tracing is not None
+        self._run.write(measured, self._tracing)
+        return outputs
+
+    def _prepared(self, args: Any, kwargs: Any) -> Any:
+        # Traced here at the latest, which its own next call needs anyway.
+        self._variables = _variables_of(self._plain, args, kwargs)
+        if self._sampled is None:
+            self._tracing = Tracing(self._run.recorder(self.__name__))
+            step = InstrumentedStep(
+                _converted(self._plain),
+                lambda: self._variables,
+                self._run.options.settings,
+                self._on_trace,
+            )
+            self._sampled = self._plain._clone(
+                python_function=tf.autograph.experimental.do_not_convert(lambda *a, **k: step(*a, **k))
+            )
+        return self._sampled
+
+    def _on_trace(self, trace: Trace, error: BaseException | None) -> None:
+        asked = {each.variable for each in trace.variable_gradients if each.outcome != "not_asked"}
+        listed = tuple(
+            dataclasses.replace(variable, tracked=number in asked) for number, variable in enumerate(trace.variables)
+        )
+        assert self._tracing is not None
+        self._tracing.finished(dataclasses.replace(trace, variables=listed), error)
+
+
+class _Run:
+    """One log, and how far the training is."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.broken = False
+        self._recorder: Recorder | None = None
+        self._step = 0
+
+    def recorder(self, name: str) -> Recorder:
+        if self._recorder is None:
+            self._recorder = Recorder(self.options.log_dir, Identity(name, keras.__version__, self.options.expected))
+            weakref.finalize(self, self._recorder.flush)
+        return self._recorder
+
+    def flush(self) -> None:
+        if self._recorder is not None:
+            self._recorder.flush()
+
+    def may_record(self) -> bool:
+        """Whether functions are compiled."""
+        if tf.config.functions_run_eagerly():
+            self.broken = True
+            warn(
+                "tb_gradflow records nothing of this training: `tf.config.run_functions_eagerly(True)` is set, and "
+                "only compiled steps are recorded so far."
+            )
+        return not self.broken
+
+    def is_due(self) -> bool:
+        return self.options.cadence.is_due(self._step, self._step == 0)
+
+    def completed(self, seconds: float, *, recorded: bool) -> None:
+        self._step += 1
+        self.options.cadence.took(seconds, recorded=recorded)
+
+    def write(self, measured: dict[str, Any], tracing: Tracing) -> None:
+        try:
+            assert self._recorder is not None
+            values = {name: value.numpy() for name, value in measured.items()}
+            self._recorder.add_step(self._step, tracing.indices[int(values["trace"])], values)
+        except Exception as error:  # a fault of the recorder must never reach the training
+            self.broken = True
+            self.tell_fault(error)
+
+    def tell_fault(self, error: Exception) -> None:
+        warn(
+            f"tb_gradflow could not record step {self._step} and stops recording; training goes on. "
+            f"Please report this: {type(error).__name__}: {error}"
+        )
+
+
+def _compiled(step: Callable[..., Any]) -> Any:
+    return step if isinstance(step, polymorphic_function.Function) else tf.function(step)
+
+
+def _converted(function: Any) -> Callable[..., Any]:
+    """The Python function of a `tf.function`, converted as that one would convert it."""
+    if not function._autograph:
+        plain: Callable[..., Any] = function.python_function
+        return plain
+    enabled = ag_ctx.ControlStatusCtx(ag_ctx.Status.ENABLED)
+    converted: Callable[..., Any] = tf.__internal__.autograph.tf_convert(function.python_function, enabled)
+    return converted
+
+
+def _variables_of(function: Any, args: Any, kwargs: Any) -> Variables:
+    """The trainable variables that a compiled step reads."""
+    captured = function.get_concrete_function(*args, **kwargs).variables
+    owned = [Owned(each, each.name.removesuffix(":0"), True, tracked=False) for each in captured if each.trainable]
+    others = [each for each in captured if not each.trainable]
+    return Variables(lambda: owned, lambda: others)
