@@ -139,6 +139,8 @@ export interface Variable {
   readonly computed: boolean;
   /** The attribute, as code calls it, that held the variable and holds a tensor now; empty if there is none. */
   readonly rebound: string;
+  /** Whether the step itself made it. */
+  readonly made: boolean;
 }
 
 /** A loss: what one call of `tape.gradient` differentiated. */

@@ -171,6 +171,7 @@ class Variable:
         computed: Whether it is no variable but a tensor that somebody asked a gradient for.
         rebound: The attribute, as code calls it, that held the variable and holds a tensor now; empty if there is
             none.
+        made: Whether the step itself made it.
     """
 
     name: str
@@ -180,6 +181,7 @@ class Variable:
     tracked: bool
     computed: bool = False
     rebound: str = ""
+    made: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,14 @@
-"""Conversions that leave TensorFlow in an eager step and stay in it where `tf.function` has rewritten the code."""
+"""Why a step is to be run eagerly: TensorFlow cannot compile it, or compiles something else than Python would run.
+
+`float()` and `int()` of a tensor leave TensorFlow in an eager step, and stay in it where `tf.function` has rewritten
+the code.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -28,3 +33,15 @@ def kept_inside() -> Iterator[list[str]]:
         for name in ("float", "int"):
             replaced(undo, py_builtins, f"_tf_{name}", functools.partial(noting, name))
         yield kept
+
+
+def sentence_of(error: Exception) -> str:
+    """What an error says, in one line: the last one of its own kind, or the first that is none of the decoration of
+    autograph and Keras."""
+    lines = [re.sub(r"\x1b\[\d+m", "", line).strip() for line in str(error).splitlines()]
+    own = [line for line in lines if line.startswith(f"{type(error).__name__}: ")]
+    plain = [line for line in lines if line and not line.startswith(_DECORATION)]
+    return (own[-1] if own else next(iter(plain), "")).removeprefix(f"{type(error).__name__}: ")
+
+
+_DECORATION = ("in user code:", "File ", "Exception encountered", "Arguments received", "\u2022")

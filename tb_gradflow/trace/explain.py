@@ -21,7 +21,7 @@ from tensorflow.python.autograph.core import ag_ctx
 from tb_gradflow.errors import SetupError
 from tb_gradflow.record.schema import FORMAT, Session, StepRecord, Trace
 from tb_gradflow.trace.bindings import Bindings
-from tb_gradflow.trace.eager_needed import kept_inside
+from tb_gradflow.trace.eager_needed import kept_inside, sentence_of
 from tb_gradflow.trace.gradient_checks import GradientChecks
 from tb_gradflow.trace.gradient_probe import RAISED
 from tb_gradflow.trace.inputs import NameInputs, arguments_of, batch_of_keras
@@ -198,12 +198,9 @@ class _Seen:
 
     def explained_instead_of(self, error: Exception) -> Explained:
         """The same, with a note on why the step was not compiled."""
-        found = self.explained
-        said = str(error).strip().splitlines()
-        said = [said[-1].strip().removeprefix(f"{type(error).__name__}: ")] if said else []
         return _noted(
-            found,
-            f"TensorFlow cannot compile this step ({type(error).__name__}: {said[-1] if said else ''}), so it was run "
+            self.explained,
+            f"TensorFlow cannot compile this step ({type(error).__name__}: {sentence_of(error)}), so it was run "
             "eagerly; `fit` needs `run_eagerly=True` for it.",
         )
 
@@ -213,7 +210,7 @@ class _Seen:
         return _noted(
             self.explained,
             f"The step was run eagerly, as a plain function runs. Inside of `tf.function` {said} of a tensor stays in "
-            "TensorFlow and passes its gradient.",
+            "TensorFlow.",
         )
 
     def _on_trace(self, trace: Trace, error: BaseException | None) -> None:

@@ -8,11 +8,14 @@ from tb_gradflow.analyse.evidence import Suspect, Verdict
 def untracked_variable(suspect: Suspect) -> Verdict | None:
     """Watched, trainable, on a differentiable way, and the model does not list it, so nobody asks for it.
 
-    Information only: a frozen network inside a loss looks the same, as Keras's flag is not TensorFlow's.
+    An error where the step itself makes it, anew each time. Else information only: a frozen network inside a loss
+    looks the same, as Keras's flag is not TensorFlow's.
     """
     variables = suspect.topology.trace.variables
-    forgotten = not variables[suspect.state.variable].tracked and any(variable.tracked for variable in variables)
-    return Verdict("untracked_variable", "info") if forgotten and _nobody_asked(suspect) else None
+    variable = variables[suspect.state.variable]
+    if variable.tracked or not any(each.tracked for each in variables) or not _nobody_asked(suspect):
+        return None
+    return Verdict("untracked_variable", "error" if variable.made else "info")
 
 
 def not_in_gradient_sources(suspect: Suspect) -> Verdict | None:

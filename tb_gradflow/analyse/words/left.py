@@ -94,7 +94,19 @@ def rebound(group: Group) -> Text:
     )
 
 
+def untracked(group: Group) -> Text:
+    made = group.trace.variables[group.variables[0]].made
+    why = "the step makes {them} anew each time" if made else "the model does not list {them}"
+    layer = group.names[0].rpartition("/")[0].rpartition("/")[2]
+    if made and layer.isidentifier():
+        fix = f"Make the layer in `__init__`, `self.{layer} = ...`, and only call it in `call`: `self.{layer}(x)`."
+    else:
+        fix = 'Make it in `build`, not in `call`: `self.{variable} = self.add_weight(name="{variable}", shape=...)`.'
+    return Template("{they_take} part in the loss, and " + why + ", so nobody trains {them}.", fix)(group)
+
+
 WRITERS: dict[str, Writer] = {
+    "untracked_variable": untracked,
     "python_escape": python,
     "python_snapshot": snapshot,
     "variable_rebound": rebound,

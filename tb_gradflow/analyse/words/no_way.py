@@ -48,10 +48,6 @@ WRITERS: dict[str, Writer] = {
         "{they_get} no gradient but that of the weight regulariser: the output of {layer} never reaches the loss.",
         "Use the output of {layer} on the way to the loss, for example `x = {attribute}(x)`, or remove the layer.",
     ),
-    "untracked_variable": Template(
-        "{they_take} part in the loss, and the model does not list {them}, so nobody trains {them}.",
-        'Create it in `build`, not in `call`: `self.{variable} = self.add_weight(name="{variable}", shape=...)`.',
-    ),
     "not_in_gradient_sources": not_asked,
     "tape_not_watching": Template(
         "{they_get} no gradient: a differentiable way leads to the loss, and the tape does not watch {them}{line}.",
