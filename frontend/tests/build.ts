@@ -50,7 +50,7 @@ export function trace(specs: readonly OpSpec[], more: {variables?: readonly stri
     index: 0,
     ops,
     variables: variables.map(
-      (name) => ({name, shape: [2], dtype: "float32", trainable: true, tracked: true, computed: false, rebound: ""}) as unknown as Variable,
+      (name) => ({name, shape: [2], dtype: "float32", trainable: true, tracked: true, computed: false, rebound: "", made: false}) as unknown as Variable,
     ),
     targets: [{name: "loss", op: ops.length - 1, output: 0, source: null, unconnected: "none"}],
     variable_gradients: [],

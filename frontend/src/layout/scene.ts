@@ -3,7 +3,7 @@
  * did not change is not laid out again.
  */
 
-import {portKey, type GroupFlow, type Segment} from "../model/segments.ts";
+import {portKey, type Flows, type GroupFlow, type Segment} from "../model/segments.ts";
 import {isGroup, type Tree} from "../model/tree.ts";
 import {subtitleOf, titleOf} from "../model/titles.ts";
 import {GAP_X, layered, type Box, type Points} from "./layered.ts";
@@ -48,15 +48,13 @@ interface Kept {
 /** How much wider than high a grid of items without links becomes. */
 const SQUARE = 1.3;
 
-const NO_FLOW: GroupFlow = {ports: [], portIndex: new Map(), segments: []};
-
 /** Lays out one tree again and again, as its groups open and close. */
 export class Arranger {
   readonly #tree: Tree;
-  readonly #flows: ReadonlyMap<number, GroupFlow>;
+  readonly #flows: Flows;
   readonly #kept = new Map<number, Kept>();
 
-  constructor(tree: Tree, flows: ReadonlyMap<number, GroupFlow>) {
+  constructor(tree: Tree, flows: Flows) {
     this.#tree = tree;
     this.#flows = flows;
   }
@@ -75,7 +73,7 @@ export class Arranger {
     if (kept !== undefined && kept.inside.every((each, index) => each === inside[index])) {
       return kept.layout;
     }
-    const layout = layoutGroup(this.#tree, group, this.#flows.get(group) ?? NO_FLOW, inside);
+    const layout = layoutGroup(this.#tree, group, this.#flows.get(group), inside);
     this.#kept.set(group, {inside, layout});
     return layout;
   }

@@ -5,29 +5,34 @@ import {ancestorsOf, isGroup, type Tree} from "./tree.ts";
 /** One for each item, by its id; all different. A group's ends in a slash. */
 export class Addresses {
   readonly #tree: Tree;
-  readonly #names: readonly string[];
+  #names: readonly string[] | null = null;
   readonly #items = new Map<string, number>();
 
   constructor(tree: Tree) {
     this.#tree = tree;
-    this.#names = tree.items.map(({id, name}) => {
-      let address = isGroup(tree, id) ? `${name}/` : name;
+  }
+
+  /** Made when they are first asked for: the first picture needs none. */
+  #all(): readonly string[] {
+    this.#names ??= this.#tree.items.map(({id, name}) => {
+      let address = isGroup(this.#tree, id) ? `${name}/` : name;
       while (this.#items.has(address)) {
         address += "~";
       }
       this.#items.set(address, id);
       return address;
     });
+    return this.#names;
   }
 
   /** Empty where there is no such item. */
   nameOf(item: number): string {
-    return this.#names[item] ?? "";
+    return item < 0 ? "" : (this.#all()[item] ?? "");
   }
 
   /** -1 where there is none of that name. */
   itemNamed(name: string): number {
-    return name === "" ? -1 : (this.#items.get(name) ?? -1);
+    return name === "" || this.#all().length === 0 ? -1 : (this.#items.get(name) ?? -1);
   }
 
   /** The innermost of the open groups that are seen: with the groups around them they are all. */

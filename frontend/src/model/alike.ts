@@ -9,6 +9,9 @@ export interface Alike {
   readonly counts: readonly number[];
 }
 
+/** Before anybody looked. */
+export const NOTHING_ALIKE: Alike = {kinds: new Int32Array(0), counts: []};
+
 /** Smaller groups are alike by chance. */
 const SMALLEST = 4;
 

@@ -19,10 +19,16 @@ export function homesOf(graph: FlowGraph): string[] {
   return homes;
 }
 
-function scopesByLayerName(graph: FlowGraph): Map<string, string[]> {
-  const scopes = new Map<string, string[]>();
-  for (const layer of graph.trace.layers) {
-    scopes.set(layer.name, [...(scopes.get(layer.name) ?? []), layer.scope]);
+/** In the order of the trace. A name may belong to hundreds: every block of a model may call its layers alike. */
+function scopesByLayerName(graph: FlowGraph): Map<string, Set<string>> {
+  const scopes = new Map<string, Set<string>>();
+  for (const {name, scope} of graph.trace.layers) {
+    const known = scopes.get(name);
+    if (known === undefined) {
+      scopes.set(name, new Set([scope]));
+    } else {
+      known.add(scope);
+    }
   }
   return scopes;
 }
@@ -35,17 +41,33 @@ function homeOfVariable(
   graph: FlowGraph,
   node: FlowNode,
   homes: readonly string[],
-  layerScopes: ReadonlyMap<string, readonly string[]>,
+  layerScopes: ReadonlyMap<string, ReadonlySet<string>>,
 ): string {
   const owner = scopeOf(node.name);
-  const layers = layerScopes.get(lastPart(owner)) ?? layerScopes.get(owner) ?? [];
+  const layers = layerScopes.get(lastPart(owner)) ?? layerScopes.get(owner) ?? NO_LAYERS;
   const users = graph.outgoing[node.id].map((edge) => homes[graph.edges[edge].to]);
   if (users.length === 0) {
-    return layers[0] ?? owner;
+    return [...layers][0] ?? owner;
   }
-  const layer = layers.find((scope) => users.some((user) => isWithin(user, scope)));
+  const layer = outermostOf(layers, users);
   const within = layer === undefined ? users : users.filter((user) => isWithin(user, layer));
   return within.reduce(commonScope) || users.find((user) => user !== "") || "";
+}
+
+const NO_LAYERS: ReadonlySet<string> = new Set();
+
+/** The outermost of some scopes around the first user that is in any. */
+function outermostOf(scopes: ReadonlySet<string>, users: readonly string[]): string | undefined {
+  for (const user of users) {
+    let found: string | undefined;
+    for (let at = user; at !== ""; at = scopeOf(at)) {
+      found = scopes.has(at) ? at : found;
+    }
+    if (found !== undefined) {
+      return found;
+    }
+  }
+  return undefined;
 }
 
 /** Ops that custom gradients and function calls make outside of every scope join their neighbours. */

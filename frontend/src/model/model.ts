@@ -2,12 +2,12 @@
 
 import type {Diagnosis, Trace} from "../record.ts";
 import {flowGraph} from "./graph.ts";
-import {groupFlows, type GroupFlow} from "./segments.ts";
+import {groupFlows, type Flows} from "./segments.ts";
 import {treeOf, type Tree} from "./tree.ts";
 
 export interface Model {
   readonly tree: Tree;
-  readonly flows: ReadonlyMap<number, GroupFlow>;
+  readonly flows: Flows;
 }
 
 export function modelOf(trace: Trace, kept: ReadonlySet<number>): Model {

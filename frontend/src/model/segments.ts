@@ -34,6 +34,11 @@ export interface GroupFlow {
 /** A group with more neighbours than this has one port for all of them. */
 const MOST_PORTS = 10;
 
+/** The flow inside each group. */
+export interface Flows {
+  get(group: number): GroupFlow;
+}
+
 interface Draft {
   ports: Map<string, number>;
   list: Port[];
@@ -44,20 +49,74 @@ export function portKey(outside: number, inward: boolean): string {
   return `${inward ? "in" : "out"} ${outside}`;
 }
 
-/** The flow inside every group, by its id. */
-export function groupFlows(tree: Tree): ReadonlyMap<number, GroupFlow> {
-  const crowded = crowdedSides(tree);
-  const drafts = new Map<number, Draft>();
-  tree.graph.edges.forEach((edge, id) => {
-    if (edge.from !== edge.to) {
-      addEdge(tree, drafts, crowded, id);
-    }
-  });
+/** Flows are made when they are first asked for: of thirty thousand ops few groups are ever open. */
+export function groupFlows(tree: Tree): Flows {
   const flows = new Map<number, GroupFlow>();
-  for (const [group, each] of drafts) {
-    flows.set(group, {ports: each.list, portIndex: each.ports, segments: [...each.segments.values()]});
+  const nesting = new Nesting(tree);
+  const crowded = new Crowds(tree, nesting);
+  return {
+    get(group) {
+      let flow = flows.get(group);
+      if (flow === undefined) {
+        flow = flowInside(tree, nesting, crowded, group);
+        flows.set(group, flow);
+      }
+      return flow;
+    },
+  };
+}
+
+function flowInside(tree: Tree, nesting: Nesting, crowded: Crowds, group: number): GroupFlow {
+  const draft: Draft = {ports: new Map(), list: [], segments: new Map()};
+  const edges = new Set(tree.items[group].children.flatMap((child) => [...nesting.crossing(child)]));
+  // In the order of the graph, so that the picture does not depend on how the edges were found.
+  for (const edge of [...edges].sort((a, b) => a - b)) {
+    addEdge(tree, draft, crowded, group, edge);
   }
-  return flows;
+  return {ports: draft.list, portIndex: draft.ports, segments: [...draft.segments.values()]};
+}
+
+/** Every item's descendants as a stretch of one list: who is inside whom is a matter of two comparisons. */
+class Nesting {
+  readonly #tree: Tree;
+  readonly #order: number[] = [];
+  readonly #begin: Int32Array;
+  readonly #end: Int32Array;
+
+  constructor(tree: Tree) {
+    this.#tree = tree;
+    this.#begin = new Int32Array(tree.items.length);
+    this.#end = new Int32Array(tree.items.length);
+    const waiting = [tree.root];
+    while (waiting.length > 0) {
+      const item = waiting.pop() as number;
+      this.#begin[item] = this.#order.length;
+      this.#end[item] = this.#order.push(item);
+      waiting.push(...tree.items[item].children);
+    }
+    for (const item of [...this.#order].reverse()) {
+      const {parent} = tree.items[item];
+      if (parent >= 0) {
+        this.#end[parent] = Math.max(this.#end[parent], this.#end[item]);
+      }
+    }
+  }
+
+  isInside(item: number, group: number): boolean {
+    return this.#begin[item] >= this.#begin[group] && this.#begin[item] < this.#end[group];
+  }
+
+  /** Edges with one end inside a group and one outside. */
+  *crossing(group: number): Generator<number> {
+    const {edges, outgoing, incoming} = this.#tree.graph;
+    for (let at = this.#begin[group]; at < this.#end[group]; at += 1) {
+      const item = this.#order[at];
+      if (!isGroup(this.#tree, item)) {
+        yield* outgoing[item].filter((edge) => !this.isInside(edges[edge].to, group));
+        yield* incoming[item].filter((edge) => !this.isInside(edges[edge].from, group));
+      }
+    }
+  }
 }
 
 /** The chain of items from an end of an edge up to, and without, the innermost common group; innermost first. */
@@ -72,30 +131,45 @@ function climb(tree: Tree, from: number, to: number): [number[], number[], numbe
   return [left, right, parent(left)];
 }
 
-/** Sides of groups, as `portKey`s of the group itself, that have too many neighbours for a port each. */
-function crowdedSides(tree: Tree): Set<string> {
-  const neighbours = new Map<string, Set<number>>();
-  const note = (group: number, inward: boolean, outside: number): void => {
-    const key = portKey(group, inward);
-    const seen = neighbours.get(key);
-    if (seen === undefined) {
-      neighbours.set(key, new Set([outside]));
-    } else {
-      seen.add(outside);
-    }
-  };
-  for (const edge of tree.graph.edges) {
-    if (edge.from === edge.to) {
-      continue;
-    }
-    const [left, right] = climb(tree, edge.from, edge.to);
-    left.slice(1).forEach((group) => note(group, false, right[right.length - 1]));
-    right.slice(1).forEach((group) => note(group, true, left[left.length - 1]));
+/** Which sides of groups have too many neighbours for a port each. */
+class Crowds {
+  readonly #tree: Tree;
+  readonly #nesting: Nesting;
+  /** By group: whether its inward side is, and its outward one. */
+  readonly #known = new Map<number, readonly [boolean, boolean]>();
+
+  constructor(tree: Tree, nesting: Nesting) {
+    this.#tree = tree;
+    this.#nesting = nesting;
   }
-  return new Set([...neighbours].filter(([, seen]) => seen.size > MOST_PORTS).map(([key]) => key));
+
+  has(group: number, inward: boolean): boolean {
+    let known = this.#known.get(group);
+    if (known === undefined) {
+      known = this.#count(group);
+      this.#known.set(group, known);
+    }
+    return known[inward ? 0 : 1];
+  }
+
+  #count(group: number): readonly [boolean, boolean] {
+    const tree = this.#tree;
+    const [inside, outside] = [new Set<number>(), new Set<number>()];
+    for (const id of this.#nesting.crossing(group)) {
+      const {from, to} = tree.graph.edges[id];
+      const [left, right] = climb(tree, from, to);
+      if (this.#nesting.isInside(to, group)) {
+        inside.add(left[left.length - 1]);
+      } else {
+        outside.add(right[right.length - 1]);
+      }
+    }
+    return [inside.size > MOST_PORTS, outside.size > MOST_PORTS];
+  }
 }
 
-function addEdge(tree: Tree, drafts: Map<number, Draft>, crowded: ReadonlySet<string>, id: number): void {
+/** The part of an edge that is inside a group: between two of its children, or between a child and a port. */
+function addEdge(tree: Tree, draft: Draft, crowded: Crowds, group: number, id: number): void {
   const edge = tree.graph.edges[id];
   const [left, right, common] = climb(tree, edge.from, edge.to);
   const leftTop = left[left.length - 1];
@@ -104,31 +178,26 @@ function addEdge(tree: Tree, drafts: Map<number, Draft>, crowded: ReadonlySet<st
     if (!isGroup(tree, item)) {
       return "";
     }
-    return portKey(crowded.has(portKey(item, inward)) ? -1 : outside, inward);
+    return portKey(crowded.has(item, inward) ? -1 : outside, inward);
   };
-  addSegment(drafts, common, leftTop, rightTop, keyOf(leftTop, rightTop, false), keyOf(rightTop, leftTop, true), id);
-  for (let at = 1; at < left.length; at += 1) {
-    const port = portOf(drafts, left[at], keyOf(left[at], rightTop, false), rightTop, false);
-    addSegment(drafts, left[at], left[at - 1], port, keyOf(left[at - 1], rightTop, false), "", id);
+  if (common === group) {
+    addSegment(draft, leftTop, rightTop, keyOf(leftTop, rightTop, false), keyOf(rightTop, leftTop, true), id);
+    return;
   }
-  for (let at = 1; at < right.length; at += 1) {
-    const port = portOf(drafts, right[at], keyOf(right[at], leftTop, true), leftTop, true);
-    addSegment(drafts, right[at], port, right[at - 1], "", keyOf(right[at - 1], leftTop, true), id);
+  const outward = left.indexOf(group, 1);
+  if (outward > 0) {
+    const port = portOf(draft, keyOf(group, rightTop, false), rightTop, false);
+    addSegment(draft, left[outward - 1], port, keyOf(left[outward - 1], rightTop, false), "", id);
   }
-}
-
-function draftOf(drafts: Map<number, Draft>, group: number): Draft {
-  let found = drafts.get(group);
-  if (found === undefined) {
-    found = {ports: new Map(), list: [], segments: new Map()};
-    drafts.set(group, found);
+  const inward = right.indexOf(group, 1);
+  if (inward > 0) {
+    const port = portOf(draft, keyOf(group, leftTop, true), leftTop, true);
+    addSegment(draft, port, right[inward - 1], "", keyOf(right[inward - 1], leftTop, true), id);
   }
-  return found;
 }
 
 /** The port's name as an end of a segment. */
-function portOf(drafts: Map<number, Draft>, group: number, key: string, outside: number, inward: boolean): number {
-  const target = draftOf(drafts, group);
+function portOf(target: Draft, key: string, outside: number, inward: boolean): number {
   let index = target.ports.get(key);
   if (index === undefined) {
     index = target.list.length;
@@ -138,16 +207,7 @@ function portOf(drafts: Map<number, Draft>, group: number, key: string, outside:
   return -1 - index;
 }
 
-function addSegment(
-  drafts: Map<number, Draft>,
-  group: number,
-  from: number,
-  to: number,
-  fromPort: string,
-  toPort: string,
-  edge: number,
-): void {
-  const {segments} = draftOf(drafts, group);
+function addSegment({segments}: Draft, from: number, to: number, fromPort: string, toPort: string, edge: number): void {
   const key = `${from} ${to} ${fromPort} ${toPort}`;
   const known = segments.get(key);
   if (known === undefined) {

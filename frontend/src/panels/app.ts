@@ -30,6 +30,8 @@ import {shared} from "./styles.ts";
 
 /** Milliseconds between two looks for new steps. */
 const POLL = 5000;
+/** Milliseconds after which what can wait is done. */
+const REST = 60;
 /** A frame lower or narrower than this shows the graph alone at first. */
 const ROOM_FOR_TABLE = 820;
 const ROOM_FOR_FINDINGS = 900;
@@ -68,6 +70,7 @@ export class App extends LitElement {
   readonly #written = new Written(this.#start);
   /** Whether the camera is to go to what is selected, once that is there. */
   #mustReveal = false;
+  #finishing = 0;
   #player: Player | null = null;
   #beside: Beside | null = null;
   #endings: (() => void)[] = [];
@@ -162,6 +165,8 @@ export class App extends LitElement {
     if (this.store !== null) {
       this.#written.write(this.store.state, this.view);
     }
+    clearTimeout(this.#finishing);
+    this.#finishing = window.setTimeout(() => this.#derived.finish() && this.requestUpdate(), REST);
   }
 
   get #view(): GraphView | null {

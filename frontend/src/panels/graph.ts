@@ -129,7 +129,7 @@ export class GraphView extends LitElement {
         @dblclick=${on.doubleClick}
         @keydown=${on.key}
       ></canvas>
-      ${graphTools({zoom: (factor) => this.#viewport.zoom(factor), showAll: () => this.showAll(), closeAll: () => this.closeAll()})}
+      ${graphTools({zoom: (factor) => this.#viewport.zoom(factor), showAll: () => this.showAll(), openAll: () => this.openAll(), closeAll: () => this.closeAll()})}
       <gf-minimap hidden style="right:${this.covered + 12}px" @gf-look=${this.#lookAt}></gf-minimap>
       ${this.tip === null ? nothing : tooltip(this.tip, this.#viewport.view)}
       <gf-mirror
@@ -158,6 +158,11 @@ export class GraphView extends LitElement {
 
   showAll(): void {
     this.#viewport.fly(() => this.#viewport.whole(this.scene ?? {width: 1, height: 1}));
+  }
+
+  openAll(): void {
+    this.#rearrange((unfolding) => unfolding.openAll());
+    this.showAll();
   }
 
   closeAll(): void {

@@ -2,7 +2,7 @@
 
 import type {Condition} from "../draw/look.ts";
 import {Addresses} from "../model/addresses.ts";
-import {alikeOf} from "../model/alike.ts";
+import {alikeOf, NOTHING_ALIKE, type Alike} from "../model/alike.ts";
 import {looksIn, type Look} from "../model/bundle.ts";
 import {changesIn} from "../model/changes.ts";
 import {compare, type Comparison} from "../model/compare.ts";
@@ -32,6 +32,7 @@ export class Derived {
   addresses: Addresses | null = null;
   /** With the run beside; null if there is none. */
   comparison: Comparison | null = null;
+  #alike: Alike = NOTHING_ALIKE;
   readonly #memory = new Map<string, {causes: readonly unknown[]; value: unknown}>();
   #trace: Trace | null = null;
   /** Ops that were ever blamed, and so have a place in the graph of this trace. */
@@ -48,12 +49,14 @@ export class Derived {
       this.looks = new Set();
       return;
     }
-    // Without a word on what is wrong there is no knowing what to open: wait for it, unless it will not come.
-    if (this.diagnosis === null && this.#trace !== trace && !state.problems.has("report")) {
+    // Without a word on what is wrong there is no knowing what to open: wait for it, unless it will not come soon.
+    if (this.diagnosis === null && this.#trace !== trace && !state.impatient && !state.problems.has("report")) {
       return;
     }
     this.#keep(trace, blamedOps(this.diagnosis));
+    const known = this.model;
     this.model = this.once("model", [trace, this.#kept], () => modelOf(trace, this.#kept));
+    this.#alike = known === this.model ? this.#alike : NOTHING_ALIKE;
     const {tree} = this.model;
     this.addresses = this.once("addresses", [tree], () => new Addresses(tree));
     this.initiallyOpen = this.once("open", [tree], () => initiallyOpen(tree, this.diagnosis));
@@ -68,7 +71,7 @@ export class Derived {
     const {comparison} = this;
     const changes = this.once("changes", [tree, comparison], () => (comparison === null ? null : changesIn(tree, comparison)));
     const shown = this.once("measured", [tree, answers, numbers, scale, measure], () => measured(measure, tree.graph, answers, numbers, scale));
-    const causes = [tree, flow, troubles, answers, numbers, diagnosis, shown, changes];
+    const causes = [tree, flow, troubles, answers, numbers, diagnosis, shown, changes, this.#alike];
     this.condition = this.once("condition", causes, () => ({
       tree,
       flow,
@@ -77,9 +80,17 @@ export class Derived {
       numbers,
       diagnosis,
       measured: shown,
-      alike: this.once("alike", [tree], () => alikeOf(tree)),
+      alike: this.#alike,
       changes,
     }));
+  }
+
+  /** What may come after the first picture. Answers whether there is anything new. */
+  finish(): boolean {
+    const {model} = this;
+    const before = this.#alike;
+    this.#alike = model === null ? NOTHING_ALIKE : this.once("alike", [model], () => alikeOf(model.tree));
+    return this.#alike !== before;
   }
 
   /** Whether there is a trace, and nothing in it. */

@@ -21,6 +21,8 @@ export interface State {
   readonly target: number;
   readonly diagnosis: Diagnosis | null;
   readonly numbers: StepNumbers | null;
+  /** Whether the report is long in coming, and nobody should wait for it. */
+  readonly impatient: boolean;
   /** Where findings begin; null until anything is known. */
   readonly course: Course | null;
   /** The same for all steps of a run; null until there are numbers. */
@@ -36,12 +38,15 @@ const NOTHING_CHOSEN = {
   target: -1,
   diagnosis: null,
   numbers: null,
+  impatient: false,
   course: null,
   scale: null,
 } as const;
 
 /** A report is asked for when the slider has rested this long, in milliseconds. */
 const REST = 120;
+/** Milliseconds to wait for a report before the graph is shown without it. */
+const PATIENCE = 1500;
 /** Milliseconds between two questions where findings begin. */
 const BETWEEN_LOOKS = 700;
 /** Reports that are kept. */
@@ -93,7 +98,9 @@ export class Store extends EventTarget {
       return;
     }
     this.#set({at});
+    const waited = setTimeout(() => this.#isChosen(overview, at) && this.#set({impatient: true}), PATIENCE);
     await Promise.all([this.#loadNumbers(overview, at), this.#loadReport(overview, at)]);
+    clearTimeout(waited);
   }
 
   /** Looks for new runs and steps. Who stands at the last step follows. */
