@@ -1,0 +1,224 @@
+"""Tensors from before the step, attributes that lost their variable, and variables that the step makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tb_gradflow
+from tests.trace.recording import data
+
+X = tf.constant([0.3, -0.7, 1.9])
+MATRIX = tf.random.stateless_normal([20, 10], seed=[1, 2])
+
+
+@pytest.mark.parametrize(
+    ("value", "compute"),
+    [
+        (2.3, tf.exp),
+        (2.3, lambda w: float(tf.nn.softplus(w))),
+        ([1.37, 0.49, 2.31], tf.nn.softmax),
+        ([1.37, 0.49, 2.31], lambda w: np.sqrt(w.numpy())),
+        (MATRIX, lambda w: tf.nn.l2_normalize(w, axis=0)),
+        (MATRIX, tf.transpose),
+        (MATRIX, lambda w: tf.gather(w, [3, 5, 7])),
+        (MATRIX, lambda w: tf.concat([w, tf.zeros([2, 10])], 0)),
+        (MATRIX, lambda w: tf.matmul(w, w, transpose_b=True)),
+        (MATRIX, lambda w: 0.5 * tf.tanh(w / 3.0) + 1.0),
+    ],
+)
+def test_a_tensor_computed_from_the_variable_before_the_step_is_found(
+    value: Any, compute: Callable[[Any], Any]
+) -> None:
+    weight, other = tf.Variable(value, name="weight"), tf.Variable(0.7, name="other")
+    fixed = compute(weight)
+
+    def loss() -> Any:
+        return tf.reduce_sum(tf.tanh(fixed * other))
+
+    report = tb_gradflow.explain(loss, variables=[weight, other])
+
+    assert report.variables["weight"].status == "disconnected"
+    assert report.variables["other"].status == "connected"
+    [finding] = report.findings
+    assert finding.cause == "python_snapshot"
+    assert finding.op is None
+    assert finding.source is not None
+    assert finding.source.code == "return tf.reduce_sum(tf.tanh(fixed * other))"
+
+
+def test_numbers_that_anybody_would_type_count_beside_their_variable() -> None:
+    class Gauss:
+        def __init__(self) -> None:
+            self.mean = tf.Variable([0.0, 1.0], name="mean")
+            self.log_std = tf.Variable([0.0, 0.0], name="log_std")
+            self.std = tf.exp(self.log_std)
+
+        def loss(self, x: Any) -> Any:
+            return tf.reduce_sum(tf.square((x - self.mean) / self.std))
+
+    gauss = Gauss()
+
+    report = tb_gradflow.explain(gauss.loss, args=(tf.constant([1.0, 2.5]),), variables=[gauss.mean, gauss.log_std])
+
+    [finding] = report.findings
+    assert finding.cause == "python_snapshot"
+    assert finding.variables == ("log_std",)
+    assert "by `tf.exp`" in finding.message
+    assert "`tf.exp(log_std)`" in finding.fix
+
+
+@pytest.mark.parametrize(
+    ("value", "constant"),
+    [
+        (tf.zeros(3), tf.zeros(3)),
+        (tf.ones(3), tf.ones(3)),
+        (0.5, 0.25),
+        ([1.0, 2.0, 3.0], tf.constant([1.0, 2.0, 3.0])),
+        (tf.range(10.0), tf.range(10.0) / 10.0),
+        ([1.37, 0.49, 2.31], tf.constant([0.2, 1.9, 0.3])),
+    ],
+)
+def test_common_numbers_prove_nothing(value: Any, constant: Any) -> None:
+    idle, other = tf.Variable(value, name="idle"), tf.Variable(0.7, name="other")
+
+    report = tb_gradflow.explain(lambda: tf.reduce_sum(constant + other), variables=[idle, other])
+
+    assert report.variables["idle"].status == "unused"
+    assert [finding.cause for finding in report.findings] == ["output_not_used"]
+
+
+def test_a_copy_for_comparison_is_no_finding() -> None:
+    """A penalty on the distance from where the weights began."""
+    weight = tf.Variable([1.37, 0.49, 2.31], name="weight")
+    start = tf.identity(weight) + 0.1
+
+    report = tb_gradflow.explain(lambda: tf.reduce_sum(tf.square(weight - start)), variables=[weight])
+
+    assert report.findings == ()
+
+
+def test_a_snapshot_in_a_layer_is_found_in_the_model() -> None:
+    class Scaled(keras.layers.Layer):
+        def build(self, shape: Any) -> None:
+            self.log_scale = self.add_weight(name="log_scale", shape=(shape[-1],), initializer="glorot_uniform")
+            self.scale = tf.exp(self.log_scale)
+
+        def call(self, x: Any) -> Any:
+            return x * self.scale
+
+    x = keras.Input((6,))
+    model = keras.Model(x, Scaled(name="scaled")(keras.layers.Dense(4, name="dense")(x)))
+    model.compile("adam", "mse")
+
+    report = tb_gradflow.explain(model, *data(outputs=4))
+
+    assert report.variables["scaled/log_scale"].status == "disconnected"
+    assert report.findings[0].cause == "python_snapshot"
+
+
+def test_a_variable_that_was_overwritten_is_found() -> None:
+    class Line(tf.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = tf.Variable([1.0, 2.0, 3.0], name="w")
+
+        def loss(self) -> Any:
+            return tf.reduce_sum(tf.square(X * self.w))
+
+    line = Line()
+    weight = line.w
+    line.w = line.w - 0.1
+
+    report = tb_gradflow.explain(line.loss, variables=[weight])
+
+    assert report.variables["w"].status == "disconnected"
+    [finding] = report.findings
+    assert finding.cause == "variable_rebound"
+    assert "`self.w` holds a tensor" in finding.message
+    assert "self.w.assign_sub(rate * gradient)" in finding.fix
+
+
+def test_a_tensor_in_the_place_of_a_variable_is_told() -> None:
+    class Line:
+        w = tf.Variable([1.0, 2.0, 3.0], name="w") - 0.1
+        b = tf.Variable(0.5, name="b")
+
+    report = tb_gradflow.explain(lambda: tf.reduce_sum(tf.square(X * Line.w + Line.b)), variables=[Line.w, Line.b])
+
+    assert [variable.status for variable in report.variables.values()] == ["disconnected", "connected"]
+    [finding] = report.findings
+    assert finding.cause == "variable_rebound"
+
+
+class Overwriting(keras.Model):
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = self.add_weight(name="w", shape=(6, 2), initializer="glorot_uniform")
+        self.built = True
+
+    def call(self, x: Any) -> Any:
+        return tf.matmul(x, self.w)
+
+    def train_step(self, batch: Any) -> Any:
+        x, y = batch
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(self(x) - y))
+        self.w = self.w - 0.1 * tape.gradient(loss, self.w)
+        return {"loss": loss}
+
+
+@pytest.mark.parametrize("eager", [False, True])
+def test_a_step_that_overwrites_its_variable_is_told_and_undone(eager: bool) -> None:
+    model = Overwriting()
+    model.compile(run_eagerly=eager)
+    weight, before = model.w, model.w.numpy()
+
+    report = tb_gradflow.explain(model, *data())
+
+    [finding] = report.findings
+    assert finding.cause == "variable_rebound"
+    assert "from the next step on" in finding.message
+    assert model.w is weight
+    np.testing.assert_array_equal(model.w.numpy(), before)
+
+
+@pytest.mark.parametrize("eager", [False, True])
+def test_a_layer_that_the_step_makes_is_an_error(eager: bool) -> None:
+    class Fresh(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = keras.layers.Dense(3, name="first")
+
+        def call(self, x: Any) -> Any:
+            return keras.layers.Dense(2, name="fresh")(self.first(x))
+
+    model = Fresh()
+    x, y = data()
+    model(x)
+    model.compile("sgd", "mse", run_eagerly=eager)
+
+    report = tb_gradflow.explain(model, x, y)
+
+    [finding] = report.findings
+    assert finding.cause == "untracked_variable"
+    assert finding.severity == "error"
+    assert "the step makes them anew" in finding.message
+    assert "`self.fresh = ...`" in finding.fix
+
+
+def test_what_else_the_users_function_can_reach_is_put_back() -> None:
+    weight, count = tf.Variable([1.0, 2.0], name="weight"), tf.Variable(0.0, name="count", trainable=False)
+
+    def loss() -> Any:
+        count.assign_add(1.0)
+        return tf.reduce_sum(weight * weight.numpy())
+
+    tb_gradflow.explain(loss, variables=[weight])
+
+    assert float(count) == 0.0
