@@ -24,7 +24,8 @@ class Listener(keras.Model):  # type: ignore[misc]  # Keras has no types
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.lstm = keras.layers.LSTM(8, return_sequences=True, name="lstm")
+        # cuDNN, which Keras prefers on a GPU, masks what is filled up behind and nothing else.
+        self.lstm = keras.layers.LSTM(8, return_sequences=True, use_cudnn=False, name="lstm")
         self.answer = keras.layers.Dense(1, name="answer")
 
     def call(self, recording: tf.Tensor) -> tf.Tensor:
