@@ -39,6 +39,7 @@ def summary_of(trace: Trace, states: Sequence[State], findings: Sequence[Finding
     by_name = {trace.variables[state.variable].name: state for state in states}
     affected = {name for finding in loud for name in finding.variables}
     wrong = "a wrong gradient" if first.cause == "custom_gradient_wrong" else "a gradient that teaches nothing"
+    wrong = "overwritten by a tensor" if first.cause == "variable_rebound" else wrong
     plight = _PLIGHTS.get(by_name[first.variables[0]].status, wrong)
     same = [name for name in affected if _PLIGHTS.get(by_name[name].status) == plight] or list(first.variables)
     verb = "gets" if len(same) == 1 else "get"
@@ -46,13 +47,15 @@ def summary_of(trace: Trace, states: Sequence[State], findings: Sequence[Finding
 
 
 def _because(trace: Trace, finding: Finding) -> str:
-    if finding.culprit < 0:
+    if finding.culprit < 0 or finding.cause == "variable_rebound":
         return "."
     where = place_of(trace, finding.culprit).strip(" ()")
     place = f" in {where.removeprefix('in ')}" if where else ""
     many = "them" if len(finding.variables) > 1 else "it"
     verb = {"output_not_used": "is where the way ends"}.get(finding.cause)
     name = called(trace, finding.culprit).strip("`")
+    if finding.cause == "python_snapshot":
+        name = "a tensor from before the step"
     if verb is None:
         verb = (
             f"cuts {many} off" if finding.cause.startswith(("nondiff", "stop", "integer", "python")) else "is to blame"
