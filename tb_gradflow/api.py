@@ -49,15 +49,23 @@ def explain(
     *,
     args: Sequence[Any] = (),
     variables: Sequence[Any] | None = None,
+    feed_dict: Mapping[Any, Any] | None = None,
 ) -> Report:
     """What one real training step says about every variable, and what is wrong.
 
     `explain(model, x, y)` takes a compiled Keras model and a batch; `explain(loss_fn, args=…, variables=…)` a
     function that returns a scalar loss. Weights, optimizer, metrics and random state are left as they were.
+
+    `explain(loss_tensor, variables=…)` takes a tensor of a `tf.compat.v1` graph: measured in the default session,
+    with `feed_dict` for its placeholders, and told from the structure alone where there is no session. The graph is
+    left as it was.
     """
     from tb_gradflow.trace.explain import explain_function, explain_model
+    from tb_gradflow.trace.graph_v1 import explain_graph, is_graph_tensor
 
-    if variables is not None:
+    if is_graph_tensor(model_or_loss):
+        explained = explain_graph(model_or_loss, variables, feed_dict)
+    elif variables is not None:
         explained = explain_function(model_or_loss, args, variables)
     else:
         explained = explain_model(model_or_loss, x, y, sample_weight, batch_size)

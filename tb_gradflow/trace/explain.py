@@ -19,9 +19,10 @@ import tensorflow as tf
 from tensorflow.python.autograph.core import ag_ctx
 
 from tb_gradflow.errors import SetupError
-from tb_gradflow.record.schema import FORMAT, Session, StepRecord, Trace
+from tb_gradflow.record.schema import StepRecord, Trace
 from tb_gradflow.trace.bindings import Bindings
 from tb_gradflow.trace.eager_needed import kept_inside, sentence_of
+from tb_gradflow.trace.explained import Explained, session_of
 from tb_gradflow.trace.gradient_checks import GradientChecks
 from tb_gradflow.trace.gradient_probe import RAISED
 from tb_gradflow.trace.inputs import NameInputs, arguments_of, batch_of_keras
@@ -29,22 +30,6 @@ from tb_gradflow.trace.keeping import name_of
 from tb_gradflow.trace.step import InstrumentedStep, Settings, owned_variables
 from tb_gradflow.trace.undo import undone
 from tb_gradflow.trace.variables import GivenTensor, Owned, Variables, raw_variable
-from tb_gradflow.version import VERSION
-
-
-@dataclass(frozen=True, slots=True)
-class Explained:
-    """What one step showed.
-
-    Attributes:
-        session: As in a log.
-        trace: The step's structure.
-        record: The step's numbers; null if the step raised before it was complete.
-    """
-
-    session: Session
-    trace: Trace
-    record: StepRecord | None
 
 
 def explain_model(model: Any, x: Any, y: Any, sample_weight: Any, batch_size: int | None) -> Explained:
@@ -161,7 +146,7 @@ class _Seen:
 
     def __init__(self, plan: _Plan, *, eager: bool) -> None:
         self.error: Exception | None = None
-        self._session = _session(plan.name)
+        self._session = session_of(plan.name)
         self._traces: list[Trace] = []
         self._values: dict[str, Any] = {}
         self._checks = GradientChecks()
@@ -234,18 +219,6 @@ def _record(values: dict[str, Any]) -> StepRecord:
         losses=tuple(float(value) for value in values["losses"]),
         gradients=np.ascontiguousarray(values["gradients"], "<f4").tobytes(),
         variables=np.ascontiguousarray(values["variables"], "<f4").tobytes(),
-    )
-
-
-def _session(name: str) -> Session:
-    return Session(
-        format=FORMAT,
-        id=f"{time.time_ns() // 1_000_000:013d}",
-        tool=VERSION,
-        tensorflow=tf.__version__,
-        keras=keras.__version__,
-        model=name,
-        expected=(),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from tb_gradflow.record.schema import (
     Edge,
@@ -19,7 +19,7 @@ from tb_gradflow.record.schema import (
     Trace,
     VariableGradient,
 )
-from tb_gradflow.trace.collector import Answer, Call, Collector
+from tb_gradflow.trace.collector import Answer, Call
 from tb_gradflow.trace.differentiable import Differentiability, custom_gradient_name, shape_of
 from tb_gradflow.trace.flat_ops import FlatOp, Ref, consumers
 from tb_gradflow.trace.flatten import Flattener
@@ -27,7 +27,7 @@ from tb_gradflow.trace.outside import constants_of, given_data
 from tb_gradflow.trace.own_gradients import own_gradient
 from tb_gradflow.trace.reach import influenced_by, needed_for
 from tb_gradflow.trace.source import Frame, frames_of, origin_of
-from tb_gradflow.trace.variables import distinct
+from tb_gradflow.trace.variables import Variables, distinct
 
 _DELICATE = frozenset({"Log", "Log1p", "Sqrt", "Rsqrt", "RealDiv", "Reciprocal", "Pow", "Exp", "Acos", "Asin"})
 
@@ -37,7 +37,23 @@ _GRADIENT_SCOPE = "/gradient_tape/"
 _STATEFUL_RANDOM = ("Random", "Multinomial", "TruncatedNormal", "ParameterizedTruncatedNormal")
 
 
-def trace_of(collector: Collector, index: int, *, keep_source: bool = True) -> Trace:
+class Looked(Protocol):
+    """What somebody who looked at a step has seen.
+
+    Attributes:
+        calls: The gradients that were asked for, in order.
+        variables: The variables.
+        layers: By name scope.
+        by_tape: Whether a tape computed the gradients at the top; else `tf.gradients` did.
+    """
+
+    calls: list[Call]
+    variables: Variables
+    layers: dict[str, Layer]
+    by_tape: bool
+
+
+def trace_of(collector: Looked, index: int, *, keep_source: bool = True) -> Trace:
     """The record of a traced step. `keep_source` false leaves the user's files and lines out."""
     builder = _Builder(collector, keep_source)
     for call in collector.calls:
@@ -76,7 +92,7 @@ class _Key:
 
 
 class _Builder:
-    def __init__(self, collector: Collector, keep_source: bool) -> None:
+    def __init__(self, collector: Looked, keep_source: bool) -> None:
         self._collector = collector
         self._sources = _Sources(keep_source)
         self._differentiability = Differentiability()
@@ -182,9 +198,12 @@ class _Builder:
         """The ops whose gradient the user wrote, not looked at yet."""
         for key, number in self._numbers.items():
             flat = self._flatteners[key.graph].ops[key.op]
-            own = own_gradient(flat.op, by_tape=not flat.nested) if flat.known is None else None
+            own = own_gradient(flat.op, by_tape=self._by_tape(flat)) if flat.known is None else None
             if own is not None:
                 yield GradientCheck(number, own.function, self._sources.place(own.source))
+
+    def _by_tape(self, flat: FlatOp) -> bool:
+        return self._collector.by_tape and not flat.nested
 
     def _origin(self, flat: FlatOp) -> tuple[int | None, str | None]:
         known = flat.known
@@ -198,7 +217,7 @@ class _Builder:
             producer = self._numbers.get(_Key(key.graph, item.ref.op))
             if producer is None:
                 continue
-            passes = item.passes or self._differentiability.of(flat.op, by_tape=not flat.nested)[item.slot]
+            passes = item.passes or self._differentiability.of(flat.op, by_tape=self._by_tape(flat))[item.slot]
             carried = item.carried or producer >= self._numbers[key]
             edges.append(Edge(producer, item.ref.output, item.slot, passes, carried))
         return tuple(edges)
@@ -206,7 +225,7 @@ class _Builder:
     def _passes_any(self, flat: FlatOp) -> bool | None:
         if all(item.passes is not None for item in flat.inputs):
             return None
-        return "yes" in self._differentiability.of(flat.op, by_tape=not flat.nested)
+        return "yes" in self._differentiability.of(flat.op, by_tape=self._by_tape(flat))
 
     def _answers(self, call: Call) -> list[tuple[int, Answer]]:
         unasked = sorted(call.watched - call.variables.keys())
@@ -231,6 +250,8 @@ class _Builder:
         return tuple(targets)
 
     def _notes(self) -> tuple[str, ...]:
+        if not self._collector.by_tape:
+            return ()
         ops = [op for flattener in self._flatteners for op in flattener.ops if not op.backward]
         if any(op.type.startswith(_STATEFUL_RANDOM) for op in ops):
             return (

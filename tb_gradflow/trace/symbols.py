@@ -14,6 +14,8 @@ from tb_gradflow.trace.flat_ops import Known
 class Symbols:
     """The relation for a traced step; other kinds of steps override it."""
 
+    by_tape = True
+
     def knows(self, tensor: Any) -> bool:
         """Whether a tensor belongs to the step as it is recorded."""
         return hasattr(tensor, "graph")
