@@ -28,6 +28,7 @@ from tb_gradflow.trace.graph_v1_variables import GraphVariables
 from tb_gradflow.trace.own_gradients import OwnGradient, own_gradient
 from tb_gradflow.trace.reach import influenced_by, needed_for
 from tb_gradflow.trace.structure import trace_of
+from tb_gradflow.trace.variables import Variables
 
 
 @dataclass(slots=True)
@@ -35,7 +36,7 @@ class _Seen:
     """As `structure.Looked`."""
 
     calls: list[Call]
-    variables: GraphVariables
+    variables: Variables
     layers: dict[str, Layer] = field(default_factory=dict)
     by_tape: bool = False
 

@@ -64,10 +64,20 @@ class GraphFlattener(Flattener):
         flat.derived = flat.backward or any(self.ops[item.ref.op].derived for item in flat.inputs)
         for item in flat.inputs:
             item.passes = item.passes or _routed(op.type, item.slot)
+        if op.type == "Merge":
+            flat.inputs.extend(self._conditions(op))
         if op.type in MAKERS:
             variable = self._variable_of(self.graph, op.outputs[0])
             if variable is not None:
                 frame.handles[op.outputs[0].name] = variable
+
+    def _conditions(self, merge: Any) -> list[Input]:
+        """What chooses between the branches that meet in a `Merge`: a branch without inputs knows it only by control
+        edges."""
+        contexts = [tensor.op._get_control_flow_context() for tensor in merge.inputs]
+        chosen = {context.pred.name: context.pred for context in contexts if hasattr(context, "pred")}
+        refs = [self.ref(tensor) for tensor in chosen.values()]
+        return [Input(ref, len(merge.inputs), "not_differentiable") for ref in refs if ref is not None]
 
     def _handle(self, flat: FlatOp, index: int, op: Any, frame: Any) -> None:
         held = [frame.handles[tensor.name] for tensor in op.inputs if tensor.name in frame.handles]
@@ -127,7 +137,10 @@ def in_order(operations: Sequence[Any]) -> list[Any]:
             order.append(stack.pop())
             continue
         state[op.name] = False
-        before = [*(tensor.op for tensor in op.inputs if not tensor.op.type.endswith("NextIteration")), *op.control_inputs]
+        before = [
+            *(tensor.op for tensor in op.inputs if not tensor.op.type.endswith("NextIteration")),
+            *op.control_inputs,
+        ]
         stack.extend(each for each in before if each.name not in state)
     return order
 
@@ -145,7 +158,9 @@ def _is_handle(tensor: Any) -> bool:
 
 def _is_initialiser(op: Any) -> bool:
     """The first assignment of a variable, which `get_variable` makes beside it."""
-    return bool(op.inputs) and op.name.startswith(op.inputs[0].op.name + "/") and op.type in ("Assign", "AssignVariableOp")
+    return (
+        bool(op.inputs) and op.name.startswith(op.inputs[0].op.name + "/") and op.type in ("Assign", "AssignVariableOp")
+    )
 
 
 def _is_gradient(op: Any) -> bool:

@@ -37,7 +37,9 @@ class GraphVariables(Variables):
 
     def tensors(self) -> Iterator[tuple[int, Any]]:
         """Those that are no variables."""
-        return ((index, item.variable) for index, item in enumerate(self._owned) if isinstance(item.variable, tf.Tensor))
+        return (
+            (index, item.variable) for index, item in enumerate(self._owned) if isinstance(item.variable, tf.Tensor)
+        )
 
     def of_handle(self, graph: Any, handle: Any) -> int | None:
         """The number of the variable that an op named so makes; a negative one if it is not among those asked for."""

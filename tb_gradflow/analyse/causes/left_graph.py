@@ -5,7 +5,10 @@ from __future__ import annotations
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.record.schema import PYTHON, SNAPSHOT
 
-_WRITING = ("Assign", "ResourceStridedSliceAssign", "ResourceScatter")
+_WRITING = (
+    *("Assign", "ResourceStridedSliceAssign", "ResourceScatter", "StridedSliceAssign"),
+    *("ScatterUpdate", "ScatterAdd", "ScatterSub", "ScatterNdUpdate", "ScatterNdAdd", "ScatterNdSub"),
+)
 
 _PYTHON = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc", PYTHON})
 

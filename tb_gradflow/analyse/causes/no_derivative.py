@@ -32,8 +32,18 @@ _INDEX_INPUTS = {
     "StridedSlice": 1, "Slice": 1, "SparseSoftmaxCrossEntropyWithLogits": 1,
 }  # fmt: skip
 _STRAIGHT = frozenset({"ReluGrad", "Relu6Grad", "LeakyReluGrad", "ReluNGrad"})
-_BRANCHES = {"If": 0, "StatelessIf": 0, "Case": 0, "StatelessCase": 0, "While": 1, "StatelessWhile": 1,
-             "Merge": 2, "Switch": 1, "RefSwitch": 1, "LoopCond": 0}
+_BRANCHES = {
+    "If": 0,
+    "StatelessIf": 0,
+    "Case": 0,
+    "StatelessCase": 0,
+    "While": 1,
+    "StatelessWhile": 1,
+    "Merge": 2,
+    "Switch": 1,
+    "RefSwitch": 1,
+    "LoopCond": 0,
+}
 
 
 def integer_variable(suspect: Suspect) -> Verdict | None:

@@ -71,6 +71,9 @@ _SPOKEN = {
     "StatelessCase": "tf.switch_case", "Case": "tf.switch_case", "EagerPyFunc": "tf.py_function",
     "PyFunc": "tf.numpy_function", "PyFuncStateless": "tf.numpy_function", "FusedBatchNormV3": "batch normalisation",
     "AssignVariableOp": "assign", "AssignAddVariableOp": "assign_add", "AssignSubVariableOp": "assign_sub",
+    "Assign": "assign", "AssignAdd": "assign_add", "AssignSub": "assign_sub", "StridedSliceAssign": "assign",
+    "ResourceStridedSliceAssign": "assign", "Switch": "tf.cond", "Merge": "tf.cond", "LoopCond": "tf.while_loop",
+    "Enter": "tf.while_loop", "Exit": "tf.while_loop", "NextIteration": "tf.while_loop",
     "StopGradient": "tf.stop_gradient", "AdjustContrastv2": "tf.image.adjust_contrast",
     "AdjustHue": "tf.image.adjust_hue", "AdjustSaturation": "tf.image.adjust_saturation",
 }  # fmt: skip

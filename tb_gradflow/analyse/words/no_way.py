@@ -8,6 +8,8 @@ from tb_gradflow.analyse.words.names import Group, Text, Writer
 
 def output_not_used(group: Group) -> Text:
     """A variable of no layer has no output that could be used; it is the variable that has to take part."""
+    if any(group.trace.variables[variable].computed for variable in group.variables):
+        return _no_part(group)
     why = "what is computed from {them} ends at {op} and never reaches the loss" if group.culprit >= 0 else _UNREAD
     if not _in_layer(group):
         fix = "Let {names} take part in the loss, or remove {them}."
@@ -16,6 +18,17 @@ def output_not_used(group: Group) -> Text:
     else:
         fix = "Call {layer} on the way to the loss, `x = {attribute}(x)`, or leave it out of the model."
     return Template("{they_get} no gradient: " + why + ".", fix)(group)
+
+
+def _no_part(group: Group) -> Text:
+    """A tensor that was made beside the loss, and not on the way to it."""
+    made = "{op} made {them}, and " if group.culprit >= 0 else ""
+    return Template(
+        "{they_get} no gradient: " + made + "the loss was not computed from {them}. A gradient follows how the loss "
+        "was made, not which values are equal.",
+        "Compute the loss from {names}, and ask for the gradient of that loss; or ask for the variable that the loss "
+        "was made of.",
+    )(group)
 
 
 _UNREAD = "nothing in this step computes with {them}"
