@@ -24,11 +24,13 @@ _COPIES = itertools.count()
 
 def copied(graph: Any) -> Any:
     """The same graph again, op by op, with the branches and loops of TensorFlow 1 and with its custom gradients."""
-    meta = tf.compat.v1.train.export_meta_graph(graph=graph, collection_list=_CONTEXTS, clear_devices=True)
+    meta = meta_graph.create_meta_graph_def(
+        graph_def=graph.as_graph_def(add_shapes=True), graph=graph, collection_list=_CONTEXTS
+    )
     _rename_functions(meta.graph_def, f"_gradflow_{next(_COPIES)}")
     twin = tf.Graph()
     with twin.as_default():
-        meta_graph.import_scoped_meta_graph(meta)
+        meta_graph.import_scoped_meta_graph(meta, clear_devices=True)
     for op in twin.get_operations():
         if op.type == "IdentityN" and custom_gradient_name(op) is not None:
             op._gradient_function = _brought_over(graph, graph.get_operation_by_name(op.name), twin)

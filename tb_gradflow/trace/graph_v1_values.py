@@ -52,7 +52,10 @@ def _fed(graph: Any, feed_dict: Mapping[Any, Any]) -> dict[str, Any]:
             tensor = graph.as_graph_element(key, allow_operation=False)
         except (TypeError, ValueError, KeyError) as error:
             raise SetupError(f"feed_dict: {key!r:.80} is no tensor of the loss's graph") from error
-        found[tensor.name] = np.asarray(value, tensor.dtype.as_numpy_dtype)
+        array = np.asarray(value, tensor.dtype.as_numpy_dtype)
+        if not tensor.shape.is_compatible_with(array.shape):
+            raise SetupError(f"feed_dict: {tensor.name} has the shape {tensor.shape}, got {array.shape}")
+        found[tensor.name] = array
     return found
 
 
