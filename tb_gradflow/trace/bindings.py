@@ -106,7 +106,7 @@ def _slots(holder: Any) -> Iterator[tuple[_Place, Any]]:
     elif isinstance(holder, tuple):
         for index, value in enumerate(holder):
             yield _Place(f"[{index}]", value, lambda value=value: value, lambda value: None), value  # type: ignore[misc]
-    else:
+    elif hasattr(holder, "__dict__"):
         for name in list(vars(holder)):
             yield _item(f"self.{name}", vars(holder), name)
 

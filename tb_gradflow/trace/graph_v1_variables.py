@@ -6,13 +6,11 @@ They are told apart by the op that makes the handle or the reference, which is i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
 
 from tb_gradflow.errors import SetupError
-from tb_gradflow.record import schema
 from tb_gradflow.trace.variables import Owned, Variables, raw_variable
 
 MAKERS = frozenset({"VarHandleOp", "VariableV2", "Variable"})
@@ -46,9 +44,11 @@ class GraphVariables(Variables):
         name = handle.op.name
         return self._names.get(name, -1 - self._unlisted.setdefault(name, len(self._unlisted)))
 
-    def records(self) -> tuple[schema.Variable, ...]:
-        tensors = {index for index, _ in self.tensors()}
-        return tuple(replace(each, computed=index in tensors) for index, each in enumerate(super().records()))
+    def _is_computed(self, item: Owned) -> bool:
+        return isinstance(item.variable, tf.Tensor)
+
+    def _is_made(self, item: Owned) -> bool:
+        return False  # a graph is made before anything in it runs
 
     def _admit(self, graph: Any, variable: Any) -> None:
         raw = raw_variable(variable)

@@ -173,12 +173,18 @@ class Variables:
                 dtype=item.variable.dtype.base_dtype.name,
                 trainable=item.trainable,
                 tracked=item.tracked,
-                computed=isinstance(item.variable, GivenTensor),
+                computed=self._is_computed(item),
                 rebound=item.rebound,
-                made=_handle_of(item.variable)._id > self._began,
+                made=self._is_made(item),
             )
             for name, item in zip(names, self._owned, strict=True)
         )
+
+    def _is_computed(self, item: Owned) -> bool:
+        return isinstance(item.variable, GivenTensor)
+
+    def _is_made(self, item: Owned) -> bool:
+        return bool(_handle_of(item.variable)._id > self._began)
 
 
 def distinct(names: Sequence[str]) -> list[str]:
