@@ -55,7 +55,7 @@ class Run:
         values = array.array("f")
         for index, variable in enumerate(self.trace.variables):
             moved = self.statuses.get(variable.name, "connected") == "connected" and variable.trainable
-            values.extend([2.0 + index % 7 + step / 900, 0.004 / (1 + step / 300) if moved else 0.0])
+            values.extend([2.0 + index % 7 + step / 900, 0.004 / (1 + step / 300) if moved else 0.0, 0.0, 0.0])
         return values
 
     def report(self, step: int) -> Diagnosis:

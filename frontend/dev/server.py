@@ -8,6 +8,7 @@ from __future__ import annotations
 import array
 import gzip
 import json
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 from fixtures import CHUNK, Run, runs
 
 from tb_gradflow.record.codec import encode
-from tb_gradflow.record.schema import Session
+from tb_gradflow.record.schema import VARIABLE_STATISTICS, Session
 
 STATIC = Path(__file__).parents[2] / "tb_gradflow" / "serve" / "static"
 ROUTES = "/data/plugin/gradflow/"
@@ -70,6 +71,36 @@ def column(run: Run, values: Callable[[int], array.array[float]], row: int, widt
     return joined([values(step)[row * width : (row + 1) * width] for step in shown_steps(run)])
 
 
+def heat(run: Run, quantity: str) -> bytes:
+    """A column for each step, as the plugin codes it."""
+    rows = {each.variable: each.row for each in run.trace.variable_gradients if each.row is not None}
+    count = len(run.trace.variables)
+
+    def number(step: int, variable: int) -> float:
+        if quantity != "gradient":
+            weight, update = run.weights(step)[variable * len(VARIABLE_STATISTICS) :][:2]
+            return {"weight": weight, "update": update, "ratio": update / weight}[quantity]
+        if variable not in rows:
+            return -1.0
+        norm, _, _, _, nans, infs = run.gradients(step)[rows[variable] * 6 :][:6]
+        return math.nan if nans > 0 else math.inf if infs > 0 else norm
+
+    return joined([array.array("f", (number(step, at) for at in range(count))) for step in shown_steps(run)])
+
+
+def course(run: Run) -> object:
+    """Every finding is there from the first step on."""
+    findings = run.report(run.steps[-1]).findings
+    told = [{"cause": each.cause, "op": "", "target": 0, "severity": each.severity} for each in findings]
+    return {
+        "format": 1,
+        "steps": run.steps[:1],
+        "findings": told,
+        "present": [list(range(len(told)))],
+        "complete": True,
+    }
+
+
 def answer(route: str, query: dict[str, str]) -> object:
     """Bytes for numbers, anything else for JSON."""
     if route == "runs":
@@ -79,7 +110,7 @@ def answer(route: str, query: dict[str, str]) -> object:
             "runs": [*entries, {"run": "old", "name": "old", "error": "The log of `old` has format 99."}],
         }
     run = RUNS[query["run"]]
-    number = {name: int(value) for name, value in query.items() if name not in ("run", "session")}
+    number = {name: int(value) for name, value in query.items() if name not in ("run", "session", "quantity")}
     routes: dict[str, Callable[[], object]] = {
         "overview": lambda: overview(run),
         "trace": lambda: encode(run.trace),
@@ -87,7 +118,9 @@ def answer(route: str, query: dict[str, str]) -> object:
         "gradients": lambda: in_chunk(run, run.gradients, number["chunk"]),
         "variables": lambda: in_chunk(run, run.weights, number["chunk"]),
         "series": lambda: column(run, run.gradients, number["row"], 6),
-        "weights": lambda: column(run, run.weights, number["variable"], 2),
+        "weights": lambda: column(run, run.weights, number["variable"], len(VARIABLE_STATISTICS)),
+        "heat": lambda: heat(run, query["quantity"]),
+        "course": lambda: course(run),
     }
     return routes[route]()
 

@@ -23,7 +23,7 @@ import {keysDialog, press} from "./keys.ts";
 import type {Asked, Scope} from "./scope.ts";
 import {shortcuts} from "./shortcuts.ts";
 import {stage} from "./stage.ts";
-import {emptyState, problemsStrip, summaryStrip} from "./strips.ts";
+import {emptyState, problemsStrip, skeleton, summaryStrip} from "./strips.ts";
 import {appStyles} from "./app_styles.ts";
 import {drawerStyles} from "./drawer_styles.ts";
 import {shared} from "./styles.ts";
@@ -134,7 +134,7 @@ export class App extends LitElement {
   override render(): TemplateResult {
     const state = this.store?.state;
     if (state === undefined || (state.runs === null && state.problems.size === 0)) {
-      return html`<main class="waiting">Reading the runs …</main>`;
+      return skeleton("Reading the runs …");
     }
     if (state.runs === null || state.runs.length === 0) {
       return html`${problemsStrip(state.problems)} ${emptyState()}`;
@@ -147,7 +147,7 @@ export class App extends LitElement {
       <div class="columns">
         ${this.side
           ? html`<aside class="side" aria-label="Findings">
-              <gf-findings .hidden=${diagnosis === null && problems.size > 0} .diagnosis=${diagnosis} .chosen=${this.view.finding} @gf-finding=${this.#onFinding}></gf-findings>
+              <gf-findings .hidden=${diagnosis === null && problems.size > 0} .diagnosis=${diagnosis} .sources=${this.store?.state.trace?.sources ?? []} .chosen=${this.view.finding} @gf-finding=${this.#onFinding}></gf-findings>
             </aside>`
           : nothing}
         <main>${stage(scope)} ${drawer(scope)}</main>

@@ -180,6 +180,51 @@ export const appStyles = css`
     position: absolute;
     inset: 0;
   }
+  .skeleton {
+    display: flex;
+    flex-direction: column;
+    gap: 10px;
+    padding: 12px 14px;
+  }
+  .skeleton i {
+    height: 20px;
+    border-radius: 6px;
+    background: var(--gf-raised);
+    animation: breathe 1.2s ease-in-out infinite alternate;
+  }
+  .skeleton.boxes {
+    align-items: center;
+  }
+  .skeleton.boxes i {
+    width: 140px;
+    height: 40px;
+  }
+  @keyframes breathe {
+    to {
+      opacity: 0.4;
+    }
+  }
+  @media (prefers-reduced-motion: reduce) {
+    .skeleton i {
+      animation: none;
+    }
+  }
+  .progress {
+    position: absolute;
+    inset: 0;
+    display: flex;
+    flex-direction: column;
+    align-items: center;
+    justify-content: center;
+    gap: 8px;
+    color: var(--gf-muted);
+    pointer-events: none;
+  }
+  progress {
+    width: 180px;
+    height: 5px;
+    accent-color: var(--gf-accent);
+  }
   .nothing {
     position: absolute;
     top: 40%;

@@ -2,10 +2,11 @@
 
 import {html, LitElement, nothing, type TemplateResult} from "lit";
 import {copyText} from "../host/clipboard.ts";
+import {contextOf} from "../model/context.ts";
 import {inOrder, keyOf} from "../model/findings.ts";
 import {fileName, plural} from "../model/format.ts";
 import {SEVERITY} from "../model/words.ts";
-import type {Diagnosis, Finding, Severity} from "../record.ts";
+import type {Diagnosis, Finding, Severity, Source, SourceReport} from "../record.ts";
 import {findingsStyles} from "./findings_styles.ts";
 import {codeIn, firstSentence, prose} from "./prose.ts";
 import {shared} from "./styles.ts";
@@ -13,10 +14,13 @@ import {shared} from "./styles.ts";
 export class FindingsPanel extends LitElement {
   static override properties = {
     diagnosis: {attribute: false},
+    sources: {attribute: false},
     chosen: {attribute: false},
     copied: {state: true},
   };
   declare diagnosis: Diagnosis | null;
+  /** Lines of code that the trace knows. */
+  declare sources: readonly Source[];
   /** Key of the finding whose path is lit. */
   declare chosen: string | null;
   declare copied: string;
@@ -26,6 +30,7 @@ export class FindingsPanel extends LitElement {
   constructor() {
     super();
     this.diagnosis = null;
+    this.sources = [];
     this.chosen = null;
     this.copied = "";
   }
@@ -73,13 +78,20 @@ export class FindingsPanel extends LitElement {
         ? nothing
         : html`<div class="line">
             <span class="where" title=${finding.source.file}>${fileName(finding.source.file)}:${finding.source.line}</span>
-            <code>${finding.source.code}</code>
+            ${this.#code(finding.source)}
           </div>`}
       ${finding.fix === "" ? nothing : this.#fix(finding)}
       <div class="about" title=${finding.variables.join("\n")}>
         ${about(finding.variables)}<span class="cause">${[finding.cause.replaceAll("_", " "), finding.op?.type ?? ""].filter(Boolean).join(" · ")}</span>
       </div>
     </article>`;
+  }
+
+  #code(source: SourceReport): TemplateResult {
+    const lines = contextOf(this.sources, source);
+    return html`<code>${lines.map(
+      ({line, code, main, gap}) => html`${gap ? html`<span class="gap" aria-hidden="true">⋮</span>` : nothing}<span class=${main ? "main" : "beside"}><i>${lines.length > 1 ? line : nothing}</i>${code}</span>`,
+    )}</code>`;
   }
 
   #fix(finding: Finding): TemplateResult {

@@ -78,6 +78,25 @@ export const findingsStyles = css`
     color: var(--gf-muted);
     font-size: 11.5px;
   }
+  .line span.main,
+  .line span.beside {
+    display: flex;
+    gap: 8px;
+  }
+  .line span.beside {
+    color: var(--gf-muted);
+  }
+  .line span.gap {
+    display: block;
+    color: var(--gf-muted);
+    line-height: 1;
+  }
+  .line i {
+    flex: none;
+    color: var(--gf-muted);
+    font-style: normal;
+    user-select: none;
+  }
   .line code {
     white-space: pre-wrap;
     overflow-wrap: anywhere;

@@ -98,8 +98,8 @@ export class GraphView extends LitElement {
     this.#viewport.covered = this.covered;
     if (changed.has("model")) {
       this.#unfold();
-    } else if (changed.has("open") && this.open !== null) {
-      const {open} = this;
+    } else if (changed.has("open")) {
+      const open = this.open ?? this.initiallyOpen;
       this.#rearrange((unfolding) => unfolding.openOnly(open), false);
     }
     if (changed.has("model") || changed.has("scene") || changed.has("condition")) {

@@ -6,7 +6,7 @@ import "./graph.ts";
 import "./legend.ts";
 import type {Measure} from "../model/measure.ts";
 import type {Scope} from "./scope.ts";
-import {nothingToDraw} from "./strips.ts";
+import {nothingToDraw, progress} from "./strips.ts";
 
 /** Width of the panel of details, in pixels. */
 const DETAILS = 310;
@@ -33,8 +33,21 @@ export function stage(scope: Scope): TemplateResult {
     ></gf-graph>
     ${derived.isEmpty ? nothingToDraw() : nothing}
     <gf-legend .hidden=${derived.looks.size === 0} .measured=${derived.condition?.measured ?? null} .looks=${derived.looks} .palette=${palette} @gf-measure=${({detail}: CustomEvent<Measure>) => ask.look({measure: detail})}></gf-legend>
-    ${details(scope)}
+    ${waiting(scope)} ${details(scope)}
   </div>`;
+}
+
+/** What is awaited before anything can be drawn. */
+function waiting({store, derived}: Scope): TemplateResult | typeof nothing {
+  const {runs, run, overview, trace, problems} = store.state;
+  if (derived.model !== null || problems.size > 0 || (overview !== null && overview.traces.length === 0)) {
+    return nothing;
+  }
+  const name = runs?.find((entry) => entry.run === run)?.name ?? run;
+  return progress(
+    overview === null ? `Looking at the steps of ${name} …` : trace === null ? `Reading the graph of ${name} …` : `Judging the gradient of ${name} …`,
+    overview === null ? 0.2 : trace === null ? 0.5 : 0.8,
+  );
 }
 
 /** What a search found; while changes are looked at, those. */

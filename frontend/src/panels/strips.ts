@@ -30,6 +30,21 @@ export function problemsStrip(problems: ReadonlyMap<string, string>): TemplateRe
   return html`<div class="problems" role="alert">${words.map((problem) => html`<div>${problem}</div>`)}</div>`;
 }
 
+/** The page before there is anything to show: where things will be. */
+export function skeleton(words: string): TemplateResult {
+  return html`<div class="skeleton" aria-hidden="true"><i></i><i></i><i></i></div>
+    <main class="waiting" role="status">${words}</main>`;
+}
+
+/** How far a long load is, from 0 to 1, and what it is at. */
+export function progress(words: string, share: number): TemplateResult {
+  return html`<div class="progress" role="status">
+    <div class="skeleton boxes" aria-hidden="true"><i></i><i></i><i></i></div>
+    <progress max="1" .value=${share} aria-label=${words}></progress>
+    <div>${words}</div>
+  </div>`;
+}
+
 export function nothingToDraw(): TemplateResult {
   return html`<p class="nothing">There is nothing to draw: in this step no op lies between a trainable variable and a loss.</p>`;
 }

@@ -105,7 +105,7 @@ export class VariablesPanel extends LitElement {
             ${this.#shown.slice(first, last).map((row, index) => this.#row(row, first + index))}
           </div>
         </div>
-        ${this.#shown.length === 0 ? html`<div class="empty">No variable matches.</div>` : nothing}
+        ${this.#shown.length === 0 ? html`<div class="empty">${this.rows.length === 0 ? "No variables yet." : "No variable matches."}</div>` : nothing}
       </div>
     `;
   }

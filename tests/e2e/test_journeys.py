@@ -1,0 +1,174 @@
+"""What a person does to find, follow, compare and take home: whole journeys in a real browser."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, Route, expect
+
+from tests.demo.training import Trained
+from tests.e2e.tab import Tab, open_tab
+from tests.serve.processes import TensorBoard, tensorboard
+
+THRESHOLD = "sensors/step_filter/threshold"
+KERNEL = "sensors/hidden/kernel"
+LESS = "sensors_1/step_filter_1/SequenceMask/Less"
+
+
+@pytest.fixture(scope="module")
+def board(step_filter: Trained) -> Iterator[TensorBoard]:
+    with tensorboard(f"--logdir={step_filter.logdir}") as running:
+        yield running
+
+
+@pytest.fixture
+def tab(page: Page, board: TensorBoard) -> Tab:
+    return open_tab(page, board, runs=2)
+
+
+def part_of(tab: Tab, name: str) -> Locator:
+    """What is said of a drawn part of the graph."""
+    return tab.frame.locator(f'[data-mirror] li[data-name="{name}"]')
+
+
+def test_what_is_searched_for_is_listed_lit_and_gone_to(tab: Tab) -> None:
+    tab.page.keyboard.press("/")
+    field = tab.frame.get_by_role("combobox", name="Find by name")
+    if not field.evaluate("field => field.matches(':focus')"):
+        field.focus()
+
+    tab.page.keyboard.type("sequence_mask less")
+
+    hits = tab.frame.get_by_role("listbox", name="What was found").get_by_role("option")
+    expect(hits).to_have_count(1)
+    expect(part_of(tab, LESS)).to_have_attribute("data-state", "blocking op, on the lit path")
+    tab.page.keyboard.press("Enter")
+    expect(tab.details).to_contain_text(LESS)
+    expect(part_of(tab, LESS)).to_have_attribute("data-state", "blocking op, on the lit path, selected")
+
+
+def test_a_link_shows_another_person_the_same_and_back_takes_a_step_back(tab: Tab, browser: Browser) -> None:
+    tab.show(tab.findings.first)
+    tab.frame.get_by_role("tab", name="Heat map").click()
+    part_of(tab, "sensors_1/hidden_1").get_by_role("button", name="Open").dispatch_event("click")
+    expect(part_of(tab, "sensors_1/hidden_1")).to_have_attribute("data-kind", "open group")
+    link = tab.page.url
+
+    other = browser.new_page(viewport={"width": 1440, "height": 900})
+    other.goto(link)
+    seen = Tab(other)
+    expect(part_of(seen, "sensors_1/hidden_1")).to_have_attribute("data-kind", "open group", timeout=30_000)
+    expect(part_of(seen, LESS)).to_have_attribute("data-state", "blocking op, on the lit path, selected")
+    expect(seen.frame.get_by_role("tab", name="Heat map")).to_have_attribute("aria-selected", "true")
+    other.close()
+
+    tab.page.go_back()
+    expect(part_of(tab, "sensors_1/hidden_1")).to_have_attribute("data-kind", "closed group")
+    tab.page.go_back()
+    expect(tab.frame.get_by_role("tab", name="Heat map")).to_have_attribute("aria-selected", "false")
+    tab.page.go_back()
+    expect(part_of(tab, LESS)).to_have_attribute("data-state", "blocking op")
+    tab.page.go_forward()
+    expect(part_of(tab, LESS)).to_have_attribute("data-state", "blocking op, on the lit path, selected")
+
+
+def test_the_heat_map_leads_to_a_variable_and_a_step(tab: Tab) -> None:
+    tab.frame.get_by_role("tab", name="Heat map").click()
+    cells = tab.frame.get_by_role("application")
+    expect(tab.frame.get_by_text("5 variables, 40 steps")).to_be_visible()
+    tab.frame.get_by_label("Order of the rows").select_option("by first trouble")
+
+    cells.press("ArrowLeft")
+    expect(tab.frame.get_by_text(f"{THRESHOLD}, step 304: no gradient (None)")).to_be_visible()
+    tab.screenshot("heat")
+    cells.press("Enter")
+
+    expect(tab.slider).to_have_attribute("aria-valuetext", "step 304")
+    expect(tab.details).to_contain_text(THRESHOLD)
+
+
+def test_the_slider_is_marked_where_a_finding_begins_and_plays_to_the_end(tab: Tab) -> None:
+    mark = tab.frame.get_by_role("button", name="error from step 0 on: nondiff comparison")
+    mark.click()
+    expect(tab.slider).to_have_attribute("aria-valuetext", "step 0")
+
+    tab.frame.get_by_role("button", name="Play the steps").click()
+    expect(tab.slider).not_to_have_attribute("aria-valuetext", "step 0")
+    tab.frame.get_by_role("button", name="Stop").click()
+
+    expect(tab.frame.get_by_role("button", name="Play the steps")).to_be_visible()
+
+
+def test_a_repaired_run_beside_the_broken_one_says_what_was_repaired(tab: Tab) -> None:
+    tab.choose_run("step_filter/fixed")
+    tab.frame.get_by_label("Compare with").select_option(label="step_filter/broken")
+
+    changes = tab.frame.get_by_role("region", name="Numbers")
+    expect(changes).to_contain_text("1 variable is better, 1 finding went.")
+    expect(changes).to_contain_text("both at step 312")
+    expect(changes.get_by_role("region", name="Variables")).to_contain_text("disconnected → connected")
+    changes.get_by_role("button", name="Open all changes").click()
+    expect(part_of(tab, THRESHOLD)).to_have_attribute(
+        "data-state", re.compile("^connected, .*better than in the run beside")
+    )
+    tab.rest()
+    tab.screenshot("changes")
+
+    tab.frame.get_by_role("tab", name="Series").click()
+    tab.frame.get_by_label("Add a variable").fill(KERNEL)
+    tab.frame.get_by_label("Add a variable").press("Enter")
+    expect(tab.frame.locator("gf-series .u-legend")).to_contain_text(f"{KERNEL} (step_filter/broken)")
+    tab.screenshot("series")
+
+
+def test_the_picture_and_the_numbers_can_be_taken_home(tab: Tab, tmp_path: Path) -> None:
+    def taken(entry: str) -> Path:
+        tab.frame.get_by_label("Export").click()
+        with tab.page.expect_download() as download:
+            tab.frame.get_by_role("button", name=entry).click()
+        path = tmp_path / download.value.suggested_filename
+        download.value.save_as(path)
+        return path
+
+    svg = taken("Picture as SVG")
+    assert svg.name == "step_filter-broken-step-312.svg"
+    words = [element.text for element in ElementTree.parse(svg).iter("{http://www.w3.org/2000/svg}text")]
+    assert {"threshold", "Less"} <= set(words)
+    assert taken("Picture as PNG").read_bytes().startswith(b"\x89PNG")
+    assert json.loads(taken("Findings and graph as JSON").read_text())["report"]["step"] == 312
+    with taken("Variables as CSV").open(newline="") as file:
+        statuses = {row["variable"]: row["status"] for row in csv.DictReader(file)}
+    assert statuses[THRESHOLD] == "disconnected"
+    assert statuses[KERNEL] == "connected"
+
+
+def test_one_failed_request_takes_nothing_else_with_it(page: Page, board: TensorBoard) -> None:
+    def refuse(route: Route) -> None:
+        route.fulfill(status=500, json={"error": "the disk is full of ants"})
+
+    page.route("**/heat?*", refuse)
+    page.route("**/course?*", refuse)
+    tab = open_tab(page, board, runs=2)
+    tab.frame.get_by_role("tab", name="Heat map").click()
+
+    expect(tab.frame.get_by_text("the disk is full of ants")).to_be_visible()
+    expect(tab.findings).to_have_count(1)
+    assert LESS in tab.items()
+
+
+def test_a_narrow_window_has_room_for_everything(page: Page, board: TensorBoard) -> None:
+    page.set_viewport_size({"width": 800, "height": 700})
+    tab = open_tab(page, board, runs=2)
+
+    wide: int = tab.frame.locator("gf-app").evaluate(
+        "app => Math.max(...[...app.shadowRoot.querySelectorAll('header *')].map(e => e.getBoundingClientRect().right))"
+    )
+    tab.screenshot("narrow")
+
+    assert wide <= 800
