@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from tb_gradflow.analyse.findings import findings_of
 from tb_gradflow.analyse.measured import Measured
-from tb_gradflow.analyse.status import State, states
+from tb_gradflow.analyse.status import State, states, without_noise
 from tb_gradflow.analyse.summary import summary_of, unverified_in
 from tb_gradflow.analyse.topology import Topology
 from tb_gradflow.record.report import REPORT_FORMAT, Diagnosis, VariableReport
@@ -32,16 +32,17 @@ def diagnose(
     """
     topology = topology if topology is not None else Topology(trace)
     measured = Measured(topology, gradients, variables, losses)
-    found = states(topology, measured)
-    findings, inexact = findings_of(measured, found, session.expected)
+    first = states(topology, measured)
+    told = findings_of(measured, first, session.expected)
+    found = tuple(without_noise(state) if state.variable in told.noise else state for state in first)
     return Diagnosis(
         format=REPORT_FORMAT,
         step=step,
         trace=trace.index,
-        summary=summary_of(trace, found, findings),
+        summary=summary_of(measured, found, told.findings),
         variables=tuple(_report(trace, state) for state in found),
-        findings=findings,
-        unverified=unverified_in(measured, found, findings, inexact),
+        findings=told.findings,
+        unverified=unverified_in(measured, found, told.findings, told.inexact),
     )
 
 

@@ -30,6 +30,11 @@ from tb_gradflow.analyse.words.own_gradient import ignored_override
 from tb_gradflow.record.report import Finding, OpReport, SourceReport
 from tb_gradflow.record.schema import PYTHON, SNAPSHOT
 
+_CANCELLING = ("normalised_then_summed", "gradient_cancellation", "shift_invariant_parameter")
+
+# What is left where gradients of about one cancel.
+NOISE_BELOW = 1e-5
+
 _SEVERITIES = ("error", "warning", "info")
 
 Judge = Callable[[Iterable[Suspect]], tuple[Suspect, Verdict] | None]
@@ -52,10 +57,23 @@ class Judged:
     others: tuple[int, ...] = ()
 
 
-def findings_of(
-    measured: Measured, states: Sequence[State], expected: Sequence[str]
-) -> tuple[tuple[Finding, ...], tuple[Suspect, ...]]:
-    """The findings, most severe first, and the suspects whose place is not exactly known."""
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What there is to say of a step.
+
+    Attributes:
+        findings: Most severe first.
+        inexact: The suspects whose place is not exactly known.
+        noise: Variables whose gradient was found to be rounding noise around zero.
+    """
+
+    findings: tuple[Finding, ...]
+    inexact: tuple[Suspect, ...]
+    noise: frozenset[int]
+
+
+def findings_of(measured: Measured, states: Sequence[State], expected: Sequence[str]) -> Found:
+    """The findings, and what else was seen on the way to them."""
     trace = measured.topology.trace
     meant = [state for state in states if _is_expected(trace.variables[state.variable].name, expected)]
     spoken = set(map(id, meant))
@@ -67,8 +85,16 @@ def findings_of(
     groups = _grouped(measured, judged)
     findings = [_finding(group) for group in groups]
     order = sorted(range(len(groups)), key=lambda place: _order(groups[place], findings[place]))
-    inexact = tuple(each.suspect for each in judged if not each.suspect.exact)
-    return tuple(findings[place] for place in order), inexact
+    return Found(
+        findings=tuple(findings[place] for place in order),
+        inexact=tuple(each.suspect for each in judged if not each.suspect.exact),
+        noise=frozenset(each.suspect.state.variable for each in judged if _is_noise(each)),
+    )
+
+
+def _is_noise(judged: Judged) -> bool:
+    gradient = judged.suspect.state.gradient
+    return judged.verdict.cause in _CANCELLING and gradient is not None and gradient.max_abs < NOISE_BELOW
 
 
 def _excused_if_skipped(measured: Measured, judged: Iterable[Judged]) -> list[Judged]:

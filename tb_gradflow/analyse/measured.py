@@ -91,6 +91,12 @@ class Measured:
         )
 
     @cached_property
+    def input_reports(self) -> tuple[GradientReport, ...]:
+        """The statistics of the values in each part of the batch."""
+        reports = [self.of_row(each.row) for each in self.topology.trace.inputs]
+        return tuple(report for report in reports if report is not None)
+
+    @cached_property
     def nonfinite_inputs(self) -> tuple[tuple[str, GradientReport], ...]:
         """The parts of the batch that hold NaN or infinities, with the statistics of their values."""
         reports = [(each.name, self.of_row(each.row)) for each in self.topology.trace.inputs]
@@ -116,6 +122,9 @@ class Measured:
 
     def of_op(self, target: int, op: int) -> GradientReport | None:
         """The statistics of the largest gradient among an op's outputs; null if none was measured."""
+        return self.once(("op", target, op), lambda: self._of_op(target, op))
+
+    def _of_op(self, target: int, op: int) -> GradientReport | None:
         if target not in self._op_rows:
             rows: dict[int, list[int]] = {}
             for each, row in zip(*self.topology.tensor_rows.get(target, ([], [])), strict=True):

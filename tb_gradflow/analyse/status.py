@@ -6,7 +6,7 @@ caller asked for it, and such a zero is still a disconnection.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tb_gradflow.analyse.measured import Measured, is_zero
 from tb_gradflow.analyse.topology import Topology
@@ -53,6 +53,11 @@ def states(topology: Topology, measured: Measured) -> tuple[State, ...]:
         _state(topology, measured, variable, entries.get(variable, []), unregistered)
         for variable in range(len(topology.trace.variables))
     )
+
+
+def without_noise(state: State) -> State:
+    """The same for a gradient that is nothing but what rounding has left of zero."""
+    return replace(state, status="vanishing") if state.status == "connected" else state
 
 
 def _state(

@@ -18,8 +18,9 @@ _PLIGHTS = {
 }  # fmt: skip
 
 
-def summary_of(trace: Trace, states: Sequence[State], findings: Sequence[Finding]) -> str:
+def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[Finding]) -> str:
     """How the run is, in one sentence."""
+    trace = measured.topology.trace
     trainable = [state for state in states if trace.variables[state.variable].trainable]
     loud = [finding for finding in findings if finding.severity != "info"]
     if not trainable:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 from tb_gradflow.analyse.evidence import Suspect, Verdict
+from tb_gradflow.analyse.zeros import PRODUCTS
 
 # Sums of a thousand float32 values that cancel leave about this share of their norm.
 _NOISE = 1e-4
 
 # What a softmax leaves of a gradient that is the same for every class, times a few inputs.
 _SUM_NOISE = 1e-5
+
+# A gradient that is larger than this is taken for what it is.
+_FAINT = 1e-5
+
+_TOTALS = frozenset({"Sum", "Mean", "SegmentSum", "UnsortedSegmentSum", "SegmentSumV2", "SegmentMean"})
+
+# What these hand back is as large as what they get.
+_LINEAR = frozenset({"AddV2", "Add", "Sub", "AddN", "BiasAdd", "Neg", "Identity", "Reshape", "ConcatV2", "Pack"})
 
 _KEEPING = frozenset({"Reshape", "Squeeze", "ExpandDims", "Cast", "Identity", "BroadcastTo"})
 _SHIFTS = frozenset({"BiasAdd", "AddV2", "Add"})
@@ -39,21 +51,109 @@ def shift_invariant_parameter(suspect: Suspect) -> Verdict | None:
     return None
 
 
-def gradient_cancellation(suspect: Suspect) -> Verdict | None:
-    """The variable is read more than once, each time with a gradient, and the gradients cancel.
+def offset_on_both_sides(suspect: Suspect) -> Verdict | None:
+    """The last bias of a network whose outputs for two inputs are compared: the difference does not depend on it."""
+    users = _cancelling_users(suspect)
+    join = _where_ways_join(suspect, users)
+    if join < 0 or suspect.type_of(join) != "Sub":
+        return None
+    sums = all(suspect.type_of(user) in _SHIFTS and _adds_to_product(suspect, user) for user in users)
+    return Verdict("shift_invariant_parameter", "info", join) if sums else None
 
-    A subtraction among the readers is the op to name: `z - mean`, where `z` was made from the mean.
+
+def gradient_cancellation(suspect: Suspect) -> Verdict | None:
+    """A value is used more than once, a gradient comes back from each use, and together they are nothing.
+
+    It is the variable's value, or one that is computed from it. The op to name is the one at which the ways join.
     """
+    users = _cancelling_users(suspect)
+    join = _where_ways_join(suspect, users)
+    return Verdict("gradient_cancellation", "warning", join) if join >= 0 else None
+
+
+def _cancelling_users(suspect: Suspect) -> list[int]:
+    """The ops whose gradients for one value cancel; empty if there is no such value."""
     state, topology = suspect.state, suspect.topology
+    if state.gradient is None:
+        return []
     readers = [op for op in topology.readers[state.variable] if topology.onward(op)]
     users = sorted({user for reader in readers for user in topology.onward(reader)})
-    if len(users) < 2 or state.gradient is None:
+    arriving = readers if len(readers) > 1 else users
+    if len(users) > 1 and _is_noise(suspect, state.gradient.max_abs, arriving):
+        return users
+    after = suspect.measured.of_op(suspect.target, suspect.producer) if suspect.producer >= 0 else None
+    users = sorted(set(topology.onward(suspect.producer))) if after is not None else []
+    linear = all(suspect.type_of(user) in _LINEAR for user in users)
+    return users if after is not None and linear and _is_noise(suspect, after.max_abs, users) else []
+
+
+def _is_noise(suspect: Suspect, size: float, arriving: Sequence[int]) -> bool:
+    """Whether `size` is nothing beside every one of the gradients that arrive, of which there are several."""
+    sizes = [suspect.measured.of_op(suspect.target, op) for op in arriving]
+    return len(sizes) > 1 and all(
+        each is not None and each.max_abs > 0 and size <= _NOISE * each.max_abs for each in sizes
+    )
+
+
+def _where_ways_join(suspect: Suspect, users: Sequence[int]) -> int:
+    """The first op that the ways from all of them lead through; -1 if there are no ways."""
+    gradient = suspect.topology.gradient(suspect.target)
+    ways = [gradient.from_op(user) for user in users]
+    return next((op for op in ways[0] if all(op in way for way in ways)), -1) if ways else -1
+
+
+def _adds_to_product(suspect: Suspect, op: int) -> bool:
+    """Whether one of its summands is a product, as in a layer that adds its bias."""
+    queue = [edge.op for edge in suspect.topology.trace.ops[op].inputs if edge.op >= 0]
+    for place in queue:  # grows while it is walked
+        if suspect.type_of(place) in PRODUCTS:
+            return True
+        if suspect.type_of(place) in _KEEPING:
+            queue.extend(edge.op for edge in suspect.topology.trace.ops[place].inputs if edge.op >= 0)
+    return False
+
+
+def normalised_by_hand(suspect: Suspect) -> Verdict | None:
+    """A value is divided by its own sum, or its own mean is taken from it, and every element of the result gets the
+    same gradient: what comes back over the two ways cancels."""
+    state, topology = suspect.state, suspect.topology
+    if state.gradient is None or not 0 < state.gradient.max_abs <= _FAINT:
         return None
-    arriving = [suspect.measured.of_op(state.target, op) for op in (readers if len(readers) > 1 else users)]
-    if any(each is None or state.gradient.max_abs > _NOISE * each.max_abs or not each.max_abs for each in arriving):
-        return None
-    subtractions = [user for user in users if suspect.type_of(user) == "Sub"]
-    return Verdict("gradient_cancellation", "warning", (subtractions or users)[0])
+    places = suspect.measured.once(("normalised", suspect.target), lambda: _normalised_in_vain(suspect))
+    for place, join in places:
+        if not (topology.made_by(place) | {place}).isdisjoint(topology.readers[state.variable]):
+            return Verdict("normalised_then_summed", "error", join)
+    return None
+
+
+def _normalised_in_vain(suspect: Suspect) -> list[tuple[int, int]]:
+    """The ops whose value is normalised and whose gradients cancel, and where the normalised value is made."""
+    found = []
+    for op in range(len(suspect.topology.trace.ops)):
+        users = suspect.topology.onward(op)
+        after = suspect.measured.of_op(suspect.target, op) if len(users) > 1 else None
+        if after is not None and _two_cancel(suspect, after.max_abs, users):
+            join = _normaliser_of(suspect, op, users)
+            found.extend([(op, join)] if join >= 0 else [])
+    return found
+
+
+def _two_cancel(suspect: Suspect, size: float, users: Sequence[int]) -> bool:
+    sizes = sorted(report.max_abs for op in users if (report := suspect.measured.of_op(suspect.target, op)) is not None)
+    return len(sizes) > 1 and size <= _SUM_NOISE * sizes[-2]
+
+
+def _normaliser_of(suspect: Suspect, op: int, users: Sequence[int]) -> int:
+    """Where a sum or mean of a value meets the value again; -1 if it does not."""
+    topology = suspect.topology
+    beside = {op, *users}
+    for total in (user for user in users if suspect.type_of(user) in _TOTALS):
+        way = topology.gradient(suspect.target).from_op(total)[1:_SCORING_STEPS]
+        for before, place in pairwise((total, *way)):
+            others = {edge.op for edge in topology.trace.ops[place].inputs} - {before}
+            if others & (beside - {total}):
+                return place
+    return -1
 
 
 def normalised_then_summed(suspect: Suspect) -> Verdict | None:

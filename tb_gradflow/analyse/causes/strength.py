@@ -73,11 +73,31 @@ def _steepest(suspect: Suspect) -> tuple[float, int]:
     return max((share.most for share in course_of(suspect).values()), default=(0.0, -1))
 
 
+def _inside_loop(suspect: Suspect, place: int) -> int:
+    """The loop in front of an op, if no gradient was recorded on the way into it: the op is then only where the
+    gradient is next known."""
+    topology, measured, target = suspect.topology, suspect.measured, suspect.target
+
+    def search() -> int:
+        queue = [place]
+        for op in queue:  # grows while it is walked
+            for edge in topology.trace.ops[op].inputs:
+                if edge.op < 0 or edge.op in queue or measured.of_op(target, edge.op) is not None:
+                    continue
+                if suspect.type_of(edge.op) in ("While", "StatelessWhile"):
+                    return edge.op
+                queue.append(edge.op)
+        return place
+
+    return measured.once(("loop", target, place), search) if topology.has_carried else place
+
+
 def vanishing_depth(suspect: Suspect) -> Verdict | None:
     """Many ops that each take a little. The op named is the one that takes most, of the kind that takes most."""
     worst = max(course_of(suspect).values(), key=lambda share: share.total, default=None)
     severity: Severity = "info" if suspect.measured.is_learned(suspect.target) else "warning"
-    return Verdict("vanishing_depth", severity, worst.most[1] if worst is not None else suspect.culprit)
+    place = _inside_loop(suspect, worst.most[1]) if worst is not None else suspect.culprit
+    return Verdict("vanishing_depth", severity, place)
 
 
 def normalise_zero_vector(suspect: Suspect) -> Verdict | None:
@@ -94,4 +114,5 @@ def normalise_zero_vector(suspect: Suspect) -> Verdict | None:
 def exploding_recurrence(suspect: Suspect) -> Verdict | None:
     """Factors above one, multiplied. The op named is the one that adds most, of the kind that adds most."""
     worst = min(course_of(suspect).values(), key=lambda share: share.total, default=None)
-    return Verdict("exploding_recurrence", "warning", worst.least[1] if worst is not None else suspect.culprit)
+    place = _inside_loop(suspect, worst.least[1]) if worst is not None else suspect.culprit
+    return Verdict("exploding_recurrence", "warning", place)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tb_gradflow.analyse.causes.zero_factor import learns
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.analyse.topology import Topology, passes_gradient
@@ -10,6 +12,8 @@ from tb_gradflow.record.schema import Edge, Trace
 
 # Parts that published models carry along for another task; idle in this one by design.
 _IDLE_BY_DESIGN = ("pooler", "projector", "projection_head", "proj_head", "lm_head", "nsp_head", "mlm_head")
+
+_PARTS = re.compile(r"_?(kernel|bias|weights?|w|b|scale|offset|gamma|beta)$")
 
 _STATE_WEIGHTS = ("recurrent", "weight_hh", "w_hh")
 _NEAR = 12
@@ -39,8 +43,7 @@ def recurrent_weight_single_step(suspect: Suspect) -> Verdict | None:
     topology, place = suspect.topology, suspect.state.variable
     name = topology.trace.variables[place].name
     own = name.rpartition("/")[2]
-    named = own == "recurrent_kernel" or (any(word in own for word in _STATE_WEIGHTS) and _others_learn(suspect))
-    if not named:
+    if not any(word in own for word in _STATE_WEIGHTS) or not _others_learn(suspect):
         return None
     products = [op for reader in topology.readers[place] if (op := _first_product(suspect, reader)) >= 0]
     return Verdict("recurrent_weight_single_step", "warning", min(products, default=suspect.culprit))
@@ -57,8 +60,12 @@ def _first_product(suspect: Suspect, reader: int) -> int:
 
 
 def _others_learn(suspect: Suspect) -> bool:
-    count = len(suspect.topology.trace.variables)
-    return any(learns(suspect, other) for other in range(count) if other != suspect.state.variable)
+    """Whether another weight of the layer learns; of a weight that is alone in its layer, whether any other does."""
+    variables, own = suspect.topology.trace.variables, suspect.state.variable
+    others = [place for place, each in enumerate(variables) if place != own and each.trainable]
+    layer = _layer_of(variables[own].name)
+    beside = [place for place in others if _layer_of(variables[place].name) == layer] or others
+    return not beside or any(learns(suspect, place) for place in beside)
 
 
 def output_not_used(suspect: Suspect) -> Verdict | None:
@@ -143,4 +150,6 @@ def _has_penalised_sibling(suspect: Suspect) -> bool:
 
 
 def _layer_of(name: str) -> str:
-    return name.rpartition("/")[0] or name
+    """The layer that a variable belongs to; of a name without one what is left without the part that it plays."""
+    layer, _, own = name.rpartition("/")
+    return layer or _PARTS.sub("", own)

@@ -1,0 +1,94 @@
+"""Zeros that are born where no gradient was recorded: inside a loop, a branch or a nested function.
+
+The op behind that part is known to get a gradient, and the variable to get none. What lies between is judged by what
+it is made of: first by ops that never pass anything, then by what the batch and the ways around tell.
+"""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.evidence import Suspect, Verdict
+from tb_gradflow.analyse.measured import is_zero
+
+_LOOPS = frozenset({"While", "StatelessWhile"})
+_SQUASHING = frozenset({"Sigmoid", "Tanh", "Softsign"})
+
+# Sigmoid and tanh are flat in float32 from about 17 and 9 on; weights are of about one.
+_LARGE_INPUT = 50.0
+
+
+def sign_unseen(suspect: Suspect) -> Verdict | None:
+    """Sign inside: its registered gradient is all zeros, wherever it stands."""
+    signs = [op for op in _between(suspect) if suspect.type_of(op) == "Sign"]
+    return Verdict("nondiff_sign", "error", signs[-1]) if signs else None
+
+
+def loop_saturates(suspect: Suspect) -> Verdict | None:
+    """A recurrent layer whose gates get inputs so large that their slope is zero."""
+    inside = _between(suspect)
+    loop = loop_in(suspect, inside)
+    large = any(report.max_abs > _LARGE_INPUT for report in suspect.measured.input_reports)
+    squashes = any(suspect.type_of(op) in _SQUASHING for op in inside)
+    return Verdict("saturation_sigmoid", "warning", loop) if loop >= 0 and large and squashes else None
+
+
+def loop_not_entered(suspect: Suspect) -> Verdict | None:
+    """A loop that made no round in this step: what it begins with does get a gradient, and what it uses does not."""
+    loop = loop_in(suspect, _between(suspect))
+    return Verdict("branch_not_taken", "info", loop) if loop >= 0 and _begins_with_gradient(suspect, loop) else None
+
+
+def loop_unseen(suspect: Suspect) -> Verdict | None:
+    """Nothing is known but that it happens in a loop: gates that are flat are the usual reason."""
+    inside = _between(suspect)
+    loop = loop_in(suspect, inside)
+    if loop < 0:
+        return None
+    squashes = any(suspect.type_of(op) in _SQUASHING for op in inside)
+    return Verdict("saturation_sigmoid" if squashes else "zero_gradient", "warning", loop)
+
+
+def relu_unseen(suspect: Suspect) -> Verdict | None:
+    """A ReLU, and nothing else inside that could be flat."""
+    flat = {suspect.type_of(op) for op in _between(suspect)} & {"Relu", "Relu6", "Minimum", "Maximum", *_SQUASHING}
+    relus = [op for op in _between(suspect) if suspect.type_of(op) in ("Relu", "Relu6")]
+    return Verdict("dead_relu", "error", relus[-1]) if relus and flat <= {"Relu", "Relu6"} else None
+
+
+def loop_in(suspect: Suspect, inside: list[int]) -> int:
+    """The variable of a loop among some ops, the nearest to the loss; -1 if there is none."""
+    return max((op for op in inside if suspect.type_of(op) in _LOOPS), default=-1)
+
+
+def _begins_with_gradient(suspect: Suspect, loop: int) -> bool:
+    starts = [edge.op for edge in suspect.topology.trace.ops[loop].inputs if edge.input == 0 and edge.op >= 0]
+    gradients = [suspect.measured.of_op(suspect.target, op) for op in starts]
+    return any(gradient is not None and not is_zero(gradient) for gradient in gradients)
+
+
+def _between(suspect: Suspect) -> list[int]:
+    """The ops without a recorded gradient between the variable and the suspect; none if all were recorded."""
+    if suspect.exact or suspect.producer < 0:
+        return []
+    return unrecorded_between(suspect, suspect.producer)
+
+
+def unrecorded_between(suspect: Suspect, end: int) -> list[int]:
+    """The ops without a recorded gradient that lie on ways from the variable to `end`, which is one of them."""
+    topology, measured, target = suspect.topology, suspect.measured, suspect.target
+
+    def search() -> list[int]:
+        ahead, queue = set(topology.readers[suspect.state.variable]), list(topology.readers[suspect.state.variable])
+        for op in queue:  # grows while it is walked
+            for user in topology.onward(op):
+                if user not in ahead and measured.of_op(target, user) is None:
+                    ahead.add(user)
+                    queue.append(user)
+        back, queue = {end} & ahead, [end] if end in ahead else []
+        for op in queue:
+            for edge in topology.trace.ops[op].inputs:
+                if edge.op in ahead and edge.op not in back:
+                    back.add(edge.op)
+                    queue.append(edge.op)
+        return sorted(back)
+
+    return measured.once(("unrecorded", target, suspect.state.variable, end), search)
