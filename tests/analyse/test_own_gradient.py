@@ -1,0 +1,160 @@
+"""Gradients that the user wrote: two witnesses accuse, and what is done on purpose is let be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tb_gradflow.analyse.causes.own_gradient import flaws_of
+from tb_gradflow.analyse.diagnose import diagnose
+from tb_gradflow.record.report import Diagnosis
+from tb_gradflow.record.schema import FORMAT, GradientCheck, GradientSample, InputCheck, Session, Source
+from tests.analyse.builders import FINE, ZERO, Graph, Row
+
+
+def sample(returned: float | None, derivative: float, automatic: float | None) -> GradientSample:
+    return GradientSample((1,), returned, derivative, automatic)
+
+
+def compared(*samples: GradientSample, **replaced: Any) -> InputCheck:
+    return replace(InputCheck(1, (3,), (3,), 0.5, 0.5, samples), **replaced)
+
+
+def check(*inputs: InputCheck, **replaced: Any) -> GradientCheck:
+    whole = GradientCheck(2, "half", 0, ("Mul",), identity=False, response="linear", inputs=inputs)
+    return replace(whole, **replaced)
+
+
+HALF = compared(sample(1.0, 2.0, 2.0))
+
+
+def test_a_gradient_that_both_witnesses_deny_is_a_flaw() -> None:
+    [flaw] = flaws_of(check(HALF))
+
+    assert flaw.sample == sample(1.0, 2.0, 2.0)
+    assert not flaw.is_backwards
+
+
+@pytest.mark.parametrize(
+    "innocent",
+    [
+        check(),
+        check(HALF, identity=True),
+        check(HALF, response="other"),
+        check(HALF, response="unknown"),
+        check(HALF, forward=("Mul", "Round")),
+        check(HALF, forward=("StopGradient",)),
+        check(compared(sample(1.0, 0.0, 0.0))),
+        check(compared(sample(1.0, 2.0, 1.0))),
+        check(compared(sample(1.96, 2.0, 2.0))),
+        check(compared(sample(1.0, 2.0, 2.0), error_share=0.01)),
+        check(compared()),
+    ],
+    ids=[
+        "nothing compared", "changes nothing", "clips", "not finite", "rounds", "stops", "flat", "one witness doubts",
+        "nearly right", "one element of many", "no element trusted",
+    ],
+)  # fmt: skip
+def test_what_may_be_meant_is_no_flaw(innocent: GradientCheck) -> None:
+    assert list(flaws_of(innocent)) == []
+
+
+def test_differences_alone_accuse_where_tensorflow_has_no_derivative() -> None:
+    [flaw] = flaws_of(check(compared(sample(1.0, 2.0, None), error_share=None, ratio=None)))
+
+    assert flaw.sample is not None
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found", "wrong"),
+    [((3,), (), True), ((3,), (4,), True), ((-1, 4), (7, 4), False), ((-1, 4), (7, 5), True), (None, (3,), False)],
+)
+def test_a_shape_is_wrong_only_where_it_cannot_be_right(wanted: Any, found: Any, wrong: bool) -> None:
+    flaws = list(flaws_of(check(compared(shape=wanted, returned_shape=found))))
+
+    assert [flaw.sample for flaw in flaws] == ([None] if wrong else [])
+
+
+def graph(row: Row) -> Graph:
+    """before -> half (a custom gradient) -> loss, and another variable beside it."""
+    made = Graph()
+    before, beside = made.variable("before"), made.variable("beside")
+    result = made.op("Mul", before)
+    half = made.op(
+        "IdentityN", result, before, passes=("none", "yes"), custom_gradient="CustomGradient-7", line="half(x)"
+    )
+    made.target(made.op("Sum", made.op("AddV2", half, beside), shape=()))
+    made.ask("before", row)
+    made.ask("beside", FINE)
+    made.gradient(half, FINE)
+    made.gradient(before, row)
+    return made
+
+
+def judged(made: Graph, found: GradientCheck) -> Diagnosis:
+    [op] = [place for place, each in enumerate(made.ops) if each.type == "IdentityN"]
+    line = Source("/home/me/ops.py", 5, "grad", "def grad(upstream):")
+    trace = replace(made.trace(), sources=(*made.sources, line))
+    trace = replace(trace, gradient_checks=(replace(found, op=op, source=len(made.sources)),))
+    session = Session(FORMAT, "0000000000000", "0", "2.21.0", "3.15.0", "model", ())
+    return diagnose(trace, session, made.numbers(), made.weight_numbers(), tuple(made.losses), 7)
+
+
+def test_the_variable_behind_it_is_named_and_the_line_to_mend() -> None:
+    [finding] = judged(graph(FINE), check(HALF)).findings
+
+    assert (finding.cause, finding.severity) == ("custom_gradient_wrong", "warning")
+    assert finding.variables == ("before",)
+    assert finding.source is not None
+    assert (finding.source.file, finding.source.line) == ("/home/me/ops.py", 5)
+    assert (
+        "`half` (ops.py:5) returns 1 where the derivative is 2 (element [1]), everywhere 0.5 times" in finding.message
+    )
+    assert finding.fix.startswith("Return 2 times as much, or leave `tf.custom_gradient` out")
+
+
+def test_a_wrong_sign_is_an_error() -> None:
+    wrong = compared(sample(-2.0, 2.0, 2.0), ratio=-1.0)
+
+    [finding] = judged(graph(FINE), check(wrong)).findings
+
+    assert finding.severity == "error"
+    assert "with the wrong sign" in finding.message
+    assert finding.fix.startswith("Return the negative of it")
+
+
+def test_an_answer_that_never_changes_is_an_error() -> None:
+    [finding] = judged(graph(FINE), check(compared(sample(1.0, 2.0, 2.0), ratio=None), response="constant")).findings
+
+    assert finding.severity == "error"
+    assert "the same whatever arrives from the loss" in finding.message
+    assert "return upstream * derivative" in finding.fix
+
+
+def test_zeros_of_its_own_are_told_from_zeros_that_arrive() -> None:
+    zeros = check(compared(sample(0.0, 2.0, 2.0), ratio=0.0, error_share=1.0))
+
+    [finding] = judged(graph(ZERO), zeros).findings
+
+    assert (finding.cause, finding.severity) == ("custom_gradient_wrong", "error")
+    assert "itself returns zeros, where the derivative is 2" in finding.message
+
+
+def test_a_closed_gate_is_worth_a_look() -> None:
+    gate = check(compared(sample(0.0, 2.0, 2.0), ratio=0.0), identity=True)
+
+    [finding] = judged(graph(ZERO), gate).findings
+
+    assert finding.severity == "warning"
+    assert "its forward pass changes nothing" in finding.message
+
+
+def test_what_was_not_compared_is_said() -> None:
+    diagnosis = judged(graph(FINE), GradientCheck(0, "half", None, problem="its forward computation runs Python"))
+
+    assert not diagnosis.findings
+    assert "Whether the custom gradient of `half` is the derivative: its forward computation runs Python." in (
+        diagnosis.unverified
+    )
