@@ -66,6 +66,7 @@ MISSING: tuple[Rule, ...] = (
 
 UNUSED: tuple[Rule, ...] = (
     unused.kept_as_state,
+    unused.branch_not_taken,
     unused.regularizer_only,
     unused.unused_by_design,
     unused.recurrent_weight_single_step,
@@ -173,12 +174,15 @@ def judge(suspects: Iterable[Suspect], rules: tuple[Rule, ...]) -> tuple[Suspect
 
 
 def judge_cuts(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
-    """Of the verdicts on all cuts around one variable, the first by `CUT_PRECEDENCE`, then the nearest to the loss."""
+    """Of the verdicts on all cuts around one variable, the first by `CUT_PRECEDENCE`, then the nearest to the loss.
+
+    A cut with a `stop_gradient` behind it on every way comes last: mending it alone would not help.
+    """
     judged = [found for suspect in suspects if (found := judge((suspect,), CUT)) is not None]
     return min(judged, key=_precedence, default=None)
 
 
-def _precedence(judged: tuple[Suspect, Verdict]) -> tuple[int, int, int]:
+def _precedence(judged: tuple[Suspect, Verdict]) -> tuple[bool, int, int, int]:
     suspect, verdict = judged
     hops = suspect.topology.influence(suspect.target).hops[suspect.culprit]
-    return CUT_PRECEDENCE.index(verdict.cause), hops, suspect.culprit
+    return left_graph.is_stopped_behind(suspect), CUT_PRECEDENCE.index(verdict.cause), hops, suspect.culprit

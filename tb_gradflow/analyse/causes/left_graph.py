@@ -5,6 +5,7 @@ from __future__ import annotations
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.record.schema import PYTHON, SNAPSHOT
 
+_STOPS = ("StopGradient", "PreventGradient")
 _WRITING = (
     *("Assign", "ResourceStridedSliceAssign", "ResourceScatter", "StridedSliceAssign"),
     *("ScatterUpdate", "ScatterAdd", "ScatterSub", "ScatterNdUpdate", "ScatterNdAdd", "ScatterNdSub"),
@@ -39,4 +40,23 @@ def variable_assign(suspect: Suspect) -> Verdict | None:
 
 def stop_gradient_misuse(suspect: Suspect) -> Verdict | None:
     """`tf.stop_gradient` on the only way. A straight-through estimator has another way, and is no suspect."""
-    return Verdict("stop_gradient_misuse", "error") if suspect.op.type in ("StopGradient", "PreventGradient") else None
+    return Verdict("stop_gradient_misuse", "error") if suspect.op.type in _STOPS else None
+
+
+def is_stopped_behind(suspect: Suspect) -> bool:
+    """Whether every way on from the cut leads through a `stop_gradient`."""
+    topology = suspect.topology
+    arrives = topology.gradient(suspect.target).hops
+
+    def search() -> bool:
+        queue = [suspect.culprit]
+        for op in queue:  # grows while it is walked
+            for user, _ in topology.consumers[op]:
+                if topology.trace.ops[user].type in _STOPS or user in queue:
+                    continue
+                if arrives[user] >= 0:
+                    return False
+                queue.append(user)
+        return True
+
+    return suspect.op.type not in _STOPS and suspect.measured.once(("stopped", suspect.target, suspect.culprit), search)
