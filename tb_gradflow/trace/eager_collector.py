@@ -11,6 +11,7 @@ import tensorflow as tf
 from tensorflow.python.eager import record
 
 from tb_gradflow.trace.collector import Collector, Tensors
+from tb_gradflow.trace.eager_branches import Branches
 from tb_gradflow.trace.eager_custom import CustomGradients
 from tb_gradflow.trace.eager_exits import Exits
 from tb_gradflow.trace.eager_returns import link_returns
@@ -29,13 +30,14 @@ class EagerCollector(Collector):
         self.shadow = Shadow()
         self.exits = Exits(self.shadow)
         self.custom = CustomGradients(self.shadow)
+        self.branches = Branches(self.shadow)
         self.root = self.shadow.graph
         self.known = self.shadow.known
 
     def recording(self) -> contextlib.AbstractContextManager[None]:
         @contextmanager
         def opened() -> Iterator[None]:
-            with self.shadow.listening(), self.custom.watching(), self.exits.watching():
+            with self.shadow.listening(), self.custom.watching(), self.branches.watching(), self.exits.watching():
                 yield
 
         return opened()

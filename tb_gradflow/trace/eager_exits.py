@@ -24,7 +24,7 @@ from tb_gradflow.trace.replaced import replaced
 from tb_gradflow.trace.source import Frame, api_name, first_meant, stack_now, users_frame
 
 EagerTensor = tf.__internal__.EagerTensor
-_BASE = next(each for each in EagerTensor.__mro__ if "_numpy" in vars(each))
+EAGER_BASE = next(each for each in EagerTensor.__mro__ if "_numpy" in vars(each))
 
 # Methods of tensors and variables that hand a value to Python, as the user writes them.
 _METHODS = {
@@ -72,7 +72,7 @@ class Exits:
     def watching(self) -> Iterator[None]:
         """While the context is open, exits are noted."""
         with contextlib.ExitStack() as undo:
-            replaced(undo, _BASE, "_numpy", self._method)
+            replaced(undo, EAGER_BASE, "_numpy", self._method)
             for module, prefix in ((np, "np"), (np.linalg, "np.linalg")):
                 for name, function in list(vars(module).items()):
                     if callable(function) and not isinstance(function, type) and not name.startswith("_"):

@@ -14,6 +14,7 @@ from typing import Any
 
 from tensorflow.python.autograph.operators import py_builtins
 
+from tb_gradflow.trace.eager_exits import EAGER_BASE
 from tb_gradflow.trace.replaced import replaced
 
 
@@ -33,6 +34,24 @@ def kept_inside() -> Iterator[list[str]]:
         for name in ("float", "int"):
             replaced(undo, py_builtins, f"_tf_{name}", functools.partial(noting, name))
         yield kept
+
+
+@contextlib.contextmanager
+def decisions() -> Iterator[list[str]]:
+    """While the context is open, the list grows with each truth value that Python or TensorFlow takes of an eager
+    tensor: what the step would have done otherwise does not show."""
+    taken: list[str] = []
+
+    def noting(original: Callable[..., Any]) -> Callable[..., Any]:
+        def truth(tensor: Any) -> bool:
+            taken.append(tensor.dtype.name)
+            return bool(original(tensor))
+
+        return truth
+
+    with contextlib.ExitStack() as undo:
+        replaced(undo, EAGER_BASE, "__bool__", noting)
+        yield taken
 
 
 def sentence_of(error: Exception) -> str:

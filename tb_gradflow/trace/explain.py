@@ -21,7 +21,7 @@ from tensorflow.python.autograph.core import ag_ctx
 from tb_gradflow.errors import SetupError
 from tb_gradflow.record.schema import StepRecord, Trace
 from tb_gradflow.trace.bindings import Bindings
-from tb_gradflow.trace.eager_needed import kept_inside, sentence_of
+from tb_gradflow.trace.eager_needed import decisions, kept_inside, sentence_of
 from tb_gradflow.trace.explained import Explained, session_of
 from tb_gradflow.trace.gradient_checks import GradientChecks
 from tb_gradflow.trace.gradient_probe import RAISED
@@ -118,9 +118,7 @@ class _Plan:
 def _explained(plan: _Plan, *, eagerly: bool) -> Explained:
     """What the step shows, compiled if it can be and is meant to be."""
     if eagerly:
-        seen = _Seen(plan, eager=True)
-        # A compiled function inside the step takes the gradient: to see into it the step is traced as well.
-        return seen.explained if seen.explained.trace.targets else _Seen(plan, eager=False).explained
+        return _eager(plan)
     seen = _Seen(plan, eager=False)
     if seen.error is None and seen.kept:
         again = _Seen(plan, eager=True)
@@ -134,6 +132,26 @@ def _explained(plan: _Plan, *, eagerly: bool) -> Explained:
         if again.error is not None and seen.own_gradient_raised
         else again.explained_instead_of(seen.error)
     )
+
+
+def _eager(plan: _Plan) -> Explained:
+    """What a step shows that is meant to run eagerly.
+
+    To see into a compiled function inside of it, or to see what a branch that was not taken computes, the step is
+    traced as well, if it can be.
+    """
+    with decisions() as taken:
+        explained = _Seen(plan, eager=True).explained
+    if explained.trace.targets and not (taken and _has_unread(explained.trace)):
+        return explained
+    traced = _Seen(plan, eager=False)
+    return explained if traced.error is not None else traced.explained
+
+
+def _has_unread(trace: Trace) -> bool:
+    """Whether a gradient was asked for a variable that the step does not read."""
+    asked = {each.variable for each in trace.variable_gradients if each.outcome == "none"}
+    return not asked <= {op.reads for op in trace.ops}
 
 
 class _Seen:

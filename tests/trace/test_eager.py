@@ -177,6 +177,35 @@ def test_a_compiled_function_inside_an_eager_step_is_looked_into() -> None:
     assert finding.op.type == "Floor"
 
 
+@pytest.mark.parametrize("compilable", [True, False])
+def test_a_branch_that_an_eager_step_does_not_take_is_no_trouble(compilable: bool) -> None:
+    class Skips(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = layers.Dense(3, name="first")
+            self.second = layers.Dense(3, name="second")
+            self.last = layers.Dense(2, name="last")
+
+        def call(self, x: Any) -> Any:
+            hidden = self.first(x)
+            if not compilable:
+                logging.info(hidden.numpy())
+            return self.last(tf.cond(tf.constant(False), lambda: self.second(hidden), lambda: hidden))
+
+    model = Skips()
+    x, y = data()
+    for layer, size in ((model.first, 6), (model.second, 3), (model.last, 3)):
+        layer.build((None, size))
+    model(x)
+    model.compile("sgd", "mse", run_eagerly=True)
+
+    report = tb_gradflow.explain(model, x, y)
+
+    assert report.healthy
+    assert [finding.cause for finding in report.findings] == ["branch_not_taken"]
+    assert [name.rpartition("/")[2] for name in report.findings[0].variables] == ["kernel", "bias"]
+
+
 def test_an_eager_model_whose_own_compiled_step_takes_the_gradient_is_explained() -> None:
     class Compiled(models.Subclassed):
         @tf.function

@@ -67,6 +67,7 @@ MISSING: tuple[Rule, ...] = (
 UNUSED: tuple[Rule, ...] = (
     unused.kept_as_state,
     unused.branch_not_taken,
+    unused.branch_not_taken,
     unused.regularizer_only,
     unused.unused_by_design,
     unused.recurrent_weight_single_step,

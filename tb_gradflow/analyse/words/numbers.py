@@ -30,7 +30,7 @@ _FROM_LOGITS = "take the loss from the logits, `from_logits=True`"
 WRITERS: dict[str, Writer] = {
     "dead_relu": dead_relu,
     "branch_not_taken": Template(
-        _ZERO + "in this step {op} did not choose the branch that uses {them}.",
+        _SIZE + "in this step {op} did not choose the branch that uses {them}.",
         "Nothing to repair if that depends on the data; look at other steps.",
     ),
     "softmax_single_class": Template(
