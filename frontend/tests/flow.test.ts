@@ -31,6 +31,17 @@ function flow(base: Trace, said: Diagnosis | null): {states: Record<string, stri
   return {states: Object.fromEntries(states), flow: result, graph};
 }
 
+test("a closed group says that a gradient inside is not finite, or fades", () => {
+  const base = trace([read("g/a", "v"), read("g/b", "w"), {name: "g/add", from: ["g/a", "g/b"]}, {name: "h/loss", from: ["g/add"]}]);
+  const tree = treeOf(flowGraph(base));
+  const result = flowOf(tree.graph, answersFor(tree.graph, 0), diagnosis(base, {v: "nan", w: "vanishing"}));
+
+  const troubles = troublesOf(result, tree.items);
+
+  const group = tree.items.find(({label, children}) => label === "g" && children.length > 0)?.id as number;
+  expect([troubles.notFinite[group], troubles.warnings[group], troubles.missing[group]]).toEqual([1, 1, 0]);
+});
+
 describe("the state of edges", () => {
   test("broken up to the cut, lost behind it, until a gradient flows again", () => {
     const {states} = flow(filter, diagnosis(filter, {threshold: "disconnected"}, [blamed]));

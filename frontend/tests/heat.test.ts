@@ -133,6 +133,7 @@ describe("series of two runs", () => {
     const [largest, , smallest] = spread(heat, [0, 1], [0, 1, 2], "", false);
 
     expect(largest.values).toEqual([2, 4, 6]);
+    expect(chartOf([largest]).series[0].signs).toEqual([null, "?", null]);
     expect(smallest.values).toEqual([1, 4, 6]);
   });
 });

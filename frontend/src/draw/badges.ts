@@ -18,6 +18,9 @@ export function paintBadges(context: Brush, box: PictureBox, palette: Palette, z
   } else if (box.kind === "group" && box.warnings > 0) {
     paintBadge(context, box.x + box.width - 2, box.y + 2, formatCount(box.warnings), palette.warn, size, palette);
   }
+  if (box.kind === "group" && box.notFinite > 0) {
+    paintBadge(context, box.x + box.width - 6, box.y + box.height, "NaN", palette.nan, size * 0.9, palette);
+  }
 }
 
 const CHANGES = {better: "✓", worse: "✕", new: "+", changed: "≠"} as const;

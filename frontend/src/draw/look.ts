@@ -59,6 +59,7 @@ function boxOf(placed: Scene["placed"][number], condition: Condition): PictureBo
     mark: flow.marks[item] ?? null,
     badge: troubles.blocking[item] + troubles.missing[item],
     warnings: troubles.warnings[item],
+    notFinite: troubles.notFinite[item],
     change: changes?.marks.get(item) ?? null,
     changesInside: placed.open ? 0 : (changes?.inside.get(item) ?? 0),
   };

@@ -32,6 +32,8 @@ export interface PictureBox extends Rectangle {
   /** Troubles inside a closed group. */
   readonly badge: number;
   readonly warnings: number;
+  /** Variables inside a closed group whose gradient is not finite. */
+  readonly notFinite: number;
   /** Against the run beside. */
   readonly change: Mark | null;
   /** How many such there are inside a closed group. */

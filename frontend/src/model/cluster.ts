@@ -102,22 +102,21 @@ function inPlaceOfTheFirst<M extends Member>(children: readonly M[], prefixes: r
 
 /** Pairs of children, by position, between which something flows. */
 function linksAmong(graph: FlowGraph, children: readonly Member[]): [number, number][] {
-  const owner = new Map<number, number>();
-  children.forEach((child, position) => {
-    for (const leaf of leavesOf(child)) {
-      owner.set(leaf, position);
-    }
-  });
+  const owner = new Int32Array(graph.nodes.length).fill(-1);
+  const leaves = children.map(leavesOf);
+  leaves.forEach((nodes, position) => nodes.forEach((node) => (owner[node] = position)));
   const links = new Map<number, [number, number]>();
-  for (const [node, from] of owner) {
-    for (const id of graph.outgoing[node]) {
-      const edge = graph.edges[id];
-      const to = owner.get(edge.to);
-      if (to !== undefined && to !== from && !edge.carried) {
-        links.set(from * children.length + to, [from, to]);
+  leaves.forEach((nodes, from) => {
+    for (const node of nodes) {
+      for (const id of graph.outgoing[node]) {
+        const edge = graph.edges[id];
+        const to = owner[edge.to];
+        if (to >= 0 && to !== from && !edge.carried) {
+          links.set(from * children.length + to, [from, to]);
+        }
       }
     }
-  }
+  });
   return [...links.values()];
 }
 

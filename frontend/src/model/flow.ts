@@ -29,12 +29,19 @@ export interface Flow {
   readonly marks: readonly Mark[];
   /** Nodes of variables that get no gradient and miss it. */
   readonly missing: ReadonlySet<number>;
+  /** Nodes of variables whose gradient is not finite. */
+  readonly notFinite: ReadonlySet<number>;
+  /** Nodes of variables whose gradient is zero, fades or explodes, and nobody explained that. */
+  readonly weak: ReadonlySet<number>;
 }
 
 const WITHOUT_GRADIENT: ReadonlySet<string> = new Set(["disconnected", "unused", "error"]);
+const NOT_FINITE: ReadonlySet<string> = new Set(["nan", "inf"]);
+const WEAK: ReadonlySet<string> = new Set(["zero", "vanishing", "exploding"]);
 
 export function flowOf(graph: FlowGraph, answers: Answers, diagnosis: Diagnosis | null): Flow {
-  const missing = missingVariables(graph, diagnosis);
+  const missing = variablesOf(graph, diagnosis, WITHOUT_GRADIENT);
+  const rest = {notFinite: variablesOf(graph, diagnosis, NOT_FINITE), weak: variablesOf(graph, diagnosis, WEAK)};
   const live = reach(graph, missing, (edge) => isOpen(graph.edges[edge].passes));
   const cuts = graph.edges.map((edge) => live.has(edge.from) && !isOpen(edge.passes));
   const behind = graph.edges.filter((_, edge) => cuts[edge]).map((edge) => edge.to);
@@ -52,23 +59,23 @@ export function flowOf(graph: FlowGraph, answers: Answers, diagnosis: Diagnosis 
     }
     return outcome === "none" || !isOpen(edge.passes) ? "off" : "unrecorded";
   });
-  return {edges, cuts, marks: marksOf(graph, cuts, diagnosis), missing};
+  return {edges, cuts, marks: marksOf(graph, cuts, diagnosis), missing, ...rest};
 }
 
-/** Nodes of the variables without a gradient, but for those whose absence is only told as information. */
-function missingVariables(graph: FlowGraph, diagnosis: Diagnosis | null): Set<number> {
+/** Nodes of the variables of some statuses, but for those of which there is only information. */
+function variablesOf(graph: FlowGraph, diagnosis: Diagnosis | null, statuses: ReadonlySet<string>): Set<number> {
   const explained = new Set(namesIn(diagnosis, (finding) => finding.severity === "info"));
   for (const name of namesIn(diagnosis, (finding) => finding.severity !== "info")) {
     explained.delete(name);
   }
-  const missing = new Set<number>();
+  const found = new Set<number>();
   diagnosis?.variables.forEach((variable: VariableReport, index) => {
     const node = graph.nodeOfVariable[index] ?? -1;
-    if (node >= 0 && WITHOUT_GRADIENT.has(variable.status) && !explained.has(variable.name)) {
-      missing.add(node);
+    if (node >= 0 && statuses.has(variable.status) && !explained.has(variable.name)) {
+      found.add(node);
     }
   });
-  return missing;
+  return found;
 }
 
 function namesIn(diagnosis: Diagnosis | null, which: (finding: Finding) => boolean): string[] {
@@ -117,6 +124,7 @@ export interface Troubles {
   readonly blocking: Int32Array;
   readonly warnings: Int32Array;
   readonly missing: Int32Array;
+  readonly notFinite: Int32Array;
 }
 
 /** Counts rolled up from the nodes to every group around them. */
@@ -125,6 +133,7 @@ export function troublesOf(flow: Flow, items: readonly {readonly parent: number}
     blocking: new Int32Array(items.length),
     warnings: new Int32Array(items.length),
     missing: new Int32Array(items.length),
+    notFinite: new Int32Array(items.length),
   };
   const count = (counts: Int32Array, node: number): void => {
     for (let at = node; at >= 0; at = items[at].parent) {
@@ -136,8 +145,8 @@ export function troublesOf(flow: Flow, items: readonly {readonly parent: number}
       count(mark === "blocking" ? troubles.blocking : troubles.warnings, node);
     }
   });
-  for (const node of flow.missing) {
-    count(troubles.missing, node);
-  }
+  flow.missing.forEach((node) => count(troubles.missing, node));
+  flow.notFinite.forEach((node) => count(troubles.notFinite, node));
+  flow.weak.forEach((node) => count(troubles.warnings, node));
   return troubles;
 }

@@ -44,6 +44,8 @@ export interface Track {
   readonly colour: number;
   /** Whether it is of the run beside. */
   readonly dashed: boolean;
+  /** As `values`: what is wrong at a step though there is a number. */
+  readonly troubles?: readonly number[];
 }
 
 /** Tracks over all steps of any of them. A step that a track does not have interrupts nothing; what is no number does. */
@@ -57,7 +59,7 @@ export function chartOf(tracks: readonly Track[]): {readonly steps: readonly num
       const at = place.get(step) as number;
       const cell = cellOf(track.values[index]);
       values[at] = cell === "finite" ? track.values[index] : null;
-      signs[at] = SIGNS[cell];
+      signs[at] = SIGNS[cell] ?? SIGNS[cellOf(track.troubles?.[index] ?? 1)];
     });
     return {label, values, signs, colour, dashed};
   });
@@ -91,8 +93,13 @@ export function spread(heat: Heat, rows: readonly number[], steps: readonly numb
     colour,
     dashed,
   });
+  // One NaN among thousands is what the chart is looked at for.
+  const troubles = Array.from({length: heat.columns}, (_, column) => {
+    const values = rows.map((row) => heat.at(column, row));
+    return values.some(Number.isNaN) ? NaN : values.includes(Infinity) ? Infinity : 1;
+  });
   return [
-    pick("largest", 0, (values) => values[values.length - 1]),
+    {...pick("largest", 0, (values) => values[values.length - 1]), troubles},
     pick("median", 1, (values) => values[Math.floor(values.length / 2)]),
     pick("smallest", 2, (values) => values[0]),
   ];

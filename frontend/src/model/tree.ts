@@ -153,10 +153,11 @@ function freeze(graph: FlowGraph, root: Draft): Tree {
   for (const item of drafts) {
     item.id = item.id >= 0 ? item.id : next++;
   }
-  const sizes = new Map<Draft, number>();
-  for (const item of [...drafts].reverse()) {
-    const inside = item.children.reduce((sum, child) => sum + (sizes.get(child) as number), 0);
-    sizes.set(item, item.parent === null ? inside : inside || 1);
+  const sizes = new Int32Array(next);
+  for (let at = drafts.length - 1; at >= 0; at -= 1) {
+    const {id, children, parent} = drafts[at];
+    const inside = children.reduce((sum, child) => sum + sizes[child.id], 0);
+    sizes[id] = parent === null ? inside : inside || 1;
   }
   const items: Item[] = new Array(next);
   for (const item of drafts) {
@@ -169,7 +170,7 @@ function freeze(graph: FlowGraph, root: Draft): Tree {
       children: item.children.map((child) => child.id),
       layer: item.layer,
       depth: parent < 0 ? 0 : items[parent].depth + 1,
-      size: sizes.get(item) as number,
+      size: sizes[item.id],
     };
   }
   return {graph, items, root: root.id};

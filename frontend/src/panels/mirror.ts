@@ -37,6 +37,9 @@ export function stateOf(box: PictureBox): string[] {
   if (box.kind === "group" && box.badge > 0) {
     state.push(`${plural(box.badge, "problem")} inside`);
   }
+  if (box.kind === "group" && box.notFinite > 0) {
+    state.push(`${plural(box.notFinite, "gradient")} not finite inside`);
+  }
   if (box.kind === "group" && box.warnings > 0) {
     state.push(`${plural(box.warnings, "warning")} inside`);
   }
