@@ -65,12 +65,16 @@ def capturing(captured, only=None):
             tape.watch(only)
         return tape
 
+    busy = []
+
     def capture(self, target, sources, *args, **kwargs):
         flat = tf.nest.flatten(sources)
         variables = [_variable(s) for s in flat]
-        if not any(v is not None for v in variables):  # a gradient penalty: sources are inputs
+        # A gradient penalty asks for inputs; tf.recompute_grad asks for variables while another tape answers.
+        if busy or not any(v is not None for v in variables):
             return gradient(self, target, sources, *args, **kwargs)
         captured.targets.append(target)
+        busy.append(self)
         try:
             answers = gradient(self, target, sources, *args, **kwargs)
         except Exception as error:
@@ -78,6 +82,8 @@ def capturing(captured, only=None):
                 if variable is not None:
                     _keep(captured, variable, error)
             raise Refused(error) from error
+        finally:
+            busy.clear()
         for variable, answer in zip(variables, tf.nest.flatten(answers), strict=False):
             if variable is not None:
                 _keep(captured, variable, answer)
