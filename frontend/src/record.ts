@@ -121,6 +121,8 @@ export interface Op {
   readonly input_count: number | null;
   /** Whether it hands a gradient on to any of them; null if not known. */
   readonly differentiable: boolean | null;
+  /** Whether it lies inside a function that XLA compiles, while the step around it is not compiled. */
+  readonly compiled: boolean;
 }
 
 /** A variable that the step reads, or that the model owns. */
@@ -288,6 +290,8 @@ export interface Trace {
   readonly notes: readonly string[];
   /** The batch. */
   readonly inputs: readonly Input[];
+  /** What running the step raised, after it had been traced; empty if nothing. */
+  readonly failure: string;
   /** The custom gradients; only `explain` compares them with the derivative. */
   readonly gradient_checks: readonly GradientCheck[];
 }

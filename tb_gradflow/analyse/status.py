@@ -85,13 +85,19 @@ def _answered(topology: Topology, measured: Measured, entry: VariableGradient, u
     receives = topology.receives(entry.variable, entry.target)
     if entry.outcome == "value" and gradient is not None and not is_zero(gradient):
         status = _of_numbers(gradient)
-    elif entry.outcome == "error" and (entry.variable in unregistered or not unregistered):
+    elif _raises(topology, entry, unregistered):
         status = "error"
     elif receives and entry.outcome != "none":
         status = "zero" if gradient is not None and is_zero(gradient) else "connected"
     else:
         status = "disconnected" if topology.influences(entry.variable, entry.target) else "unused"
     return State(entry.variable, status, entry.target, entry, gradient, receives)
+
+
+def _raises(topology: Topology, entry: VariableGradient, unregistered: frozenset[int]) -> bool:
+    if topology.is_refused_by_xla(entry.variable, entry.target):
+        return True
+    return entry.outcome == "error" and (entry.variable in unregistered or not unregistered)
 
 
 def _of_numbers(gradient: GradientReport) -> Status:

@@ -152,6 +152,34 @@ class Topology:
         hops = self.gradient(target).hops
         return any(hops[reader] >= 0 for reader in self.readers[variable])
 
+    def is_refused_by_xla(self, variable: int, target: int) -> bool:
+        """Whether running the step failed at XLA, and the variable's gradient would have to come through a function
+        that XLA was to compile, or through the step that it was to compile as a whole."""
+        if "XLA" not in self.trace.failure or not self.receives(variable, target):
+            return False
+        if not self._compiled:
+            return True
+        arrives = self.gradient(target).hops
+        stack = [reader for reader in self.readers[variable] if arrives[reader] >= 0]
+        seen = set(stack)
+        while stack:
+            op = stack.pop()
+            if op in self._compiled:
+                return True
+            ahead = {user for user in self._onward[op] if arrives[user] >= 0} - seen
+            seen |= ahead
+            stack.extend(ahead)
+        return False
+
+    @cached_property
+    def _compiled(self) -> frozenset[int]:
+        return frozenset(place for place, op in enumerate(self.trace.ops) if op.compiled)
+
+    @property
+    def first_compiled(self) -> int:
+        """The first op inside a function that XLA compiles; -1 if there is none."""
+        return min(self._compiled, default=-1)
+
     def onward(self, op: int) -> Sequence[int]:
         """The consumers that hand gradient on to this op."""
         return self._onward[op]

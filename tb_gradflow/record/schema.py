@@ -140,6 +140,7 @@ class Op:
         constants: Its inputs that are constants.
         input_count: How many inputs it has, listed or not; null if not known.
         differentiable: Whether it hands a gradient on to any of them; null if not known.
+        compiled: Whether it lies inside a function that XLA compiles, while the step around it is not compiled.
     """
 
     name: str
@@ -156,6 +157,7 @@ class Op:
     constants: tuple[Constant, ...] = ()
     input_count: int | None = None
     differentiable: bool | None = None
+    compiled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,6 +358,7 @@ class Trace:
         sources: Lines of code that ops and targets refer to.
         notes: Facts about how this trace was recorded that limit what can be concluded from it.
         inputs: The batch.
+        failure: What running the step raised, after it had been traced; empty if nothing.
         gradient_checks: The custom gradients; only `explain` compares them with the derivative.
     """
 
@@ -369,6 +372,7 @@ class Trace:
     sources: tuple[Source, ...]
     notes: tuple[str, ...]
     inputs: tuple[Input, ...] = ()
+    failure: str = ""
     gradient_checks: tuple[GradientCheck, ...] = ()
 
 

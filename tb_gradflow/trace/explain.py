@@ -90,6 +90,10 @@ def explain_function(loss_fn: Callable[..., Any], args: Sequence[Any], variables
     return _explained(plan, eagerly=False)
 
 
+# What names XLA in TensorFlow's errors.
+_XLA = ("XLA", "tf2xla")
+
+
 @dataclass(frozen=True, slots=True)
 class _Plan:
     """How a step may be run.
@@ -125,6 +129,8 @@ def _explained(plan: _Plan, *, eagerly: bool) -> Explained:
         return again.explained_without(seen.kept) if again.error is None else seen.explained
     if seen.error is None or isinstance(seen.error, LookupError) or "No gradients provided" in str(seen.error):
         return seen.explained
+    if seen.is_refused_by_xla:
+        return seen.explained_with_failure
     again = _Seen(plan, eager=True)
     # A gradient function that raises either way: the graph says whose it is.
     return (
@@ -166,6 +172,7 @@ class _Seen:
         self.error: Exception | None = None
         self._session = session_of(plan.name)
         self._traces: list[Trace] = []
+        self._is_complete = False
         self._values: dict[str, Any] = {}
         self._checks = GradientChecks()
         settings = Settings(exact=False, eager=eager, checks=self._checks)
@@ -179,6 +186,19 @@ class _Seen:
                 self.error = error
             lost = bindings.rebound()
         self._rebound = {item.name: lost[id(item.variable)] for item in plan.variables() if id(item.variable) in lost}
+
+    @property
+    def is_refused_by_xla(self) -> bool:
+        """Whether the step was traced to its end, and XLA cannot compile it or a part of it."""
+        told = isinstance(self.error, tf.errors.OpError) and any(word in str(self.error) for word in _XLA)
+        return told and self._is_complete
+
+    @property
+    def explained_with_failure(self) -> Explained:
+        """The structure, and what running it raised."""
+        found = self.explained
+        first = next((line.strip() for line in str(self.error).splitlines() if line.strip()), "")
+        return replace(found, trace=replace(found.trace, failure=f"{type(self.error).__name__}: {first}"))
 
     @property
     def own_gradient_raised(self) -> bool:
@@ -218,6 +238,7 @@ class _Seen:
 
     def _on_trace(self, trace: Trace, error: BaseException | None) -> None:
         self._traces.append(trace)
+        self._is_complete = error is None
 
     def _with_rebound(self, trace: Trace) -> Trace:
         """The trace, with the variables that the step itself put a tensor in the place of."""

@@ -72,6 +72,7 @@ class FlatOp:
         writes: Variable that it assigns; null for most.
         backward: Whether it was made while a gradient was computed or applied.
         derived: Whether its value was made from a gradient.
+        compiled: Whether it lies inside a function that XLA compiles.
         known: What its graph does not say of it; null for most.
         place: Where it stands among the others by their indices, if that is not its own.
     """
@@ -86,6 +87,7 @@ class FlatOp:
     writes: int | None = None
     backward: bool = False
     derived: bool = False
+    compiled: bool = False
     known: Known | None = None
     place: float | None = None
 

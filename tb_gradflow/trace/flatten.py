@@ -59,6 +59,7 @@ class Flattener:
         self._names: set[str] = set()
         self._done = 0
         self._backward = False
+        self._compiled = False
         self._writes: dict[int, int] = {}
 
     def extend(self, *, backward: bool = False) -> None:
@@ -150,7 +151,9 @@ class Flattener:
             self._plain(op, frame)
             return
         inner = self._enter(op, body, op.inputs, frame)
+        around, self._compiled = self._compiled, self._compiled or _is_compiled(op)
         self._flatten(body, body.get_operations(), inner)
+        self._compiled = around
         for tensor, result in zip(op.outputs, body.outputs, strict=False):
             self._alias(tensor, result, inner, frame)
 
@@ -231,8 +234,17 @@ class Flattener:
 
     def _append(self, flat: FlatOp) -> int:
         flat.backward = self._backward
+        flat.compiled = self._compiled
         self.ops.append(flat)
         return len(self.ops) - 1
+
+
+def _is_compiled(call: Any) -> bool:
+    """Whether XLA compiles the function that is called."""
+    try:
+        return bool(call.get_attr("_XlaMustCompile"))
+    except ValueError:
+        return False
 
 
 def _within(frame: _Frame, name: str) -> str:

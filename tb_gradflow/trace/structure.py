@@ -191,6 +191,7 @@ class _Builder:
             data=key.op in self._data[key.graph],
             constants=constants_of(flat, self._flatteners[key.graph].ops),
             input_count=len(flat.op.inputs),
+            compiled=flat.compiled,
             differentiable=self._passes_any(flat),
         )
 

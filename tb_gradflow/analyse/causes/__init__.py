@@ -55,6 +55,7 @@ CUT_PRECEDENCE = (
 what lies beside it; values, then mere conditions, then what was asked for on purpose."""
 
 MISSING: tuple[Rule, ...] = (
+    tape.xla_boundary,
     own_gradient.own_gradient_raises,
     no_derivative.raised_on_the_way,
     tape.untracked_variable,
@@ -66,7 +67,6 @@ MISSING: tuple[Rule, ...] = (
 
 UNUSED: tuple[Rule, ...] = (
     unused.kept_as_state,
-    unused.branch_not_taken,
     unused.branch_not_taken,
     unused.regularizer_only,
     unused.unused_by_design,

@@ -5,6 +5,12 @@ from __future__ import annotations
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 
 
+def xla_boundary(suspect: Suspect) -> Verdict | None:
+    """Running the step failed where XLA was to compile the gradient of a function."""
+    refused = suspect.topology.is_refused_by_xla(suspect.state.variable, suspect.target)
+    return Verdict("xla_boundary", "error", suspect.topology.first_compiled) if refused else None
+
+
 def untracked_variable(suspect: Suspect) -> Verdict | None:
     """Watched, trainable, on a differentiable way, and the model does not list it, so nobody asks for it.
 

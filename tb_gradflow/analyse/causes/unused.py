@@ -37,12 +37,6 @@ def branch_not_taken(suspect: Suspect) -> Verdict | None:
     return Verdict("branch_not_taken", "info") if skipped else None
 
 
-def branch_not_taken(suspect: Suspect) -> Verdict | None:
-    """Only the branch that a `tf.cond` did not take in this step uses the variable."""
-    skipped = suspect.culprit >= 0 and suspect.op.type in ("If", "StatelessIf")
-    return Verdict("branch_not_taken", "info") if skipped else None
-
-
 def unused_by_design(suspect: Suspect) -> Verdict | None:
     """A pooler or projection head, called and not used: harmless, and known for it."""
     name = suspect.topology.trace.variables[suspect.state.variable].name.lower()

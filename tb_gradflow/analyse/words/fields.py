@@ -14,6 +14,7 @@ from tb_gradflow.analyse.words.names import (
     file_name,
     layer_of,
     namespace,
+    place_of,
     quoted,
     short,
     subject,
@@ -37,7 +38,7 @@ def fields(group: Group) -> dict[str, str]:
 
     they_get: The variables and "get", in number; they_take, they_are, they_have: likewise.
     them: "it" or "them".
-    op: The culprit with its place; fn: without; kind: its op type.
+    op: The culprit with its place; place: that alone; fn: without; kind: its op type.
     whole, x, bx: The user's call of it; what they call it with; the same, fit to stand beside an operator.
     head: What they call it.
     lib: Where they take such functions from.
@@ -77,6 +78,7 @@ def _of_culprit(group: Group) -> dict[str, str]:
         "op": blamed(group) if op is not None else "an op",
         "fn": f"`{name}`",
         "kind": op.type if op is not None else "",
+        "place": place_of(group.trace, group.culprit) if op is not None else "",
         "whole": call.text if call else f"{function}(x)",
         "x": x,
         "bx": bracketed(x),

@@ -42,6 +42,16 @@ def not_asked(group: Group) -> Text:
     )(group)
 
 
+def xla(group: Group) -> Text:
+    """With the words of TensorFlow's own error: what XLA minds differs."""
+    return Template(
+        "{they_get} no gradient: XLA cannot compile the gradient of a function with `jit_compile=True`{place}. "
+        f"TensorFlow says: {group.trace.failure[:200]}",
+        "Leave `jit_compile=True` out there, or compile the whole step with its tape, "
+        "`@tf.function(jit_compile=True) def train_step(...)`; loops need `maximum_iterations`.",
+    )(group)
+
+
 def _in_layer(group: Group) -> bool:
     return "/" in group.names[0]
 
@@ -72,6 +82,7 @@ WRITERS: dict[str, Writer] = {
         "The forward pass, or a part of it, ran outside of the `with` block.",
         "Call the model inside: `with tf.GradientTape() as tape: loss = loss_fn(y, model(x, training=True))`.",
     ),
+    "xla_boundary": xla,
     "frozen_by_flag": Template(
         "Nothing is trained: all {count} variables of the model have `trainable=False`.",
         "Set `model.trainable = True` before this training; Keras 3 reads the flag while it trains, not at `compile`.",
