@@ -243,14 +243,9 @@ export class GraphView extends LitElement {
 
   #paint(): void {
     const canvas = this.renderRoot.querySelector("canvas");
-    const map = this.renderRoot.querySelector<Minimap>("gf-minimap");
-    if (canvas === null || map === null) {
-      return;
-    }
-    paint(canvas, this.#picture, {...this.#viewport.seen, focus: this.#focus, palette: this.palette});
-    map.hidden = this.scene === null || this.#picture === null || this.#viewport.seesAllOf(this.scene);
-    if (!map.hidden && this.scene !== null && this.#picture !== null) {
-      map.show(this.#picture, this.scene, this.#viewport.window(0), this.palette);
+    if (canvas !== null) {
+      paint(canvas, this.#picture, {...this.#viewport.seen, focus: this.#focus, palette: this.palette});
+      this.renderRoot.querySelector<Minimap>("gf-minimap")?.show(this.#picture, this.scene, this.#viewport, this.palette);
     }
   }
 

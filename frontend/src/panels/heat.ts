@@ -89,7 +89,7 @@ export class HeatPanel extends LitElement {
       this.#depths = depthsOf(graph);
     }
     const fits = graph !== null && heat !== null && heat.rows === graph.trace.variables.length;
-    if (["heat", "order", "filter", "graph"].some((name) => changed.has(name as keyof HeatPanel)) || (changed.has("diagnosis") && this.order === "trouble")) {
+    if (["heat", "order", "filter", "graph", "scale"].some((name) => changed.has(name as keyof HeatPanel)) || (changed.has("diagnosis") && this.order === "trouble")) {
       this.#rows = fits && heat.columns > 0 ? orderedRows(heat, graph, this.#depths, this.diagnosis, this.order, this.filter) : [];
       this.#shownScale = this.quantity === "gradient" && this.scale !== null ? this.scale : widened(null, ...(heat?.extent() ?? [1, 1]));
     }

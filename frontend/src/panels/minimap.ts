@@ -6,7 +6,10 @@ import {mapCamera, paintMap} from "../draw/paint.ts";
 import type {Palette} from "../draw/palette.ts";
 import type {Picture} from "../draw/picture.ts";
 import type {Size} from "../layout/sizes.ts";
+import type {Viewport} from "./viewport.ts";
 
+/** In less width, in pixels, it would cover what it shows. */
+const ROOM = 540;
 const MAP = {width: 150, height: 120};
 
 export class Minimap extends LitElement {
@@ -39,8 +42,15 @@ export class Minimap extends LitElement {
     return html`<canvas aria-hidden="true" @pointerdown=${this.#press} @pointermove=${this.#drag}></canvas>`;
   }
 
-  /** Draws a picture again if it, or the window on it, is another than before. */
-  show(picture: Picture, scene: Size, window: Rectangle, palette: Palette): void {
+  /** Draws a picture again if it, or the window on it, is another than before; hides itself where it is of no use. */
+  show(picture: Picture | null, scene: Size | null, viewport: Viewport, palette: Palette): void {
+    this.hidden = picture === null || scene === null || viewport.room < ROOM || viewport.seesAllOf(scene);
+    if (picture !== null && scene !== null && !this.hidden) {
+      this.#draw(picture, scene, viewport.window(0), palette);
+    }
+  }
+
+  #draw(picture: Picture, scene: Size, window: Rectangle, palette: Palette): void {
     const causes = [picture, scene, palette, window.x, window.y, window.width, window.height];
     const canvas = this.renderRoot?.querySelector("canvas");
     if (canvas && causes.some((cause, index) => cause !== this.#shown[index])) {

@@ -157,6 +157,11 @@ export class Viewport {
     return x <= 0 && y <= 0 && x + width >= scene.width && y + height >= scene.height;
   }
 
+  /** Width that no panel covers. */
+  get room(): number {
+    return this.view.width - this.covered;
+  }
+
   get #free(): Size {
     return {width: Math.max(200, this.view.width - this.covered), height: this.view.height};
   }
