@@ -174,7 +174,7 @@ class Collector(Symbols):
             loss = tf.constant(float("nan")) if unseen else self._total(flat, self._scale_of(target))
         # Like the stacks of ops: lines that AutoGraph has converted are the user's own.
         frames = frames_of(tf_stack.extract_stack())
-        zero = any(argument == tf.UnconnectedGradients.ZERO for argument in rest)
+        zero = len(rest) > 1 and rest[1] in (tf.UnconnectedGradients.ZERO, tf.UnconnectedGradients.ZERO.value)
         scaled = self._scale_of(target) is not None
         measured = not unseen and any(tensor.dtype.is_floating for tensor in flat)
         automatic = getattr(tape, "_watch_accessed_variables", None)

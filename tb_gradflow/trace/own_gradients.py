@@ -79,10 +79,15 @@ def own_gradient(op: Any, *, by_tape: bool) -> OwnGradient | None:
         written = written.func
     code = getattr(written, "__code__", None)
     is_own = code is not None and is_users(code.co_filename)
-    if not is_own and not _is_called_by_user(op):
+    if not is_own and (_is_tensorflows_own(code) or not _is_called_by_user(op)):
         return None
     counts = int(cells.get("flat_result_len", 0)), len(cells.get("variables", ()))
     return OwnGradient(op, _name(written, name) if is_own else "", _source(written), *counts)
+
+
+def _is_tensorflows_own(code: Any) -> bool:
+    """Whether the gradient function stands beside `tf.custom_gradient`: `tf.recompute_grad` does."""
+    return code is not None and str(code.co_filename).endswith("custom_gradient.py")
 
 
 def _is_called_by_user(op: Any) -> bool:

@@ -52,7 +52,12 @@ def _gradient(original: Callable[..., Any], collector: Collector, quiet: _Quiet)
         known = [t for t in tf.nest.flatten(target) if isinstance(t, tf.Tensor) and collector.knows(t)]
         if quiet.depth or not known or self._tape is None:
             return original(self, target, sources, output_gradients, unconnected_gradients)
-        return collector.gradient(original, self, target, sources, output_gradients, unconnected_gradients)
+        # A custom gradient may use a tape of its own, to compute its forward pass again: that is part of this answer.
+        quiet.depth += 1
+        try:
+            return collector.gradient(original, self, target, sources, output_gradients, unconnected_gradients)
+        finally:
+            quiet.depth -= 1
 
     return gradient
 
