@@ -12,12 +12,14 @@ from tensorflow.python.eager import record
 
 from tb_gradflow.trace.collector import Collector, Tensors
 from tb_gradflow.trace.eager_branches import Branches
+from tb_gradflow.trace.eager_checks import EagerChecks
 from tb_gradflow.trace.eager_custom import CustomGradients
 from tb_gradflow.trace.eager_exits import Exits
 from tb_gradflow.trace.eager_returns import link_returns
 from tb_gradflow.trace.eager_shadow import Shadow
 from tb_gradflow.trace.eager_unseen import UNSEEN, link_by_value
 from tb_gradflow.trace.flat_ops import Known
+from tb_gradflow.trace.gradient_checks import GradientChecks
 from tb_gradflow.trace.scaling import total
 from tb_gradflow.trace.variables import Variables
 
@@ -25,11 +27,12 @@ from tb_gradflow.trace.variables import Variables
 class EagerCollector(Collector):
     """Collects the gradient calls of one step that runs eagerly. Measuring cannot change how such a step rounds."""
 
-    def __init__(self, variables: Variables, tensors: Tensors = "all") -> None:
+    def __init__(self, variables: Variables, tensors: Tensors = "all", *, checks: GradientChecks | None = None) -> None:
         super().__init__(variables, tensors, exact=False)
         self.shadow = Shadow()
         self.exits = Exits(self.shadow)
-        self.custom = CustomGradients(self.shadow)
+        self._checks = EagerChecks(self.shadow, checks) if checks is not None else None
+        self.custom = CustomGradients(self.shadow, self._checks)
         self.branches = Branches(self.shadow)
         self.root = self.shadow.graph
         self.known = self.shadow.known
@@ -54,10 +57,15 @@ class EagerCollector(Collector):
     def actual(self, symbol: Any) -> Any:
         return self.shadow.actual(symbol)
 
+    def more(self) -> dict[str, Any]:
+        return self._checks.values() if self._checks is not None else {}
+
     def finish(self) -> None:
         flattener = self.flattener(self.root)
         flattener.extend(backward=True)
         self.custom.tell(flattener)
+        if self._checks is not None:
+            self._checks.finish()
         link_returns(self.shadow, self.exits.all, flattener, [ref for call in self.calls for ref in call.targets])
         link_by_value(self, flattener)
 

@@ -15,9 +15,11 @@ from tensorflow.python.eager import record
 from tensorflow.python.framework import op_def_library
 
 from tb_gradflow.record.schema import Passes
+from tb_gradflow.trace.eager_checks import EagerChecks
 from tb_gradflow.trace.eager_shadow import Shadow
 from tb_gradflow.trace.flat_ops import Known
 from tb_gradflow.trace.flatten import Flattener
+from tb_gradflow.trace.own_gradients import cells_of, described
 
 # TensorFlow's wrapper around the user's gradient function; others record calls of compiled functions.
 _WRAPPER = "_eager_mode_decorator.<locals>.actual_grad_fn"
@@ -26,8 +28,9 @@ _WRAPPER = "_eager_mode_decorator.<locals>.actual_grad_fn"
 class CustomGradients:
     """The custom gradients of one eager step."""
 
-    def __init__(self, shadow: Shadow) -> None:
+    def __init__(self, shadow: Shadow, checks: EagerChecks | None) -> None:
         self._shadow = shadow
+        self._checks = checks
         self._ops: list[tuple[Any, list[Passes]]] = []
 
     @contextmanager
@@ -72,7 +75,12 @@ class CustomGradients:
         none: Passes = "none"
         passes = [none for _ in outputs] + ["yes" for _ in inputs]
         self._ops.append((op, passes))
-        self._shadow.known[op.name] = Known("IdentityN", passes=passes)
+        cells = cells_of(backward)
+        variables = len(cells.get("variables", ()))
+        own = described(op, cells.get("grad_fn", backward), "CustomGradient", len(outputs), variables)
+        self._shadow.known[op.name] = Known("IdentityN", passes=passes, own=own)
+        if own is not None and self._checks is not None:
+            backward = self._checks.watched(own, backward)
 
         @functools.wraps(backward)
         def watched(*arguments: Any) -> Any:

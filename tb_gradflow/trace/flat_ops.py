@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tb_gradflow.record.schema import Passes
+from tb_gradflow.trace.own_gradients import OwnGradient
 from tb_gradflow.trace.source import Frame
 
 
@@ -20,12 +21,14 @@ class Known:
             TensorFlow is to be asked.
         api: How the user's code called it; null if its traceback says so.
         frames: The stack that it was made under; null if that is its traceback.
+        own: Its gradient, if the user wrote that.
     """
 
     type: str
     passes: Passes | Sequence[Passes] | None = None
     api: str | None = None
     frames: Sequence[Frame] | None = None
+    own: OwnGradient | None = None
 
     def passes_to(self, slot: int) -> Passes | None:
         """Whether it hands its gradient on to one input; null if that is not known here."""

@@ -93,20 +93,24 @@ def _prepare(probe: Probe, upstream: Sequence[Any]) -> None:
     probe.wrong_shapes = tuple(_wrong_shapes(probe.own, returned))
     if all(gradient is None for gradient in upstream):
         return
-    groups = _groups(probe.own)
-    part = cut_out([tensors for tensors, _ in groups], results)
-    if any(tensor.dtype.is_complex for tensor in (*part.fed, *results)):
+    part, probe.slots = part_of(probe.own)
+    answered = probe.own.returned([smaller(each) for each in full])
+    first = probe.own.result_count or 0
+    probe.upstream = [each if each.dtype.is_floating else None for each in full]
+    probe.returned = [summed([returned[slot - first] for slot in slots]) for slots in probe.slots]
+    probe.answered = [summed([answered[slot - first] for slot in slots]) for slots in probe.slots]
+    probe.part = part
+
+
+def part_of(own: OwnGradient) -> tuple[Part, list[tuple[int, ...]]]:
+    """The forward computation, and for each of its arguments the numbers of the op's inputs that it goes into."""
+    groups = _groups(own)
+    part = cut_out([tensors for tensors, _ in groups], own.results)
+    if any(tensor.dtype.is_complex for tensor in (*part.fed, *own.results)):
         raise CannotCutError("it computes with complex numbers")
     if any((tensor.shape.num_elements() or 0) > _LARGEST for tensor in part.fed):
         raise CannotCutError("its inputs are too large")
-    small = [each * tf.cast(SMALL_FACTOR, each.dtype) if each.dtype.is_floating else each for each in full]
-    answered = probe.own.returned(small)
-    first = probe.own.result_count or 0
-    probe.slots = [slots for _, slots in groups]
-    probe.upstream = [each if each.dtype.is_floating else None for each in full]
-    probe.returned = [_sum([returned[slot - first] for slot in slots]) for slots in probe.slots]
-    probe.answered = [_sum([answered[slot - first] for slot in slots]) for slots in probe.slots]
-    probe.part = part
+    return part, [slots for _, slots in groups]
 
 
 def _wrong_shapes(own: OwnGradient, returned: Sequence[Any]) -> Iterator[InputCheck]:
@@ -140,7 +144,13 @@ def _other_reads(read: Any, arguments: set[str]) -> list[Any]:
     return [op.outputs[0] for op in reads if op.outputs[0].name not in {read.name, *arguments}]
 
 
-def _sum(gradients: Sequence[Any]) -> Any:
+def smaller(gradient: Any) -> Any:
+    """A gradient of a result, times `SMALL_FACTOR`."""
+    return gradient * tf.cast(SMALL_FACTOR, gradient.dtype) if gradient.dtype.is_floating else gradient
+
+
+def summed(gradients: Sequence[Any]) -> Any:
+    """Their sum; null if all are."""
     present = [tf.convert_to_tensor(each) for each in gradients if each is not None]
     if len(present) < 2:
         return present[0] if present else None

@@ -73,16 +73,22 @@ def own_gradient(op: Any, *, by_tape: bool) -> OwnGradient | None:
     if op.type != "IdentityN":
         return OwnGradient(op, _name(function, name), _source(function), None)
     # `tf.custom_gradient` keeps what the user wrote in closures.
-    cells = _cells(_cells(function).get("tape_grad_fn", function))
-    written = cells.get("grad_fn", function)
+    cells = cells_of(cells_of(function).get("tape_grad_fn", function))
+    counts = int(cells.get("flat_result_len", 0)), len(cells.get("variables", ()))
+    return described(op, cells.get("grad_fn", function), name, *counts)
+
+
+def described(op: Any, written: Any, name: str, result_count: int, variable_count: int) -> OwnGradient | None:
+    """An `IdentityN` with the gradient function `written`, given to `tf.custom_gradient`; null if the user did not write
+    it."""
     while isinstance(written, functools.partial):
         written = written.func
     code = getattr(written, "__code__", None)
     is_own = code is not None and is_users(code.co_filename)
     if not is_own and (_is_tensorflows_own(code) or not _is_called_by_user(op)):
         return None
-    counts = int(cells.get("flat_result_len", 0)), len(cells.get("variables", ()))
-    return OwnGradient(op, _name(written, name) if is_own else "", _source(written), *counts)
+    function = _name(written, name) if is_own else ""
+    return OwnGradient(op, function, _source(written), result_count, variable_count)
 
 
 def _is_tensorflows_own(code: Any) -> bool:
@@ -98,7 +104,8 @@ def _is_called_by_user(op: Any) -> bool:
     return called is not None and called.file.endswith("custom_gradient.py")
 
 
-def _cells(function: Any) -> dict[str, Any]:
+def cells_of(function: Any) -> dict[str, Any]:
+    """What a function took from around it, by name."""
     code, closure = getattr(function, "__code__", None), getattr(function, "__closure__", None)
     if code is None or closure is None:
         return {}

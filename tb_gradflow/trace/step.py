@@ -87,7 +87,7 @@ class InstrumentedStep:
 
     def _collector(self, variables: Variables) -> Collector:
         if self._settings.eager:
-            return EagerCollector(variables, self._settings.tensors)
+            return EagerCollector(variables, self._settings.tensors, checks=self._settings.checks)
         if self._settings.checks is not None:
             return CheckingCollector(variables, exact=self._settings.exact, checks=self._settings.checks)
         return Collector(variables, self._settings.tensors, exact=self._settings.exact)

@@ -199,7 +199,7 @@ class _Builder:
         """The ops whose gradient the user wrote, not looked at yet."""
         for key, number in self._numbers.items():
             flat = self._flatteners[key.graph].ops[key.op]
-            own = own_gradient(flat.op, by_tape=self._by_tape(flat)) if flat.known is None else None
+            own = own_gradient(flat.op, by_tape=self._by_tape(flat)) if flat.known is None else flat.known.own
             if own is not None:
                 yield GradientCheck(number, own.function, self._sources.place(own.source))
 

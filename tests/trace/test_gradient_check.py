@@ -84,10 +84,22 @@ def scored(x: Any) -> Any:
     return tf.nn.softplus(x) * tf.stop_gradient(x), lambda upstream: upstream
 
 
+@tf.custom_gradient
+def computed_again(x: Any) -> Any:
+    def grad(upstream: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            again = tf.nn.gelu(x)
+        return tape.gradient(again, x, output_gradients=upstream)
+
+    return tf.nn.gelu(x), grad
+
+
 @pytest.mark.parametrize(
     "function",
     [
-        right, safe_at_zero, straight_through, learned_step, hard_gate, reversed_, clipped, guided, let_through_a_clip, scored
+        right, safe_at_zero, straight_through, learned_step, hard_gate, reversed_, clipped, guided, let_through_a_clip,
+        scored, computed_again,
     ],
     ids=lambda function: function.__name__,
 )  # fmt: skip
@@ -318,3 +330,43 @@ def test_the_slope_of_a_relu_has_a_derivative_of_zero() -> None:
     assert report.variables["w"].status == "zero"
     assert finding.cause == "second_order_missing"
     assert "the slope of `tf.nn.relu`" in finding.message
+
+
+def test_what_a_custom_gradient_asks_of_a_tape_of_its_own_is_no_loss() -> None:
+    w = tf.Variable(VALUES, name="w")
+    again = tf.recompute_grad(lambda x: tf.exp(x) * w)
+
+    seen = explain_function(lambda: tf.reduce_sum(again(tf.sin(w))) + tf.reduce_sum(computed_again(w)), (), [w])
+
+    assert len(seen.trace.targets) == 1
+    assert [check.function for check in seen.trace.gradient_checks] == ["computed_again"]
+
+
+def eager(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The same in a loss that TensorFlow cannot trace."""
+
+    def through_python(x: Any) -> Any:
+        result = function(x)
+        assert np.all(np.isfinite(result.numpy()))
+        return result
+
+    return through_python
+
+
+@pytest.mark.parametrize("function", [right, straight_through, reversed_, clipped], ids=lambda f: f.__name__)
+def test_an_eager_step_is_quiet_about_what_is_right_or_meant(function: Any) -> None:
+    report, _ = explained(eager(function))
+
+    assert report.healthy, str(report)
+    assert report.variables["w"].status == "connected"
+
+
+@pytest.mark.parametrize("function", [wrong_sign, forgotten_term, zeros], ids=lambda f: f.__name__)
+def test_an_eager_step_is_compared_too(function: Any) -> None:
+    report, [check] = explained(eager(function))
+
+    [finding] = report.findings
+    assert finding.cause == "custom_gradient_wrong"
+    assert finding.source is not None
+    assert finding.source.file == __file__
+    assert check.inputs
