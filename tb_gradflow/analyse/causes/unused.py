@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from tb_gradflow.analyse.causes.zero_factor import learns
 from tb_gradflow.analyse.evidence import Suspect, Verdict
@@ -122,7 +123,19 @@ def is_penalty_alone(topology: Topology, variable: int, target: int) -> bool:
             else:
                 seen.add(consumer)
                 stack.append(consumer)
-    return any(topology.trace.ops[join].data for join in joins) and _belongs_to(topology, seen) == {variable}
+    joined = _meets_data(topology, joins, arrives)
+    return joined and _belongs_to(topology, seen) == {variable}
+
+
+def _meets_data(topology: Topology, joins: list[int], arrives: Sequence[int]) -> bool:
+    """Whether sums of numbers, added up further, are added to one that depends on data: penalties are often summed
+    among themselves first."""
+    queue = list(joins)
+    for op in queue:  # grows while it is walked
+        if topology.trace.ops[op].data:
+            return topology.trace.ops[op].type in _ADDITIONS
+        queue.extend(user for user in topology.onward(op) if arrives[user] >= 0 and user not in queue)
+    return False
 
 
 def _adds_numbers(trace: Trace, op: int, edge: Edge) -> bool:
