@@ -1,7 +1,7 @@
 """One real training step, looked at and undone: what `tb_gradflow.explain` measures.
 
-The step runs compiled, like the steps of `fit`, because only a traced step shows its structure. Everything that it
-changes is put back: weights, optimizer, metrics, random state.
+The step runs compiled, like the steps of `fit`, or eagerly where TensorFlow cannot compile it, or the model asks for
+that. Everything that it changes is put back: weights, optimizer, metrics, random state, attributes that held variables.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from tb_gradflow.trace.bindings import Bindings
 from tb_gradflow.trace.eager_needed import decisions, kept_inside, sentence_of
 from tb_gradflow.trace.explained import Explained, session_of
 from tb_gradflow.trace.gradient_checks import GradientChecks
-from tb_gradflow.trace.gradient_probe import RAISED
 from tb_gradflow.trace.inputs import NameInputs, arguments_of, batch_of_keras
 from tb_gradflow.trace.keeping import name_of
 from tb_gradflow.trace.step import InstrumentedStep, Settings, owned_variables
@@ -132,12 +131,10 @@ def _explained(plan: _Plan, *, eagerly: bool) -> Explained:
     if seen.is_refused_by_xla:
         return seen.explained_with_failure
     again = _Seen(plan, eager=True)
-    # A gradient function that raises either way: the graph says whose it is.
-    return (
-        seen.explained
-        if again.error is not None and seen.own_gradient_raised
-        else again.explained_instead_of(seen.error)
-    )
+    if again.error is None:
+        return again.explained_instead_of(seen.error)
+    # It raises either way, by itself: the graph says more of it than the ops that ran.
+    return seen.explained if seen.has_trace else again.explained
 
 
 def _eager(plan: _Plan) -> Explained:
@@ -201,11 +198,6 @@ class _Seen:
         return replace(found, trace=replace(found.trace, failure=f"{type(self.error).__name__}: {first}"))
 
     @property
-    def own_gradient_raised(self) -> bool:
-        """Whether a gradient function of the user's own is what raised."""
-        return any(probe.problem.startswith(RAISED) for probe in self._checks.probes.values())
-
-    @property
     def explained(self) -> Explained:
         """Raises the step's own error if that has left nothing to see.
 
@@ -218,6 +210,11 @@ class _Seen:
         record = _record(self._values)
         trace = next(each for each in self._traces if each.index == record.trace)
         return Explained(self._session, self._with_rebound(self._checks.filled(trace, self._values)), record)
+
+    @property
+    def has_trace(self) -> bool:
+        """Whether a gradient was asked for before it raised."""
+        return bool(self._traces)
 
     def explained_instead_of(self, error: Exception) -> Explained:
         """The same, with a note on why the step was not compiled."""

@@ -184,3 +184,32 @@ def test_a_layer_that_only_the_train_step_knows_must_be_built_before() -> None:
 
     model.fit(*data(), verbose=0)
     assert tb_gradflow.explain(model, *data()).healthy
+
+
+def test_a_step_that_fails_by_itself_is_not_said_to_need_eager_mode() -> None:
+    class Outside(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.out = keras.layers.Dense(2)
+
+        def call(self, x: Any) -> Any:
+            return self.out(x)
+
+        def train_step(self, data: Any) -> Any:
+            x, y = data
+            predicted = self(x, training=True)
+            with tf.GradientTape() as tape:
+                error = tf.reduce_mean(tf.square(predicted - y))
+            gradients = tape.gradient(error, self.trainable_variables)
+            arrived = [gradient for gradient in gradients if gradient is not None]
+            return {"error": tf.norm(arrived[0])}
+
+    model = Outside()
+    model.compile("sgd")
+    x, y = np.ones((4, 6), "float32"), np.ones((4, 2), "float32")
+    model(x)
+
+    report = tb_gradflow.explain(model, x, y)
+
+    assert {finding.cause for finding in report.findings} == {"tape_scope"}
+    assert "eager" not in str(report)
