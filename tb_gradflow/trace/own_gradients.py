@@ -79,8 +79,7 @@ def own_gradient(op: Any, *, by_tape: bool) -> OwnGradient | None:
 
 
 def described(op: Any, written: Any, name: str, result_count: int, variable_count: int) -> OwnGradient | None:
-    """An `IdentityN` with the gradient function `written`, given to `tf.custom_gradient`; null if the user did not write
-    it."""
+    """An `IdentityN` whose gradient function is `written`, by `tf.custom_gradient`; null if that is not the user's."""
     while isinstance(written, functools.partial):
         written = written.func
     code = getattr(written, "__code__", None)
