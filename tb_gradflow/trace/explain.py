@@ -133,8 +133,9 @@ def _explained(plan: _Plan, *, eagerly: bool) -> Explained:
     again = _Seen(plan, eager=True)
     if again.error is None:
         return again.explained_instead_of(seen.error)
-    # It raises either way, by itself: the graph says more of it than the ops that ran.
-    return seen.explained if seen.has_trace else again.explained
+    # It raises either way, by itself. If it did so after a gradient was taken, the graph says more of it than the ops
+    # that ran; a step that was traced to its end and then failed to run is the user's to see.
+    return seen.explained if seen.raised_inside else again.explained
 
 
 def _eager(plan: _Plan) -> Explained:
@@ -212,9 +213,9 @@ class _Seen:
         return Explained(self._session, self._with_rebound(self._checks.filled(trace, self._values)), record)
 
     @property
-    def has_trace(self) -> bool:
-        """Whether a gradient was asked for before it raised."""
-        return bool(self._traces)
+    def raised_inside(self) -> bool:
+        """Whether it raised while it ran or was traced, after a gradient was asked for."""
+        return bool(self._traces) and not self._is_complete
 
     def explained_instead_of(self, error: Exception) -> Explained:
         """The same, with a note on why the step was not compiled."""
