@@ -44,7 +44,10 @@ def is_differentiable_dtype(tensor: Any) -> bool:
 
 def shape_of(tensor: Any) -> tuple[int, ...] | None:
     """Sizes as in `record.schema.Tensor`."""
-    return None if tensor.shape.rank is None else tuple(-1 if size is None else int(size) for size in tensor.shape)
+    if tensor.shape.rank is None:
+        return None
+    # A list has numbers in it whatever version of TensorFlow's behaviour is switched on.
+    return tuple(-1 if size is None else int(size) for size in tensor.shape.as_list())
 
 
 def custom_gradient_name(op: Any) -> str | None:

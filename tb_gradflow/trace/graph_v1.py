@@ -21,6 +21,7 @@ from tb_gradflow.trace.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.explained import Explained, session_of
 from tb_gradflow.trace.flat_ops import FlatOp, Ref, consumers
 from tb_gradflow.trace.gradient_checks import GradientChecks
+from tb_gradflow.trace.gradient_probe import RAISED
 from tb_gradflow.trace.graph_v1_flatten import GraphFlattener
 from tb_gradflow.trace.graph_v1_run import Built, build, norms_of, run, statistics_of
 from tb_gradflow.trace.graph_v1_values import CannotMeasureError, Values, values_for
@@ -42,8 +43,8 @@ class _Seen:
 
 
 def is_graph_tensor(value: Any) -> bool:
-    """Whether a value is a tensor of a graph that is run in sessions."""
-    return isinstance(value, tf.Tensor) and hasattr(value, "graph") and not hasattr(value.graph, "captures")
+    """Whether a value is a tensor of a graph, and not a number that is known."""
+    return isinstance(value, tf.Tensor) and not isinstance(value, tf.__internal__.EagerTensor)
 
 
 def explain_graph(loss: Any, variables: Sequence[Any] | None, feed_dict: Mapping[Any, Any] | None) -> Explained:
@@ -53,6 +54,11 @@ def explain_graph(loss: Any, variables: Sequence[Any] | None, feed_dict: Mapping
     Measured if there is a default session in which everything that the loss needs is known; otherwise the structure
     alone is told, with the reason in the trace's notes.
     """
+    if hasattr(loss.graph, "captures"):
+        raise SetupError(
+            f"the loss {loss.name} belongs to a `tf.function` that is being traced: call `explain` outside of it, with "
+            "a function that computes the loss"
+        )
     if not loss.dtype.is_floating:
         raise SetupError(f"the loss {loss.name} is {loss.dtype.name}: only floating tensors have gradients")
     asked = loss.graph.get_collection("trainable_variables") if variables is None else variables
@@ -86,7 +92,10 @@ class _Step:
         self._answer(built)
         fetched: dict[str, Any] = {}
         record = None
-        if values is not None and built.error is None:
+        if built.error is not None and not _is_an_answer(built):
+            said = (str(built.error).strip().splitlines() or [""])[0]
+            note = f"`tf.gradients` raises {type(built.error).__name__} for this loss: {said}"
+        elif built.error is None and values is not None:
             try:
                 fetched = run(built, values, self._fetches(built))
                 record = self._record(fetched, values)
@@ -118,7 +127,7 @@ class _Step:
 
     def _answer(self, built: Built) -> None:
         """Numbers the rows: variables, then tensors on the way."""
-        outcome: Outcome = "none" if built.error is None else "error"
+        outcome: Outcome = "none" if built.error is None else "error" if _is_an_answer(built) else "value"
         rows = iter(range(len(built.variables) + len(built.tensors)))
         for index, gradient in built.variables.items():
             self._call.variables[index] = Answer(outcome, None) if gradient is None else Answer("value", next(rows))
@@ -145,6 +154,12 @@ class _Step:
     def _trace(self, note: str) -> Trace:
         trace = trace_of(_Seen([self._call], self._variables), 0)
         return replace(trace, notes=(*trace.notes, note) if note else trace.notes)
+
+
+def _is_an_answer(built: Built) -> bool:
+    """Whether the exception says something of the graph: no gradient is registered, or one of the user's own raised."""
+    raised = any(probe.problem.startswith(RAISED) for probe in built.probes.values())
+    return isinstance(built.error, LookupError) or raised
 
 
 def _is_at_the_top(op: FlatOp) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from tb_gradflow.record.schema import Passes
+from tb_gradflow.trace.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.flat_ops import FlatOp, Input, Ref
 from tb_gradflow.trace.flatten import Flattener
 from tb_gradflow.trace.graph_v1_variables import MAKERS
@@ -21,6 +22,15 @@ _ROUTING = frozenset(
     {"Merge", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration"} | _CONDITIONS
 )
 _HANDS_ON_HANDLE = _ROUTING | {"Identity", "RefIdentity"}
+# Their gradient functions want to be called by `tf.gradients` alone.
+_ARRAYS = (
+    "TensorArrayRead",
+    "TensorArrayWrite",
+    "TensorArrayGather",
+    "TensorArrayScatter",
+    "TensorArrayConcat",
+    "TensorArraySplit",
+)
 _WRITES = ("Assign", "Scatter", "StridedSliceAssign", "Apply", "SparseApply", "Resource")
 
 # What is made for saving, watching and starting a model computes no part of it.
@@ -63,7 +73,7 @@ class GraphFlattener(Flattener):
         flat.backward = op.type in _SERVICE or _is_gradient(op)
         flat.derived = flat.backward or any(self.ops[item.ref.op].derived for item in flat.inputs)
         for item in flat.inputs:
-            item.passes = item.passes or _routed(op.type, item.slot)
+            item.passes = item.passes or _routed(op, item.slot)
         if op.type == "Merge":
             flat.inputs.extend(self._conditions(op))
         if op.type in MAKERS:
@@ -145,8 +155,11 @@ def in_order(operations: Sequence[Any]) -> list[Any]:
     return order
 
 
-def _routed(kind: str, slot: int) -> Passes | None:
-    """Which inputs of the old control flow's ops pass a gradient; null for all other ops."""
+def _routed(op: Any, slot: int) -> Passes | None:
+    """Which inputs of the old control flow's ops, and of its arrays, pass a gradient; null for all other ops."""
+    kind = op.type
+    if kind.startswith(_ARRAYS):
+        return "yes" if is_differentiable_dtype(op.inputs[slot]) else "dtype"
     if kind not in _ROUTING:
         return None
     return "not_differentiable" if kind in _CONDITIONS and slot == 1 else "yes"

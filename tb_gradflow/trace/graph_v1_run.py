@@ -51,7 +51,8 @@ def build(loss: Any, sources: Mapping[int, Any], on_the_way: Mapping[Ref, Any], 
     flat = [tensor for tensors in outputs for tensor in tensors]
     with twin.as_default():
         try:
-            found = tf.compat.v1.gradients([built.loss], [*asked, *flat], name="gradflow_gradients")
+            # The gradients of arrays in loops look for a name scope that begins like this.
+            found = tf.compat.v1.gradients([built.loss], [*asked, *flat], name="gradients_gradflow")
         # No gradient registered for an op, or a gradient function of the user's own raised.
         except Exception as error:
             built.error = error

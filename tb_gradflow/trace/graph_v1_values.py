@@ -39,6 +39,14 @@ def values_for(loss: Any, feed_dict: Mapping[Any, Any] | None) -> Values:
     cannot be had; SetupError if `feed_dict` does not fit the graph."""
     fed = _fed(loss.graph, feed_dict or {})
     needed = _needed(loss, set(fed))
+    missing = [op.name for op in needed if op.type == "Placeholder" and op.outputs[0].name not in fed]
+    if missing:
+        names = " and ".join(f"`{name}`" for name in sorted(missing))
+        values = ", ".join(f"{name}: value" for name in sorted(missing))
+        raise CannotMeasureError(
+            f"{names} {'has' if len(missing) == 1 else 'have'} to be fed, so nothing was measured: pass "
+            f"`feed_dict={{{values}}}`."
+        )
     for op in needed:
         _refuse(op, fed)
     makers = [op for op in needed if op.type in MAKERS]
@@ -76,10 +84,6 @@ def _needed(loss: Any, fed: set[str]) -> list[Any]:
 def _refuse(op: Any, fed: Mapping[str, Any]) -> None:
     if op.outputs and all(tensor.name in fed for tensor in op.outputs):
         return
-    if op.type == "Placeholder":
-        raise CannotMeasureError(
-            f"`{op.name}` has to be fed, so nothing was measured: pass `feed_dict={{{op.name}: value}}`."
-        )
     # Iterators, queues and tables live in the user's session, and looking would take something out of them.
     if not op.inputs and op.type not in MAKERS and any(tensor.dtype == tf.resource for tensor in op.outputs):
         raise CannotMeasureError(

@@ -10,6 +10,7 @@ import tensorflow as tf
 from tensorflow.python.framework import ops
 
 from tb_gradflow.record import schema
+from tb_gradflow.trace.differentiable import shape_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,7 @@ class Variables:
         return tuple(
             schema.Variable(
                 name=name,
-                shape=tuple(-1 if size is None else int(size) for size in item.variable.shape),
+                shape=shape_of(item.variable) or (),
                 dtype=item.variable.dtype.base_dtype.name,
                 trainable=item.trainable,
                 tracked=item.tracked,

@@ -151,6 +151,12 @@ def loop() -> tuple[Any, list[Any]]:
     return power, [end, factor]
 
 
+def arrays_in_loops() -> tuple[Any, list[Any]]:
+    w, start = variable("w", [0.3, 0.7, 1.1]), variable("start", 0.5)
+    mapped = tf.map_fn(tf.tanh, w)
+    return tf.reduce_sum(tf.scan(lambda state, each: state * each + each, mapped, initializer=start)), [w, start]
+
+
 def stored_slice_by_slice() -> tuple[Any, list[Any]]:
     box = variable("box", [[4.0, 5.0], [5.0, 6.0]])
     result = variable("result", [0.0, 0.0], trainable=False)
@@ -220,6 +226,7 @@ def test_a_question_is_answered(program: Program, status: list[str], cause: list
         (bump, ["disconnected", "connected"], ["predicate_only"]),
         (branches_of_constants, ["disconnected", "connected"], ["predicate_only"]),
         (loop, ["disconnected", "connected"], ["predicate_only"]),
+        (arrays_in_loops, ["connected", "connected"], []),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
@@ -359,6 +366,8 @@ def test_wrong_arguments_are_told_at_once() -> None:
         tb_gradflow.explain(loss, variables=["w"])
     with pytest.raises(SetupError, match="only floating tensors have gradients"):
         tb_gradflow.explain(tf.cast(loss, tf.int32), variables=[w])
+    with pytest.raises(SetupError, match="call `explain` outside of it"):
+        tf.function(lambda x: tb_gradflow.explain(x, variables=[]), autograph=False)(tf.constant(1.0))
     x = v1.placeholder(tf.float32, [2])
     with pytest.raises(SetupError, match=r"has the shape \(2,\), got \(3,\)"):
         tb_gradflow.explain(loss, variables=[w], feed_dict={x: [1.0, 2.0, 3.0]})
