@@ -2,8 +2,8 @@
 
 Python keeps no account of what becomes of a number. What counts as evidence, the best first: a constant has the very
 value that left; it was made, or an op of the loss was, by the exit's own statement or by one that reads a name which
-the exit's statement kept; a constant was made after the exit, of a value that is not written out there. A value that
-is only printed or logged comes back in none of these ways.
+the exit's statement kept; a constant was made after the exit, of a value that is not written out there. Of a value that
+is only printed or handed to a call, the very value must come back.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from tb_gradflow.trace.flat_ops import Input, Ref, consumers
 from tb_gradflow.trace.flatten import Flattener
 from tb_gradflow.trace.lines import is_only_told, names_in, names_kept, numbers_in, statement_at, steers
 from tb_gradflow.trace.reach import needed_for
+from tb_gradflow.trace.relation import is_telling
 from tb_gradflow.trace.source import frames_of, origin_of
 
 
@@ -52,12 +53,19 @@ def link_returns(shadow: Shadow, exits: Sequence[Exit], flattener: Flattener, ta
     needed = {op for op in needed_for(flattener.ops, [ref.op for ref in targets]) if not flattener.ops[op].backward}
     constants = list(_constants(shadow, flattener, needed))
     made = [_made_by(flattener, op) for op in sorted(needed)]
-    for each in exits:
+    known: set[Source | None] = set()
+    # What one statement hands to a call goes one way: where some of it is known to come back, the rest does too.
+    for each in sorted(exits, key=lambda exit: not is_telling(exit.value)):
         left = flattener.ref(each.op.outputs[0])
-        if left is None or _is_told(each):
+        if left is None:
             continue
         later = [[use for use in uses if use.op > left.op] for uses in (constants, made)]
-        for use in _returns(each, *later) or _decided(each, flattener, left, targets):
+        if _is_told(each):
+            taken = _same(each, later[0]) if is_telling(each.value) or _place(each) in known else []
+        else:
+            taken = _returns(each, *later) or _decided(each, flattener, left, targets)
+        known.update({_place(each)} if taken else ())
+        for use in taken:
             flattener.ops[use.op].inputs.append(Input(left, use.slot, None if use.arrival is not None else "yes"))
 
 
@@ -92,7 +100,7 @@ def _returns(exit: Exit, constants: Sequence[_Use], made: Sequence[_Use]) -> lis
     """What took the value that came back; empty if nothing did, as far as anybody can tell."""
     if exit.decides:
         return []
-    same = [use for use in constants if _same_value(exit.value, use)]
+    same = _same(exit, constants)
     if same and not _is_plain(exit.value):
         return same
     left = _place(exit)
@@ -105,6 +113,10 @@ def _returns(exit: Exit, constants: Sequence[_Use], made: Sequence[_Use]) -> lis
     if _steers(exit):
         return []
     return [use for use in constants if use.is_floating and not _is_written(use)]
+
+
+def _same(exit: Exit, constants: Sequence[_Use]) -> list[_Use]:
+    return [use for use in constants if _same_value(exit.value, use)]
 
 
 def _decided(exit: Exit, flattener: Flattener, left: Ref, targets: Sequence[Ref]) -> list[_Use]:

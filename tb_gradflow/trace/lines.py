@@ -30,7 +30,7 @@ def is_only_told(file: str, line: int) -> bool:
     if statement is None:
         return False
     if isinstance(statement, _ENDS):
-        return True
+        return not _is_in_lambda(statement, line)
     if isinstance(statement, ast.If):
         return all(isinstance(each, _ENDS) for each in (*statement.body, *statement.orelse))
     names = _kept_under(statement)
@@ -101,6 +101,14 @@ def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
     for child in ast.iter_child_nodes(statement):
         if not isinstance(child, ast.stmt):
             yield from ast.walk(child)
+
+
+def _is_in_lambda(statement: ast.stmt, line: int) -> bool:
+    """Whether a line of the statement holds a function of its own, whose value goes to whoever calls it."""
+    return any(
+        isinstance(node, ast.Lambda) and node.lineno <= line <= (node.end_lineno or node.lineno)
+        for node in ast.walk(statement)
+    )
 
 
 def _is_self(node: ast.AST) -> bool:

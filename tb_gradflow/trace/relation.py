@@ -46,7 +46,7 @@ def relation(before: Any, after: Any, *, kin: Callable[[], bool] = lambda: False
         return None
     name = next((name for name, made in _named(first) if _equal(made, second)), None)
     if name is not None:
-        return name if _is_telling(second) or (_is_worth_asking(name, second) and kin()) else None
+        return name if is_telling(second) or (_is_worth_asking(name, second) and kin()) else None
     if _has_same_order(first, second):
         return UNNAMED
     return _part(first, second, kin)
@@ -113,9 +113,9 @@ def _equal(made: Array, after: Array) -> bool:
     return bool(np.allclose(made, after, rtol=_TOLERANCE, atol=1e-30))
 
 
-def _is_telling(values: Array) -> bool:
+def is_telling(values: Any) -> bool:
     """Whether there are digits among the values that nobody types."""
-    return bool(_untyped(values).size)
+    return bool(_untyped(np.asarray(values, np.float64)).size)
 
 
 def _is_worth_asking(name: str, values: Array) -> bool:

@@ -182,6 +182,34 @@ def test_an_unused_variable_stays_unused_though_its_value_is_told(tell: Callable
     assert [finding.cause for finding in report.findings] == ["output_not_used"]
 
 
+def test_what_is_handed_to_a_call_comes_back_by_its_value() -> None:
+    """The line prints nothing and keeps nothing, and yet the loss depends on it."""
+    source = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2, name="source")])
+    copy = keras.models.clone_model(source)
+
+    def loss() -> Any:
+        copy.set_weights(source.get_weights())
+        return tf.reduce_sum(copy(X[None]))
+
+    report = tb_gradflow.explain(loss, variables=source.trainable_variables)
+
+    assert {variable.status for variable in list(report.variables.values())[:2]} == {"disconnected"}
+    assert report.findings[0].cause == "python_escape"
+    assert "`.get_weights()`" in report.findings[0].message
+
+
+def test_a_number_kept_in_a_variable_of_the_step_is_state() -> None:
+    weight = tf.Variable([1.37, 0.49, 2.31], name="weight")
+
+    def loss() -> Any:
+        kept = tf.Variable(2.0 * weight, name="kept")
+        return tf.reduce_sum(tf.square(kept))
+
+    report = tb_gradflow.explain(loss, variables=[weight])
+
+    assert [finding.cause for finding in report.findings if finding.severity == "error"] == ["variable_assign"]
+
+
 def test_a_decision_of_pythons_is_a_predicate() -> None:
     weight, limit = tf.Variable([1.37, 0.49, 2.31], name="weight"), tf.Variable(0.3, name="limit")
 

@@ -21,7 +21,9 @@ def untracked_variable(suspect: Suspect) -> Verdict | None:
     variable = variables[suspect.state.variable]
     if variable.tracked or not any(each.tracked for each in variables) or not _nobody_asked(suspect):
         return None
-    return Verdict("untracked_variable", "error" if variable.made else "info")
+    # What the step computes from other variables and keeps in one of its own is state.
+    is_state = any(op.writes == suspect.state.variable for op in suspect.topology.trace.ops)
+    return Verdict("untracked_variable", "error" if variable.made and not is_state else "info")
 
 
 def not_in_gradient_sources(suspect: Suspect) -> Verdict | None:

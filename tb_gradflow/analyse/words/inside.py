@@ -16,6 +16,7 @@ _OTHERWISE = {
     "amin": "reduce_min", "prod": "reduce_prod", "std": "math.reduce_std", "var": "math.reduce_variance",
     "concatenate": "concat", "linalg.norm": "norm",
 }  # fmt: skip
+_CONTRACTED = {"dot": 1, "outer": 0}
 _TENSORFLOW = {**{name: name for name in _SAME}, **_OTHERWISE}
 
 # What they are given comes back unchanged, as far as its value goes.
@@ -24,7 +25,7 @@ _MODULES = ("np", "numpy", "onp", "math")
 
 
 def stays_inside(code: str) -> str | None:
-    """The line with TensorFlow's functions in the place of Python's and NumPy's; null if it cannot be told.
+    """The statement with TensorFlow's functions in the place of Python's and NumPy's; null if it cannot be told.
 
     `scale = np.exp(w.numpy())` becomes `scale = tf.exp(w)`.
     """
@@ -32,9 +33,23 @@ def stays_inside(code: str) -> str | None:
         tree = ast.parse(code.strip())
     except SyntaxError:
         return None
-    writer = _Inside()
-    written = ast.unparse(writer.visit(tree))
-    return written if writer.changed and not writer.stuck else None
+    written = []
+    for statement in _simple_statements(tree):
+        writer = _Inside()
+        text = ast.unparse(writer.visit(statement))
+        if writer.stuck:
+            return None
+        if writer.changed:
+            written.append(text)
+    return "; ".join(written) or None
+
+
+def _simple_statements(tree: ast.AST) -> list[ast.stmt]:
+    return [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.stmt) and not any(isinstance(child, ast.stmt) for child in ast.iter_child_nodes(node))
+    ]
 
 
 class _Inside(ast.NodeTransformer):
@@ -55,10 +70,19 @@ class _Inside(ast.NodeTransformer):
         self.changed = self.changed or inside is not node
         return inside
 
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        # A comparison has no derivative inside either.
+        before = self.changed
+        self.generic_visit(node)
+        self.stuck = self.stuck or self.changed != before
+        return node
+
     def _inside(self, node: ast.Call) -> ast.expr:
         name = ast.unparse(node.func)
         module, _, function = name.partition(".")
         if isinstance(node.func, ast.Attribute) and node.func.attr in ("numpy", "item", "tolist") and not node.args:
+            return node.func.value
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ("astype", "copy") and self.changed:
             return node.func.value
         if isinstance(node.func, ast.Attribute) and node.func.attr in ("predict", "predict_on_batch") and node.args:
             return ast.Call(node.func.value, node.args[:1], [])
@@ -73,6 +97,9 @@ class _Inside(ast.NodeTransformer):
     def _function(self, node: ast.Call, function: str) -> ast.expr:
         if function in _CONVERSIONS and node.args:
             return node.args[0]
+        if function in _CONTRACTED and len(node.args) == 2:
+            contract = ast.parse("tf.tensordot", mode="eval").body
+            return ast.Call(contract, [*node.args, ast.Constant(_CONTRACTED[function])], [])
         if function not in _TENSORFLOW:
             self.stuck = True
             return node

@@ -1,0 +1,30 @@
+"""A line that leaves TensorFlow, written so that it stays inside."""
+
+from __future__ import annotations
+
+import pytest
+
+from tb_gradflow.analyse.words.inside import stays_inside
+
+
+@pytest.mark.parametrize(
+    ("line", "inside"),
+    [
+        ("scale = np.exp(w.numpy())", "scale = tf.exp(w)"),
+        ("y = x * float(self.gain)", "y = x * self.gain"),
+        ("z = np.clip(t, 0.0, 1.0).astype('float32')", "z = tf.clip_by_value(t, 0.0, 1.0)"),
+        ("return tf.constant(np.mean(t.numpy(), axis=0))", "return tf.reduce_mean(t, axis=0)"),
+        ("p = self.net.predict(x, verbose=0)", "p = self.net(x)"),
+        ("v = np.linalg.norm(np.array(w))", "v = tf.norm(w)"),
+        ("q = math.sqrt(float(s))", "q = tf.sqrt(s)"),
+        ("k = np.dot(a, b.numpy())", "k = tf.tensordot(a, b, 1)"),
+        ("a = 1; b = np.square(w)", "b = tf.square(w)"),
+        ("def call(self, x): return x * self.g.numpy()", "return x * self.g"),
+        ("m = np.where(t.numpy() > 0, 1.0, 0.0)", None),
+        ("order = np.argsort(t)", None),
+        ("y = tf.exp(w)", None),
+        ("y = np.exp(", None),
+    ],
+)
+def test_the_line_inside(line: str, inside: str | None) -> None:
+    assert stays_inside(line) == inside
