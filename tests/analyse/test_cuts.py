@@ -81,7 +81,8 @@ def test_sequence_mask_is_a_comparison_though_it_casts_first() -> None:
         "and a comparison has no derivative."
     )
     assert finding.fix == (
-        "Use a soft step, for example `tf.sigmoid((threshold - tf.range(width, dtype=tf.float32)) / 0.5)`."
+        "Use a soft step, for example "
+        "`tf.sigmoid((threshold[..., None] - tf.range(width, dtype=tf.float32) - 0.5) / 0.2)`."
     )
 
 

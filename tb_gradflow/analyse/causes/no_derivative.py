@@ -140,11 +140,13 @@ def nondiff_rounding(suspect: Suspect) -> Verdict | None:
 
 
 def nondiff_comparison(suspect: Suspect) -> Verdict | None:
-    """A comparison, or a cast to integers that does nothing but prepare one (`tf.sequence_mask`)."""
+    """A comparison, or integers or positions that are made for nothing but one (`tf.sequence_mask`)."""
     if suspect.op.type in COMPARISON:
         return Verdict("nondiff_comparison", "error")
     compared = _first(suspect, discrete_part(suspect), COMPARISON)
-    return Verdict("nondiff_comparison", "error", compared) if suspect.op.type == "Cast" and compared >= 0 else None
+    integers = bool(suspect.op.outputs) and not any(is_float(tensor.dtype) for tensor in suspect.op.outputs)
+    prepares = suspect.op.type == "Range" or (integers and suspect.op.type in ("Cast", "Max", "Min"))
+    return Verdict("nondiff_comparison", "error", compared) if prepares and compared >= 0 else None
 
 
 def _first(suspect: Suspect, part: Discrete, types: frozenset[str]) -> int:

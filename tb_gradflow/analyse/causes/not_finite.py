@@ -161,7 +161,8 @@ def _accused(suspect: Suspect, op: int) -> Verdict | None:
     cause = CAUSE.get(trace.ops[op].type)
     if cause is None or (cause == "pow_fraction_at_zero" and _is_whole_power(suspect, op)):
         return None
-    overflown = _exponential_in_divisor(suspect, op) if cause == "zero_over_zero" else -1
+    place = {"zero_over_zero": 1, "log_zero": 0}.get(cause, -1) if op != suspect.culprit or cause != "log_zero" else -1
+    overflown = _exponential_in(suspect, op, place)
     if overflown >= 0:
         return Verdict("exp_overflow", "error", overflown)
     return Verdict(cause, "error", op)
@@ -186,10 +187,11 @@ def _passes_on(suspect: Suspect) -> bool:
     return incoming.zero_fraction == 0 and outgoing.nan_count > 0 and not outgoing.inf_count
 
 
-def _exponential_in_divisor(suspect: Suspect, division: int) -> int:
-    """The exponential that the divisor is a sum of: too large, it makes the quotient inf / inf. -1 if there is none."""
+def _exponential_in(suspect: Suspect, function: int, place: int) -> int:
+    """The exponential that a divisor, or what a logarithm is taken of, is a sum of: too large, it is infinite, and a
+    sum with it is not zero. -1 if there is none."""
     trace = suspect.topology.trace
-    queue = [edge.op for edge in trace.ops[division].inputs if edge.op >= 0 and edge.input == 1]
+    queue = [edge.op for edge in trace.ops[function].inputs if edge.op >= 0 and edge.input == place]
     for op in queue:  # grows while it is walked
         if trace.ops[op].type in ("Exp", "Cosh", "Sinh"):
             return op

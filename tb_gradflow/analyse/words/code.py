@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,6 +11,14 @@ _OPERATORS: dict[type[ast.AST], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
     ast.FloorDiv: "//", ast.Mod: "%", ast.Div: "/", ast.Mult: "*", ast.Add: "+", ast.Sub: "-", ast.Pow: "**",
 }  # fmt: skip
+
+
+_CASTS = ("cast", "to_int32", "to_int64", "round", "rint", "floor", "ceil")
+
+_LABEL = re.compile(r"\b(y|y_true|true|label|labels|target|targets|truth)\b")
+
+# A named argument; `==` is a comparison.
+_NAMED = re.compile(r"[A-Za-z_]\w*=(?!=)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +38,24 @@ class Call:
     @property
     def subject(self) -> str:
         """The argument that a remedy is about: the first that is not a literal number."""
-        return next((each for each in self.arguments if not _is_number(each)), self.arguments[0])
+        plain = [_without_name(each) for each in self.arguments]
+        return next((each for each in plain if not _is_number(each)), plain[0])
 
     @property
     def is_operator(self) -> bool:
         return not self.head.replace(".", "").replace("_", "").isalnum()
 
+    def argument(self, place: int, name: str) -> str | None:
+        """One argument, given by its place or by its name; null if it is not given."""
+        named = [each.partition("=")[2] for each in self.arguments if each.startswith(f"{name}=")]
+        plain = [each for each in self.arguments if not _NAMED.match(each)]
+        return next(iter(named), None) or (plain[place] if place < len(plain) else None)
+
     def with_subject(self, value: str) -> str:
         """The same call of another value."""
         others = list(self.arguments)
-        others[others.index(self.subject)] = value
+        place = [_without_name(each) for each in others].index(self.subject)
+        others[place] = others[place].removesuffix(self.subject) + value
         return (
             f"{bracketed(others[0])} {self.head} {bracketed(others[1])}"
             if self.is_operator
@@ -54,8 +71,9 @@ def call_on(line: str, api: str | None) -> Call | None:
     name = api.rpartition(".")[2]
     found = [call for node in ast.walk(tree) for call in _calls(node, name, api)]
     # Of `cast(cast(x, int), float)` the innermost is meant: it is the first that the value meets.
-    inner = [call for call in found if not any(call.head + "(" in argument for argument in call.arguments)]
-    return next(iter(inner or found), None)
+    inner = [call for call in found if not any(call.head + "(" in argument for argument in call.arguments)] or found
+    # Of two that stand side by side, one for the prediction and one for the label, the gradient concerns the former.
+    return next((call for call in inner if not _LABEL.search(call.subject)), next(iter(inner), None))
 
 
 def innermost_call(expression: str) -> Call | None:
@@ -75,6 +93,17 @@ def _is_number(expression: str) -> bool:
         return False
 
 
+def without_cast(expression: str) -> str:
+    """What is cast or rounded, of `tf.cast(x, tf.int32)` or `tf.round(x)`; anything else as it is."""
+    try:
+        node = ast.parse(expression, mode="eval").body
+    except SyntaxError:
+        return expression
+    if isinstance(node, ast.Call) and node.args and _name_of(node.func) in _CASTS:
+        return without_cast(ast.unparse(node.args[0]))
+    return expression
+
+
 def is_simple(expression: str) -> bool:
     """Whether an expression can be written twice: a name, or an attribute of one."""
     return expression.replace(".", "").replace("_", "").isalnum()
@@ -91,7 +120,7 @@ def bracketed(expression: str) -> str:
 
 
 def _calls(node: ast.AST, name: str, api: str) -> Iterator[Call]:
-    if isinstance(node, ast.Call) and node.args and _name_of(node.func) == name:
+    if isinstance(node, ast.Call) and (node.args or node.keywords) and _name_of(node.func) == name:
         yield _call(node)
     elif isinstance(node, ast.Compare) and _OPERATORS.get(type(node.ops[0])) == api:
         yield Call(ast.unparse(node), (ast.unparse(node.left), ast.unparse(node.comparators[0])), api)
@@ -102,6 +131,10 @@ def _calls(node: ast.AST, name: str, api: str) -> Iterator[Call]:
 def _call(node: ast.Call) -> Call:
     arguments = tuple(ast.unparse(each) for each in (*node.args, *node.keywords))
     return Call(ast.unparse(node), arguments, ast.unparse(node.func))
+
+
+def _without_name(argument: str) -> str:
+    return argument[match.end() :] if (match := _NAMED.match(argument)) else argument
 
 
 def _name_of(function: ast.expr) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.no_derivative import COUNTING, COUNTING_CALLS
-from tb_gradflow.analyse.words.code import bracketed, is_simple
+from tb_gradflow.analyse.words.code import Call, bracketed, is_simple, without_cast
 from tb_gradflow.analyse.words.fields import Template, fields
 from tb_gradflow.analyse.words.names import (
     Group,
@@ -87,18 +87,23 @@ def soft_step(group: Group) -> str:
     """A smooth stand-in for the comparison on the user's line, with their names in it."""
     lib, call = namespace(group), call_of(group)
     if _api(group).endswith("sequence_mask"):
-        size = call.arguments[1].removeprefix("maxlen=") if call and len(call.arguments) > 1 else "n"
-        length = bracketed(call.arguments[0]) if call else short(group)
-        return f"tf.sigmoid(({length} - tf.range({size}, dtype=tf.float32)) / 0.5)"
+        return _soft_mask(call, short(group))
     left, right = ("x", short(group) if len(group.variables) == 1 else "threshold")
     if call and len(call.arguments) > 1:
-        left, right = bracketed(call.arguments[0]), bracketed(call.arguments[1])
+        left, right = (bracketed(without_cast(side)) for side in call.arguments[:2])
     kind = group.op.type if group.op else ""
     if kind in _EQUAL:
         return f"{lib}.exp(-{lib}.square(({left} - {right}) / 0.5))"
     if kind in _LESS:
         left, right = right, left
     return f"{lib}.sigmoid(({left} - {right}) / 0.1)"
+
+
+def _soft_mask(call: Call | None, name: str) -> str:
+    """A smooth `tf.sequence_mask` of one length or of many: about 1 below it and about 0 from there on."""
+    length = bracketed(without_cast(call.argument(0, "lengths") or name)) if call else name
+    size = (call.argument(1, "maxlen") if call else "n") or f"tf.math.ceil(tf.reduce_max({length}))"
+    return f"tf.sigmoid(({length}[..., None] - tf.range({size}, dtype=tf.float32) - 0.5) / 0.2)"
 
 
 def index(group: Group) -> Text:
@@ -110,14 +115,19 @@ def index(group: Group) -> Text:
 
 
 def _soft_position(group: Group, sign: str) -> Text:
-    lib = namespace(group)
-    softmax, total = (
-        ("keras.ops.softmax", "keras.ops.sum") if lib == "keras.ops" else ("tf.nn.softmax", "tf.reduce_sum")
+    """Softmax along the axis that the user searches; a position can be made of it along the last one."""
+    keras, call = namespace(group) == "keras.ops", call_of(group)
+    axis = (call.argument(1, "axis") if call else None) or ("-1" if keras or call is None else "0")
+    softmax = "keras.ops.softmax" if keras else "tf.nn.softmax"
+    positions = (
+        "keras.ops.sum(weights * keras.ops.arange(weights.shape[-1], dtype=weights.dtype), axis=-1)"
+        if keras
+        else "tf.reduce_sum(weights * tf.range(weights.shape[-1], dtype=weights.dtype), axis=-1)"
     )
+    place = f", and where a position is needed `{positions}`" if axis in ("-1", "1") else ""
     return Template(
         _NONE + "{op} turns values into positions, and a position has no derivative.",
-        f"Use soft weights: `weights = {softmax}({sign}{{bx}} / 0.1, axis=-1)`, and where a position is needed "
-        f"`{total}(weights * positions, axis=-1)`.",
+        f"Use soft weights: `weights = {softmax}({sign}{{bx}} / 0.1, axis={axis})`{place}.",
     )(group)
 
 
@@ -126,7 +136,7 @@ _INTERPOLATE = (
     "integers used for indexing alone."
 )
 _INDEX_FIXES = {
-    "top_k": "Use the values, which are differentiable, not the indices: `tf.math.top_k({x}, k).values`.",
+    "top_k": "Use the values, which are differentiable, not the indices: `{whole}.values`.",
     "argsort": "Sort the values, which is differentiable: `tf.sort({x})`.",
 }
 
@@ -135,12 +145,14 @@ def counting(group: Group) -> Text:
     kind = group.op.type if group.op else ""
     counts = kind in COUNTING or any(word in _api(group) for word in COUNTING_CALLS)
     why = "{op} counts" if counts else "{op} makes a yes or no of {them}, which is then counted"
-    fix = next((fix for kinds, fix in _COUNTED if kind in kinds), _SOFT_COUNT)
+    soft = _SOFT_YES if _api(group).endswith("sequence_mask") else _SOFT_COUNT
+    fix = next((fix for kinds, fix in _COUNTED if kind in kinds), soft)
     names = fields(group) | {"step": soft_step(group)}
     message = _NONE + why + ", and a count changes in steps: it has no derivative."
     return Text(message.format_map(names), fix.format_map(names))
 
 
+_SOFT_YES = "Count softly, with `{step}` in the place of each yes or no."
 _SOFT_COUNT = (
     "Count softly, for a histogram with `tf.reduce_sum(tf.exp(-tf.square(({bx}[..., None] - centres) / width)), 0)`."
 )
@@ -151,7 +163,7 @@ _COUNTED = (
     ),
     (("Round",), "Train on `keras.losses.binary_crossentropy(y, {x})` and count in a metric."),
     (("Equal", "NotEqual"), "Count softly: `tf.reduce_sum(1 - tf.exp(-tf.square({bx} / 0.1)))`."),
-    ((*_LESS, "Greater", "GreaterEqual"), "Count softly, with `{step}` in the place of each yes or no."),
+    ((*_LESS, "Greater", "GreaterEqual"), _SOFT_YES),
 )
 
 
