@@ -192,9 +192,7 @@ class Collector(Symbols):
         start.update(
             ref.op
             for source in tf.nest.flatten(sources)
-            if isinstance(source, tf.Tensor)
-            and self.knows(source)
-            and (ref := call.flattener.ref(self.symbol(source))) is not None
+            if self.knows(source) and (ref := call.flattener.ref(self.symbol(source))) is not None
         )
         users, needed = consumers(ops), needed_for(ops, [ref.op for ref in call.targets])
         between = influenced_by(ops, users, start) & needed

@@ -18,7 +18,7 @@ class Symbols:
 
     def knows(self, tensor: Any) -> bool:
         """Whether a tensor belongs to the step as it is recorded."""
-        return hasattr(tensor, "graph")
+        return isinstance(tensor, tf.Tensor) and hasattr(tensor, "graph")
 
     def graph_now(self) -> Any:
         """The graph that the step's ops are made in."""
