@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from tb_gradflow.analyse.findings import findings_of
 from tb_gradflow.analyse.measured import Measured
+from tb_gradflow.analyse.onset import Onset, told_first
 from tb_gradflow.analyse.status import State, states, without_noise
 from tb_gradflow.analyse.summary import summary_of, unverified_in
 from tb_gradflow.analyse.topology import Topology
@@ -23,26 +24,29 @@ def diagnose(
     step: int,
     *,
     topology: Topology | None = None,
+    onset: Onset | None = None,
 ) -> Diagnosis:
     """What the step says: a status for each variable, and findings in words.
 
     `gradients` is `[rows, 6]` and `variables` `[variables, 4]` of that step, both null if no step was completed
     (then `step` is -1): structure alone speaks. Pass the same `topology` for every step of a trace; without one
-    it is built.
+    it is built. `onset` is what other steps of the run tell about weights that were not finite before this one.
     """
     topology = topology if topology is not None else Topology(trace)
     measured = Measured(topology, gradients, variables, losses)
+    measured.onset = onset
     first = states(topology, measured)
     told = findings_of(measured, first, session.expected)
+    findings = told_first(onset, told.findings)
     found = tuple(without_noise(state) if state.variable in told.noise else state for state in first)
     return Diagnosis(
         format=REPORT_FORMAT,
         step=step,
         trace=trace.index,
-        summary=summary_of(measured, found, told.findings),
+        summary=summary_of(measured, found, findings),
         variables=tuple(_report(trace, state) for state in found),
-        findings=told.findings,
-        unverified=unverified_in(measured, found, told.findings, told.inexact),
+        findings=findings,
+        unverified=unverified_in(measured, found, findings, told.inexact),
     )
 
 

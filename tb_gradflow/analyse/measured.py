@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_gradflow.analyse.course import Courses, courses_to
+from tb_gradflow.analyse.onset import Onset
 from tb_gradflow.analyse.topology import Topology
 from tb_gradflow.record.report import GradientReport
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, VariableGradient
@@ -34,6 +35,7 @@ class Measured:
         gradients: float32 `[rows, 6]`; null if no step was completed.
         variables: float32 `[variables, 4]`; null likewise.
         losses: The value of each target; empty if no step was completed.
+        onset: Since when weights are not finite, where that began before this step and other steps tell it.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Measured:
         self.gradients = gradients
         self.variables = variables
         self.losses = losses
+        self.onset: Onset | None = None
         self._courses: dict[int, Courses] = {}
         self._op_rows: dict[int, dict[int, list[int]]] = {}
         self._found: dict[Hashable, Any] = {}

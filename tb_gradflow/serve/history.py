@@ -5,7 +5,7 @@ The plugin and `open_log` both look at runs through this; where the run lies is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_gradflow.analyse.diagnose import diagnose
+from tb_gradflow.analyse.onset import Onset, ends_with, explained_by, onset_of
 from tb_gradflow.analyse.topology import Topology
 from tb_gradflow.errors import LogError
 from tb_gradflow.record.codec import encode
@@ -125,7 +126,24 @@ class History:
     def _diagnose(self, session: Session, head: ChunkHead, at: int) -> Diagnosis:
         trace, topology = self._analysed(session.id, head.trace)
         gradients, variables = self.gradients(session.id, head.id)[at], self.variables(session.id, head.id)[at]
-        return diagnose(trace, session, gradients, variables, head.losses[at], head.steps[at], topology=topology)
+        step = head.steps[at]
+        onset = self._onset(session, head, at) if ends_with(trace, variables)[0] else None
+        return diagnose(trace, session, gradients, variables, head.losses[at], step, topology=topology, onset=onset)
+
+    def _onset(self, session: Session, head: ChunkHead, at: int) -> Onset | None:
+        """Since when weights are not finite, with what the step says in which that began, if it was recorded."""
+        onset = onset_of(self._backwards(session, head, at))
+        if onset is None or not onset.recorded:
+            return onset
+        return explained_by(onset, self.diagnose(onset.last), head.trace)
+
+    def _backwards(self, session: Session, head: ChunkHead, at: int) -> Iterator[tuple[int, bool, bool]]:
+        """The recorded steps from one on back to the first: number, and whether weights were finite around it."""
+        chunks = self.index().chunks
+        for chunk in reversed(chunks[: chunks.index(head) + 1]):
+            numbers, trace = self.variables(session.id, chunk.id), self._analysed(session.id, chunk.trace)[0]
+            for place in range(at if chunk is head else len(chunk.steps) - 1, -1, -1):
+                yield (chunk.steps[place], *ends_with(trace, numbers[place]))
 
     def _over_steps(self, numbers: Callable[[str, int], Floats], row: int, statistics: int) -> Floats:
         index = self.index()

@@ -111,6 +111,8 @@ def index(group: Group) -> Text:
     if name in ("argmax", "argmin"):
         return _soft_position(group, "-" if name == "argmin" else "")
     fix = _INDEX_FIXES.get(name, _INTERPOLATE)
+    if name == "top_k" and call_of(group) is None:
+        fix = fix.replace("{whole}", "tf.math.top_k(x, k)")
     return Template(_NONE + "{op} turns values into positions, and a position has no derivative.", fix)(group)
 
 

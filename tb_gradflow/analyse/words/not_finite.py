@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from tb_gradflow.analyse.measured import NONFINITE_AFTER, NONFINITE_BEFORE
+from tb_gradflow.analyse.onset import Onset
 from tb_gradflow.analyse.topology import constant_of
 from tb_gradflow.analyse.words.code import Call, bracketed, innermost_call
 from tb_gradflow.analyse.words.fields import Template, fields
@@ -169,12 +170,30 @@ def decomposition(group: Group) -> Text:
 
 def weights(group: Group) -> Text:
     measured = group.suspect.measured
-    bad = measured.nonfinite_weights(group.suspect.target) or tuple(measured.nonfinite_before)
+    bad = measured.nonfinite_weights(group.suspect.target) or tuple(sorted(measured.nonfinite_before))
     return Text(
         f"The weights were not finite before this step began: {_counted(group, bad, NONFINITE_BEFORE)}. Whatever is "
-        "computed from them is not finite either; nothing in this step is to blame.",
+        f"computed from them is not finite either; nothing in this step is to blame.{_since(measured.onset)}",
+        _from_there(measured.onset),
+    )
+
+
+def _since(onset: Onset | None) -> str:
+    if onset is None:
+        return ""
+    if onset.recorded:
+        return f" It began in step {onset.last}."
+    if onset.last >= 0:
+        return f" It began between the recorded steps {onset.last} and {onset.first}."
+    return f" It began before the first recorded step, {onset.first}."
+
+
+def _from_there(onset: Onset | None) -> str:
+    if onset is not None and onset.findings:
+        return f"Mend what happened in step {onset.last}, and start again from weights of before it."
+    return (
         "Start again from finite weights, a checkpoint from before or a new model, and record every step, "
-        "`GradFlowCallback(log_dir, update_freq=1)`, to see the one in which it begins.",
+        "`GradFlowCallback(log_dir, update_freq=1)`, to see the one in which it begins."
     )
 
 

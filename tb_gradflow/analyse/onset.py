@@ -1,0 +1,70 @@
+"""Since when the weights of a run are not finite, as far as its recorded steps tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_gradflow.record.report import Diagnosis, Finding
+from tb_gradflow.record.schema import VARIABLE_STATISTICS, Trace
+
+_COLUMNS = tuple(VARIABLE_STATISTICS.index(name) for name in ("nonfinite_before", "nonfinite_after"))
+
+
+@dataclass(frozen=True, slots=True)
+class Onset:
+    """Where it began.
+
+    Attributes:
+        first: The first recorded step from which on every one began with such weights.
+        last: The recorded step before that one; -1 if there is none.
+        recorded: Whether it happened in `last` itself.
+        findings: What that step says about it; empty if it was not recorded.
+    """
+
+    first: int
+    last: int
+    recorded: bool
+    findings: tuple[Finding, ...] = ()
+
+
+def ends_with(trace: Trace, variables: npt.NDArray[np.float32]) -> tuple[bool, bool]:
+    """Whether trainable weights were not finite before a step, and after it. `variables` are of that step."""
+    trainable = np.array([variable.trainable for variable in trace.variables], bool)
+    before, after = (variables[trainable, column] > 0 for column in _COLUMNS)
+    return bool(before.any()), bool(after.any())
+
+
+def onset_of(backwards: Iterable[tuple[int, bool, bool]]) -> Onset | None:
+    """`backwards` are the recorded steps from the one in question back: number, and what `ends_with` says of each.
+    Null if the first of them began with finite weights."""
+    first = None
+    for step, before, after in backwards:
+        if not before:
+            return None if first is None else Onset(first, step, after)
+        first = step
+    return None if first is None else Onset(first, -1, False)
+
+
+def explained_by(onset: Onset, there: Diagnosis, trace: int) -> Onset:
+    """The same with what the diagnosis of its step says, as a step of `trace` may tell it: ops of another trace have
+    other numbers."""
+    plight = {variable.name: variable.status for variable in there.variables}
+    told = tuple(
+        finding if there.trace == trace else replace(finding, culprit=-1, path=(), target=-1)
+        for finding in there.findings
+        if finding.severity == "error"
+        and (finding.cause == "nonfinite_update" or any(plight[name] in ("nan", "inf") for name in finding.variables))
+    )
+    return replace(onset, findings=told)
+
+
+def told_first(onset: Onset | None, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """What happened where it began, then what the step itself says."""
+    if onset is None or all(finding.cause != "nonfinite_weights" for finding in findings):
+        return findings
+    began = (replace(each, message=f"In step {onset.last}, where it began: {each.message}") for each in onset.findings)
+    return (*began, *findings)

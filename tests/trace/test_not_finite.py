@@ -1,0 +1,94 @@
+"""Real trainings in which something stops being finite: what the log says afterwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+import tb_gradflow
+
+
+def training(log_dir: Path, *, poisoned: int, update_freq: Any, steps: int = 10) -> tb_gradflow.api.Log:
+    """Ten steps of four rows each, one of which is given NaN."""
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(4, "tanh"), keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    x = np.random.default_rng(0).normal(size=(4 * steps, 3)).astype("float32")
+    x[4 * poisoned, 1] = np.nan
+    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=update_freq)
+    model.fit(x, np.zeros((4 * steps, 1)), batch_size=4, shuffle=False, verbose=0, callbacks=[recorder])
+    return tb_gradflow.open_log(log_dir)
+
+
+def test_a_step_with_nan_in_the_batch_says_so(tmp_path: Path) -> None:
+    log = training(tmp_path, poisoned=6, update_freq=1)
+
+    [finding] = log.report(step=6).findings
+
+    assert finding.cause == "nonfinite_input"
+    assert finding.op is None
+    assert "`x` holds 1 NaN" in finding.message
+    assert "np.nan_to_num(x)" in finding.fix
+    assert log.report(step=5).healthy
+
+
+def test_later_steps_lead_with_the_one_in_which_it_began(tmp_path: Path) -> None:
+    log = training(tmp_path, poisoned=6, update_freq=1)
+
+    first, second = log.report().findings
+
+    assert (first.cause, second.cause) == ("nonfinite_input", "nonfinite_weights")
+    assert first.message.startswith("In step 6, where it began: ")
+    assert "It began in step 6." in second.message
+    assert second.fix.startswith("Mend what happened in step 6")
+
+
+def test_a_beginning_that_was_not_recorded_is_placed_between_two_steps(tmp_path: Path) -> None:
+    log = training(tmp_path, poisoned=6, update_freq=4)
+
+    [finding] = log.report(step=8).findings
+
+    assert finding.cause == "nonfinite_weights"
+    assert "It began between the recorded steps 4 and 8." in finding.message
+    assert "update_freq=1" in finding.fix
+
+
+def test_explain_of_a_broken_model_blames_the_weights(tmp_path: Path) -> None:
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(4, "relu"), keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    kernel = model.layers[0].kernel.numpy()
+    kernel[0, 0] = np.nan
+    model.layers[0].kernel.assign(kernel)
+
+    report = tb_gradflow.explain(model, np.ones((4, 3)), np.zeros((4, 1)))
+
+    [finding] = report.findings
+    assert (finding.cause, finding.severity) == ("nonfinite_weights", "error")
+    assert "/kernel` (1 of 12 numbers)" in finding.message
+
+
+def test_an_update_that_breaks_the_weights_is_told_of_the_optimizer() -> None:
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    model.compile(keras.optimizers.SGD(float("inf")), "mse")
+
+    report = tb_gradflow.explain(model, np.ones((4, 3)), np.zeros((4, 1)))
+
+    [finding] = report.findings
+    assert (finding.cause, finding.severity) == ("nonfinite_update", "error")
+
+
+@pytest.mark.parametrize("name", ["x", "y"])
+def test_both_parts_of_a_batch_are_looked_at(name: str) -> None:
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    batch = {"x": np.ones((4, 3), "float32"), "y": np.ones((4, 1), "float32")}
+    batch[name][0] = np.inf
+
+    [finding] = tb_gradflow.explain(model, **batch).findings
+
+    assert finding.cause == "nonfinite_input"
+    assert f"`{name}` holds" in finding.message
