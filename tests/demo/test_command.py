@@ -34,15 +34,16 @@ def run(arguments: Sequence[str], directory: Path, tensorflow: bool = True) -> s
 
 
 def test_it_trains_the_named_ones_and_says_what_is_wrong_with_them(tmp_path: Path) -> None:
-    done = run(["step_filter", "--logdir", "here", "--no-serve"], tmp_path)
+    done = run(["bump_with_where", "--logdir", "here", "--no-serve"], tmp_path)
 
     assert done.returncode == 0, done.stderr
-    assert sorted(path.name for path in (tmp_path / "here").iterdir()) == ["step_filter"]
-    broken, fixed = done.stdout.split("step_filter/fixed, step ")
+    assert sorted(path.name for path in (tmp_path / "here").iterdir()) == ["bump_with_where"]
+    broken, fixed = done.stdout.split("bump_with_where/fixed, step ")
     assert "recorded in " in broken
-    assert "ERROR  nondiff_comparison" in broken
-    assert "return tf.sequence_mask(threshold, self.width, dtype=tf.float32)" in broken
-    assert "Healthy" in fixed
+    # Of the step in which the weights became NaN, and not of the last, to which they came as NaN.
+    assert "ERROR  where_inactive_branch" in broken
+    assert "return tf.exp(-squared / (squared - tf.square(x)))" in broken
+    assert fixed.partition("\n")[0].endswith("Healthy: the loss reaches the trainable variable.")
     assert "tensorboard --logdir here" in fixed
 
 

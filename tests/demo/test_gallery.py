@@ -24,7 +24,7 @@ class Promise:
         variables: The variables that suffer.
         status: What happens to them.
         severity: Of the finding.
-        mended: False where the diagnosis is still another one, and why.
+        unmended: Why the diagnosis is still another one; empty if it is not.
     """
 
     name: str
@@ -119,7 +119,6 @@ PROMISES = (
         "ResourceStridedSliceAssign",
         ("result_variable/free_space/box",),
         "disconnected",
-        unmended="an assignment to a slice of a variable is not yet known as an assignment",
     ),
     Promise(
         "perturbed_weight",
@@ -143,16 +142,20 @@ PROMISES = (
         ("thrower/aim/kernel", "thrower/aim/bias"),
         "zero",
         severity="warning",
-        unmended="ways that cancel at a tensor, and not at a variable, are not yet seen",
     ),
     Promise(
         "masked_lstm",
         "return self.lstm(recording) * mask",
         "Mul",
-        ("listener/lstm/lstm_cell/kernel", "listener/lstm/lstm_cell/recurrent_kernel", "listener/lstm/lstm_cell/bias"),
+        (
+            "listener/lstm/lstm_cell/kernel",
+            "listener/lstm/lstm_cell/recurrent_kernel",
+            "listener/lstm/lstm_cell/bias",
+            "listener/answer/kernel",
+        ),
         "zero",
         severity="warning",
-        unmended="a recurrent layer of several steps is taken for one of a single step",
+        unmended="what multiplies with the zeros that a mask makes is not yet told with the mask",
     ),
     Promise(
         "adam_moves",
