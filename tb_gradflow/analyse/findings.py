@@ -118,6 +118,8 @@ def judged_of(measured: Measured, states: Sequence[State]) -> list[Judged]:
     known.update(each.suspect.state.variable for each in judged if each.verdict.severity != "info")
     told = {state.target for state in _with(states, "nan", "inf")} | {each.suspect.target for each in spoiled}
     quiet = [state for state in states if state.variable not in known and state.target not in told]
+    if measured.gradients is None and not any(each.verdict.severity == "error" for each in judged):
+        judged += _judged((_no_op(measured, state) for state in _with(quiet, "connected")), _by(causes.UNMEASURED))
     return [*spoiled, *judged, *_judged(hidden_suspects(measured, quiet), _by(causes.NOT_FINITE))]
 
 
@@ -223,6 +225,7 @@ _TOLD_AT_ONCE = frozenset(
         "nonfinite_weights",
         "nonfinite_update",
         "nonfinite_input",
+        "not_measured",
     }
     | {"tape_scope", "tape_not_watching", "not_in_gradient_sources", "untracked_variable", "non_trainable_state"}
 )

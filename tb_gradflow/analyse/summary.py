@@ -30,6 +30,9 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
     if not loud:
         told = {name for finding in findings for name in finding.variables}
         fine = [state for state in trainable if state.status == "connected"]
+        unseen = sum(state.gradient is None for state in fine)
+        if unseen:
+            return f"Not verified: {unseen} of {_count(len(trainable), 'trainable variable')} were not measured."
         if len(fine) == len(trainable):
             return f"Healthy: the loss reaches {_all(len(trainable))}."
         rest = sum(trace.variables[state.variable].name in told for state in trainable if state not in fine)
@@ -37,6 +40,8 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
             f"; the {'other is' if rest == 1 else f'other {rest} are'} explained." if rest else "."
         )
     first = loud[0]
+    if first.cause == "not_measured":
+        return "Not verified: no step was completed, and nothing was measured."
     by_name = {trace.variables[state.variable].name: state for state in states}
     affected = {name for finding in loud for name in finding.variables}
     wrong = "a wrong gradient" if first.cause == "custom_gradient_wrong" else "a gradient that teaches nothing"

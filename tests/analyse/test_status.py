@@ -83,6 +83,8 @@ def test_without_a_completed_step_an_open_way_is_connected() -> None:
     assert statuses(diagnosis) == {"kernel": "connected"}
     assert diagnosis.variables[0].gradient is None
     assert "No step was completed" in diagnosis.unverified[-1]
+    assert diagnosis.summary == "Not verified: no step was completed, and nothing was measured."
+    assert [finding.cause for finding in diagnosis.findings] == ["not_measured"]
 
 
 def test_a_row_that_this_step_did_not_measure_is_no_evidence() -> None:

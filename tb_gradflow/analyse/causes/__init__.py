@@ -159,6 +159,9 @@ EXPLODING: tuple[Rule, ...] = (
 )
 """The gradient arrives, and is huge."""
 
+UNMEASURED: tuple[Rule, ...] = (tape.not_measured,)
+"""No step was completed, and structure finds no fault."""
+
 FROZEN: tuple[Rule, ...] = (frozen.frozen_by_flag, frozen.frozen_alone, frozen.non_trainable_state)
 """The variable is not to be trained."""
 

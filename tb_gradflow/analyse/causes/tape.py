@@ -11,6 +11,11 @@ def xla_boundary(suspect: Suspect) -> Verdict | None:
     return Verdict("xla_boundary", "error", suspect.topology.first_compiled) if refused else None
 
 
+def not_measured(suspect: Suspect) -> Verdict | None:
+    """Structure lets the gradient through, and no step was completed that could show how large it is."""
+    return Verdict("not_measured", "warning")
+
+
 def untracked_variable(suspect: Suspect) -> Verdict | None:
     """Watched, trainable, on a differentiable way, and the model does not list it, so nobody asks for it.
 

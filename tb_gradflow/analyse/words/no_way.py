@@ -83,6 +83,11 @@ WRITERS: dict[str, Writer] = {
         "Call the model inside: `with tf.GradientTape() as tape: loss = loss_fn(y, model(x, training=True))`.",
     ),
     "xla_boundary": xla,
+    "not_measured": Template(
+        "Not verified: no step was completed, so nobody knows what gradient {names} would get. The structure alone "
+        "shows no fault.",
+        "Let one step run to its end, and look at what it raises: `model.train_on_batch(x, y)`.",
+    ),
     "frozen_by_flag": Template(
         "Nothing is trained: all {count} variables of the model have `trainable=False`.",
         "Set `model.trainable = True` before this training; Keras 3 reads the flag while it trains, not at `compile`.",
