@@ -61,7 +61,7 @@ def train(log_dir: str, fixed: bool = False, steps: int = 16) -> keras.Model:
     keras.utils.set_random_seed(1)
     model = make_model(fixed)
     model.compile(
-        optimizer=keras.optimizers.SGD(0.02),
+        optimizer=keras.optimizers.SGD(3e-4),
         loss={"colour": "sparse_categorical_crossentropy", "count": "mse"},
     )
     pictures, answers = make_pictures(16 * steps)
