@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log10
 
-from tb_gradflow.analyse.topology import Ways
+from tb_gradflow.analyse.ways import Ways
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from tb_gradflow.analyse.kinds import ROUTING, is_float, passes_gradient
 from tb_gradflow.analyse.measured import Measured
 from tb_gradflow.analyse.status import State
-from tb_gradflow.analyse.topology import ROUTING, Crossing, Topology, is_float, members, passes_gradient
+from tb_gradflow.analyse.topology import Crossing, Topology
+from tb_gradflow.analyse.ways import members
 from tb_gradflow.record.report import Severity
 from tb_gradflow.record.schema import Edge, Op
 

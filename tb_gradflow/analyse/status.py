@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tb_gradflow.analyse.measured import Measured, is_zero
+from tb_gradflow.analyse.refused import is_refused_by_xla
 from tb_gradflow.analyse.topology import Topology
 from tb_gradflow.record.report import GradientReport, Status
 from tb_gradflow.record.schema import VariableGradient
@@ -95,7 +96,7 @@ def _answered(topology: Topology, measured: Measured, entry: VariableGradient, u
 
 
 def _raises(topology: Topology, entry: VariableGradient, unregistered: frozenset[int]) -> bool:
-    if topology.is_refused_by_xla(entry.variable, entry.target):
+    if is_refused_by_xla(topology, entry.variable, entry.target):
         return True
     return entry.outcome == "error" and (entry.variable in unregistered or not unregistered)
 

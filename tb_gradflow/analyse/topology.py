@@ -7,67 +7,13 @@ edges, whatever the number of variables: one backward sweep per target answers f
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tb_gradflow.record.schema import Edge, Op, Trace, VariableGradient
-
-# These see sizes and types, never values: nothing that a variable holds influences what is behind them.
-SHAPE_ONLY = frozenset(
-    {"Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike", "VariableShape", "TensorListLength"}
-)
-
-# These put tensors together or take parts out of them, and compute nothing.
-ROUTING = frozenset(
-    {"ConcatV2", "Concat", "Pack", "Unpack", "Slice", "StridedSlice", "Split", "SplitV", "GatherV2", "GatherNd", "Pad"}
-    | {"PadV2", "BroadcastTo", "Tile"}
-)
-
-SOFTMAX = ("Softmax", "LogSoftmax", "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits")
-
-# `unknown` is given the benefit of the doubt: an edge that nobody asked about must not become a cut.
-_PASSING = frozenset({"yes", "unknown"})
-
-
-_COPIES = frozenset({"ReadVariableOp", "Identity", "IdentityN", "NoOp"})
-
-
-def passes_gradient(edge: Edge) -> bool:
-    """Whether the gradient crosses the edge, as far as anybody knows."""
-    return edge.passes in _PASSING
-
-
-def is_float(dtype: str) -> bool:
-    """Whether the tape follows tensors of this type."""
-    return dtype.startswith(("float", "bfloat", "complex", "half", "resource", "variant"))
-
-
-def constant_of(op: Op, place: int) -> float | None:
-    """The value of an input that is a constant; null if it is something else."""
-    return next((constant.value for constant in op.constants if constant.input == place), None)
-
-
-@dataclass(frozen=True, slots=True)
-class Ways:
-    """The shortest way from every op to one target.
-
-    Attributes:
-        hops: Edges between the op and the target; -1 where there is no way.
-        onward: The next op on that way; -1 at the target and where there is no way.
-    """
-
-    hops: tuple[int, ...]
-    onward: tuple[int, ...]
-
-    def from_op(self, op: int) -> tuple[int, ...]:
-        """The ops from `op` to the target, both included; empty if there is no way."""
-        if op < 0 or self.hops[op] < 0:
-            return ()
-        way = [op]
-        while self.onward[way[-1]] >= 0:
-            way.append(self.onward[way[-1]])
-        return tuple(way)
+from tb_gradflow.analyse.kinds import COPIES, SHAPE_ONLY, SOFTMAX, has_single_class, is_float, passes_gradient
+from tb_gradflow.analyse.ways import Ways, unwound, ways_to
+from tb_gradflow.record.schema import Edge, Trace, VariableGradient
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +79,13 @@ class Topology:
     def influence(self, target: int) -> Ways:
         """How each op's value reaches the target, along any edges: data, state, loops."""
         if target not in self._ways:
-            self._ways[target] = _ways_to(self.trace.targets[target].op, self._sources)
+            self._ways[target] = ways_to(self.trace.targets[target].op, self._sources)
         return self._ways[target]
 
     def gradient(self, target: int) -> Ways:
         """How the target's gradient reaches each op, along edges that pass it."""
         if target not in self._gradient_ways:
-            self._gradient_ways[target] = _ways_to(self.trace.targets[target].op, self._gradient_sources)
+            self._gradient_ways[target] = ways_to(self.trace.targets[target].op, self._gradient_sources)
         return self._gradient_ways[target]
 
     def influences(self, variable: int, target: int) -> bool:
@@ -151,34 +97,6 @@ class Topology:
         """Whether a way from the target to the variable passes gradient all along."""
         hops = self.gradient(target).hops
         return any(hops[reader] >= 0 for reader in self.readers[variable])
-
-    def is_refused_by_xla(self, variable: int, target: int) -> bool:
-        """Whether running the step failed at XLA, and the variable's gradient would have to come through a function
-        that XLA was to compile, or through the step that it was to compile as a whole."""
-        if "XLA" not in self.trace.failure or not self.receives(variable, target):
-            return False
-        if not self._compiled:
-            return True
-        arrives = self.gradient(target).hops
-        stack = [reader for reader in self.readers[variable] if arrives[reader] >= 0]
-        seen = set(stack)
-        while stack:
-            op = stack.pop()
-            if op in self._compiled:
-                return True
-            ahead = {user for user in self._onward[op] if arrives[user] >= 0} - seen
-            seen |= ahead
-            stack.extend(ahead)
-        return False
-
-    @cached_property
-    def _compiled(self) -> frozenset[int]:
-        return frozenset(place for place, op in enumerate(self.trace.ops) if op.compiled)
-
-    @property
-    def first_compiled(self) -> int:
-        """The first op inside a function that XLA compiles; -1 if there is none."""
-        return min(self._compiled, default=-1)
 
     def onward(self, op: int) -> Sequence[int]:
         """The consumers that hand gradient on to this op."""
@@ -252,7 +170,7 @@ class Topology:
         while queue:
             op = queue.popleft()
             if op == goal:
-                return _unwind(came_from, goal)
+                return unwound(came_from, goal)
             onward = self._onward[op] if gradient_only else [consumer for consumer, _ in self.consumers[op]]
             for consumer in onward:
                 if consumer not in came_from:
@@ -293,11 +211,11 @@ class Topology:
         -1 if nothing computes with it: if nobody reads it, or what was read is merely copied.
         """
         reached = self.reached_from(self.readers[variable])
-        if all(self.trace.ops[op].type in _COPIES for op in reached):
+        if all(self.trace.ops[op].type in COPIES for op in reached):
             return -1
         ends = [op for op in reached if not any(consumer != op for consumer, _ in self.consumers[op])]
         end = max(ends or reached, default=-1)
-        while self.trace.ops[end].type in _COPIES and self.trace.ops[end].inputs:
+        while self.trace.ops[end].type in COPIES and self.trace.ops[end].inputs:
             end = self.trace.ops[end].inputs[0].op
         return end
 
@@ -319,7 +237,7 @@ class Topology:
     @cached_property
     def single_class_ops(self) -> list[int]:
         """Softmaxes, and losses with one inside, over an axis of length one."""
-        return [op for kind in SOFTMAX for op in self.by_type.get(kind, ()) if _is_single(self.trace.ops[op])]
+        return [op for kind in SOFTMAX for op in self.by_type.get(kind, ()) if has_single_class(self.trace.ops[op])]
 
     def entries_of(self, variable: int) -> Sequence[VariableGradient]:
         """What the tape answered for a variable, for each target."""
@@ -350,39 +268,3 @@ class Topology:
                 ops.append(tensor.op)
                 places.append(tensor.row)
         return rows
-
-
-def _is_single(op: Op) -> bool:
-    sizes = op.outputs[-1].shape if op.outputs else None
-    return bool(sizes) and sizes is not None and sizes[-1] == 1
-
-
-def members(bits: int) -> Iterator[int]:
-    """The numbers of the bits that are set, increasing."""
-    while bits:
-        lowest = bits & -bits
-        yield lowest.bit_length() - 1
-        bits ^= lowest
-
-
-def _ways_to(goal: int, sources: Sequence[Sequence[int]]) -> Ways:
-    hops, onward = [-1] * len(sources), [-1] * len(sources)
-    queue: deque[int] = deque()
-    if goal >= 0:
-        hops[goal] = 0
-        queue.append(goal)
-    while queue:
-        op = queue.popleft()
-        for source in sources[op]:
-            if hops[source] < 0:
-                hops[source] = hops[op] + 1
-                onward[source] = op
-                queue.append(source)
-    return Ways(tuple(hops), tuple(onward))
-
-
-def _unwind(came_from: dict[int, int], goal: int) -> tuple[int, ...]:
-    way = [goal]
-    while came_from[way[-1]] >= 0:
-        way.append(came_from[way[-1]])
-    return tuple(reversed(way))

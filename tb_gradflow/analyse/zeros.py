@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tb_gradflow.analyse.kinds import constant_of
 from tb_gradflow.analyse.measured import UPDATE_NORM, WEIGHT_NORM, Measured
-from tb_gradflow.analyse.topology import constant_of
 from tb_gradflow.record.schema import Op
 
 Zero = frozenset[int] | None

@@ -8,7 +8,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_gradflow.analyse.topology import Topology, members, passes_gradient
+from tb_gradflow.analyse.kinds import passes_gradient
+from tb_gradflow.analyse.topology import Topology
+from tb_gradflow.analyse.ways import members
 from tb_gradflow.record.schema import Edge, Op, Passes, Target, Tensor, Trace, Variable
 from tests.analyse.builders import Graph
 

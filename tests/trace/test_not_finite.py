@@ -88,7 +88,7 @@ def test_both_parts_of_a_batch_are_looked_at(name: str) -> None:
     batch = {"x": np.ones((4, 3), "float32"), "y": np.ones((4, 1), "float32")}
     batch[name][0] = np.inf
 
-    [finding] = tb_gradflow.explain(model, **batch).findings
+    [finding] = tb_gradflow.explain(model, batch["x"], batch["y"]).findings
 
     assert finding.cause == "nonfinite_input"
     assert f"`{name}` holds" in finding.message

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.evidence import Discrete, Suspect, Verdict, discrete_part
-from tb_gradflow.analyse.topology import is_float
+from tb_gradflow.analyse.kinds import is_float
 
 ROUNDING = frozenset({"Round", "Rint", "Floor", "Ceil", "FloorDiv", "TruncateDiv", "FloorMod", "TruncateMod"})
 COMPARISON = frozenset(

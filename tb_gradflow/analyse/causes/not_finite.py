@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from tb_gradflow.analyse.evidence import NO_OP, Suspect, Verdict
-from tb_gradflow.analyse.topology import constant_of
+from tb_gradflow.analyse.kinds import constant_of
 
 _BY_TYPE = {
     "sqrt_at_zero": ("Sqrt", "Rsqrt", "EuclideanNorm"),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.evidence import Suspect, Verdict
+from tb_gradflow.analyse.refused import first_compiled, is_refused_by_xla
 
 
 def xla_boundary(suspect: Suspect) -> Verdict | None:
     """Running the step failed where XLA was to compile the gradient of a function."""
-    refused = suspect.topology.is_refused_by_xla(suspect.state.variable, suspect.target)
-    return Verdict("xla_boundary", "error", suspect.topology.first_compiled) if refused else None
+    refused = is_refused_by_xla(suspect.topology, suspect.state.variable, suspect.target)
+    return Verdict("xla_boundary", "error", first_compiled(suspect.topology)) if refused else None
 
 
 def not_measured(suspect: Suspect) -> Verdict | None:

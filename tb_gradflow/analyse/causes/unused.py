@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from tb_gradflow.analyse.causes.zero_factor import learns
 from tb_gradflow.analyse.evidence import Suspect, Verdict
-from tb_gradflow.analyse.topology import Topology, passes_gradient
+from tb_gradflow.analyse.kinds import passes_gradient
+from tb_gradflow.analyse.topology import Topology
 from tb_gradflow.analyse.zeros import PRODUCTS
 from tb_gradflow.record.schema import Edge, Trace
 

@@ -6,7 +6,7 @@ from math import prod
 
 from tb_gradflow.analyse.causes.no_derivative import ROUNDING
 from tb_gradflow.analyse.evidence import Suspect, Verdict
-from tb_gradflow.analyse.topology import SOFTMAX
+from tb_gradflow.analyse.kinds import SOFTMAX
 from tb_gradflow.record.schema import Trace
 
 _SQUASHING = frozenset({"Sigmoid", "Tanh", "Erf", "Erfc", "Softsign", "Softplus"})

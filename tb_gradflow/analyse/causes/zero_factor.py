@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.evidence import Suspect, Verdict
+from tb_gradflow.analyse.kinds import ROUTING
 from tb_gradflow.analyse.measured import is_empty, is_zero
-from tb_gradflow.analyse.topology import ROUTING
 from tb_gradflow.analyse.zeros import PRODUCTS, zero_values
 
 _RELU = frozenset({"Relu", "Relu6", "ReluN"})

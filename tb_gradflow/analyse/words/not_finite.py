@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
+from tb_gradflow.analyse.kinds import constant_of
 from tb_gradflow.analyse.measured import NONFINITE_AFTER, NONFINITE_BEFORE
 from tb_gradflow.analyse.onset import Onset
-from tb_gradflow.analyse.topology import constant_of
 from tb_gradflow.analyse.words.code import Call, bracketed, innermost_call
 from tb_gradflow.analyse.words.fields import Template, fields
 from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, namespace

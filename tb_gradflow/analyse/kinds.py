@@ -1,0 +1,45 @@
+"""What kinds of ops and edges there are, as far as several rules ask."""
+
+from __future__ import annotations
+
+from tb_gradflow.record.schema import Edge, Op
+
+# These see sizes and types, never values: nothing that a variable holds influences what is behind them.
+SHAPE_ONLY = frozenset(
+    {"Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike", "VariableShape", "TensorListLength"}
+)
+
+# These put tensors together or take parts out of them, and compute nothing.
+ROUTING = frozenset(
+    {"ConcatV2", "Concat", "Pack", "Unpack", "Slice", "StridedSlice", "Split", "SplitV", "GatherV2", "GatherNd", "Pad"}
+    | {"PadV2", "BroadcastTo", "Tile"}
+)
+
+SOFTMAX = ("Softmax", "LogSoftmax", "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits")
+
+# `unknown` is given the benefit of the doubt: an edge that nobody asked about must not become a cut.
+_PASSING = frozenset({"yes", "unknown"})
+
+
+COPIES = frozenset({"ReadVariableOp", "Identity", "IdentityN", "NoOp"})
+
+
+def passes_gradient(edge: Edge) -> bool:
+    """Whether the gradient crosses the edge, as far as anybody knows."""
+    return edge.passes in _PASSING
+
+
+def is_float(dtype: str) -> bool:
+    """Whether the tape follows tensors of this type."""
+    return dtype.startswith(("float", "bfloat", "complex", "half", "resource", "variant"))
+
+
+def constant_of(op: Op, place: int) -> float | None:
+    """The value of an input that is a constant; null if it is something else."""
+    return next((constant.value for constant in op.constants if constant.input == place), None)
+
+
+def has_single_class(op: Op) -> bool:
+    """Whether it is a softmax, or a loss with one inside, over an axis of length one."""
+    sizes = op.outputs[-1].shape if op.outputs else None
+    return op.type in SOFTMAX and bool(sizes) and sizes is not None and sizes[-1] == 1
