@@ -10,7 +10,7 @@ import contextlib
 import functools
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import keras
@@ -20,12 +20,12 @@ from tensorflow.python.autograph.core import ag_ctx
 
 from tb_gradflow.errors import SetupError
 from tb_gradflow.record.schema import StepRecord, Trace
-from tb_gradflow.trace.bindings import Bindings
 from tb_gradflow.trace.eager_needed import decisions, kept_inside, sentence_of
 from tb_gradflow.trace.explained import Explained, session_of
 from tb_gradflow.trace.gradient_checks import GradientChecks
-from tb_gradflow.trace.inputs import NameInputs, arguments_of, batch_of_keras
+from tb_gradflow.trace.inputs import arguments_of, batch_of_keras
 from tb_gradflow.trace.keeping import name_of
+from tb_gradflow.trace.plan import Plan, compiled_once
 from tb_gradflow.trace.step import InstrumentedStep, Settings, owned_variables
 from tb_gradflow.trace.undo import undone
 from tb_gradflow.trace.variables import GivenTensor, Owned, Variables, raw_variable
@@ -46,7 +46,7 @@ def explain_model(model: Any, x: Any, y: Any, sample_weight: Any, batch_size: in
         finally:
             model.run_eagerly = eagerly
 
-    plan = _Plan(
+    plan = Plan(
         traced=model.train_step,
         compiled=compiled,
         eager=model.train_step,
@@ -76,9 +76,9 @@ def explain_function(loss_fn: Callable[..., Any], args: Sequence[Any], variables
         tape.gradient(loss, [item.source for item in owned])
         return loss
 
-    plan = _Plan(
+    plan = Plan(
         traced=functools.partial(step, converted),
-        compiled=lambda instrumented: tf.function(instrumented, autograph=False)(*args),
+        compiled=lambda instrumented: compiled_once(instrumented)(*args),
         eager=functools.partial(step, loss_fn),
         args=tuple(args),
         variables=lambda: Variables(lambda: owned),
@@ -93,32 +93,7 @@ def explain_function(loss_fn: Callable[..., Any], args: Sequence[Any], variables
 _XLA = ("XLA", "tf2xla")
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """How a step may be run.
-
-    Attributes:
-        traced: The step that TensorFlow traces.
-        compiled: Compiles an instrumented version of that and runs it.
-        eager: The step that runs eagerly.
-        args: Its arguments.
-        variables: The model's variables.
-        name: What a log calls it.
-        inputs: The names of its arguments.
-        undone: Puts back what a run changes.
-    """
-
-    traced: Callable[..., Any]
-    compiled: Callable[[Callable[..., Any]], Any]
-    eager: Callable[..., Any]
-    args: tuple[Any, ...]
-    variables: Callable[[], Variables]
-    name: str
-    inputs: NameInputs
-    undone: Callable[[], contextlib.AbstractContextManager[Bindings]]
-
-
-def _explained(plan: _Plan, *, eagerly: bool) -> Explained:
+def _explained(plan: Plan, *, eagerly: bool) -> Explained:
     """What the step shows, compiled if it can be and is meant to be."""
     if eagerly:
         return _eager(plan)
@@ -138,7 +113,7 @@ def _explained(plan: _Plan, *, eagerly: bool) -> Explained:
     return seen.explained if seen.raised_inside else again.explained
 
 
-def _eager(plan: _Plan) -> Explained:
+def _eager(plan: Plan) -> Explained:
     """What a step shows that is meant to run eagerly.
 
     To see into a compiled function inside of it, or to see what a branch that was not taken computes, the step is
@@ -166,7 +141,7 @@ class _Seen:
         kept: Python's conversions that stayed in TensorFlow because the step was traced.
     """
 
-    def __init__(self, plan: _Plan, *, eager: bool) -> None:
+    def __init__(self, plan: Plan, *, eager: bool) -> None:
         self.error: Exception | None = None
         self._session = session_of(plan.name)
         self._traces: list[Trace] = []
