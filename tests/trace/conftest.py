@@ -1,0 +1,12 @@
+"""What every test of the recorder begins with."""
+
+from __future__ import annotations
+
+import keras
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def names_begin_anew() -> None:
+    """Keras numbers the layers of a process; a test's names are its own."""
+    keras.utils.clear_session()
