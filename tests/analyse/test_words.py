@@ -120,3 +120,13 @@ def test_a_comparison_becomes_a_soft_step_the_right_way_round() -> None:
 
     assert "`tf.sigmoid((x - self.limit) / 0.1)`" in fix_of("Greater", "tf.greater")
     assert "`tf.sigmoid((self.limit - x) / 0.1)`" in fix_of("Less", "tf.less")
+
+
+def test_chosen_boxes_are_not_to_be_interpolated() -> None:
+    line = "kept = tf.image.non_max_suppression(boxes, self.scores, 5)"
+
+    finding = rounded(line, "tf.image.non_max_suppression", "NonMaxSuppressionV3")
+
+    assert finding.cause == "nondiff_index"
+    assert "chooses boxes by their places" in finding.message
+    assert "`tf.reduce_mean(tf.nn.sigmoid(self.scores) * loss_of_each_box)`" in finding.fix

@@ -110,10 +110,22 @@ def index(group: Group) -> Text:
     name = _api(group).rpartition(".")[2]
     if name in ("argmax", "argmin"):
         return _soft_position(group, "-" if name == "argmin" else "")
+    if "non_max_suppression" in name:
+        return _chosen_boxes(group)
     fix = _INDEX_FIXES.get(name, _INTERPOLATE)
     if name == "top_k" and call_of(group) is None:
         fix = fix.replace("{whole}", "tf.math.top_k(x, k)")
     return Template(_NONE + "{op} turns values into positions, and a position has no derivative.", fix)(group)
+
+
+def _chosen_boxes(group: Group) -> Text:
+    call = call_of(group)
+    scores = (call.argument(1, "scores") if call else None) or "scores"
+    return Template(
+        _NONE + "{op} chooses boxes by their places in a list, and a place has no derivative.",
+        f"Let the scores into the loss by their values, `tf.reduce_mean(tf.nn.sigmoid({scores}) * loss_of_each_box)`, "
+        "and choose boxes after the training.",
+    )(group)
 
 
 def _soft_position(group: Group, sign: str) -> Text:
