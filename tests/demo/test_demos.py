@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from tb_gradflow import open_log
+from tb_gradflow import explain, open_log
 from tb_gradflow.demo.gallery import DEMOS, Demo, chosen
 from tb_gradflow.errors import SetupError
-from tests.demo.training import Trained, line_of, train
+from tests.demo.training import Trained, line_of
 from tests.serve.processes import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
 CAUSES, GALLERY = DOCS / "causes.md", DOCS / "gallery.md"
 
 STEP_FILTER, RESNET50 = chosen(["step_filter"])[0], chosen(["resnet50"])[0]
-
-
-@pytest.fixture(scope="module")
-def resnet50(tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    return train(RESNET50, tmp_path_factory.mktemp("resnet50"), steps=2)
 
 
 def test_the_threshold_gets_no_gradient_because_it_is_only_compared(step_filter: Trained) -> None:
@@ -61,8 +58,11 @@ def test_the_repaired_filter_is_healthy(step_filter: Trained) -> None:
     assert {each.status for each in report.variables.values()} == {"connected"}
 
 
-def test_the_head_that_rounds_gets_no_gradient_and_the_other_does(resnet50: Trained) -> None:
-    report = open_log(resnet50.logdir / "resnet50" / "broken").report()
+def test_the_head_that_rounds_gets_no_gradient_and_the_rest_of_resnet50_does(tmp_path: Path) -> None:
+    # The repaired one is not trained here as well: the first recorded step of a ResNet50 takes half a minute.
+    RESNET50.load()(str(tmp_path), steps=2)
+
+    report = open_log(tmp_path).report()
 
     [finding] = [each for each in report.findings if each.severity != "info"]
     assert (finding.cause, finding.severity) == (RESNET50.cause, "error")
@@ -76,11 +76,20 @@ def test_the_head_that_rounds_gets_no_gradient_and_the_other_does(resnet50: Trai
     assert report.variables["conv1_conv/kernel"].status == "connected"
 
 
-def test_resnet50_without_the_rounding_is_healthy(resnet50: Trained) -> None:
-    report = open_log(resnet50.logdir / "resnet50" / "fixed").report()
+def test_the_head_that_does_not_round_is_healthy() -> None:
+    import keras
+
+    from tb_gradflow.demo.resnet50 import CountHead
+
+    features = keras.Input((32,))
+    model = keras.Model(features, CountHead(rounds=False, name="count")(features))
+    model.compile(optimizer="sgd", loss="mse")
+    random = np.random.default_rng(0)
+
+    report = explain(model, random.uniform(size=(16, 32)), random.integers(1, 6, size=(16, 1)))
 
     report.assert_healthy()
-    assert report.variables["count/total/kernel"].status == "connected"
+    assert {each.status for each in report.variables.values()} == {"connected"}
 
 
 @pytest.mark.parametrize("demo", DEMOS, ids=lambda demo: demo.name)
