@@ -67,11 +67,9 @@ def logarithm(group: Group) -> Text:
     if probabilities:
         stable = "tf.nn.log_softmax" if probabilities == "Softmax" else "tf.math.log_sigmoid"
         fix = f"Compute it from the logits: `{stable}(logits)`, or take the loss from them, `from_logits=True`."
-    elif _is_undefined(group):
-        fix = "Keep it above zero: `{head}({lib}.maximum({x}, 1e-7))`."
     else:
-        fix = "Keep away from zero: `{head}({bx} + 1e-7)`."
-    why = "something negative, which has no" if _is_undefined(group) else "zero, where there is no finite"
+        fix = "Keep it above zero: `{head}({lib}.maximum({x}, 1e-7))`."
+    why = "something negative, which has no" if _is_undefined(group) else "zero or less, where there is no finite"
     return Template(_BROKEN + "{op} is given " + why + " logarithm.", fix)(group)
 
 
