@@ -34,7 +34,7 @@ def add_parser(commands: Subparsers) -> None:
         "demo",
         help="train broken models and see in TensorBoard what is wrong with them",
         description="Train broken models and their repaired versions, print what is wrong with each, and open "
-        "TensorBoard on their logs. One takes seconds, but for resnet50; all of them some minutes.",
+        "TensorBoard on their logs. One takes seconds, but for resnet50; all of them about three minutes.",
     )
     parser.add_argument("names", metavar="NAME", nargs="*", help="only these demonstrations (default: all)")
     parser.add_argument("--logdir", metavar="DIR", default=LOGDIR, help=f"where the runs go (default: {LOGDIR})")
