@@ -68,12 +68,12 @@ def _first_product(suspect: Suspect, reader: int) -> int:
 
 
 def _others_learn(suspect: Suspect) -> bool:
-    """Whether another weight of the layer learns; of a weight that is alone in its layer, whether any other does."""
+    """Whether the other weights of the layer learn, or all others where it is alone in its layer."""
     variables, own = suspect.topology.trace.variables, suspect.state.variable
     others = [place for place, each in enumerate(variables) if place != own and each.trainable]
     layer = _layer_of(variables[own].name)
     beside = [place for place in others if _layer_of(variables[place].name) == layer] or others
-    return not beside or any(learns(suspect, place) for place in beside)
+    return not beside or all(learns(suspect, place) for place in beside)
 
 
 def output_not_used(suspect: Suspect) -> Verdict | None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from math import prod
 
 from tb_gradflow.analyse.causes.no_derivative import ROUNDING
+from tb_gradflow.analyse.causes.zero_factor import learns
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.analyse.kinds import SOFTMAX
+from tb_gradflow.analyse.zeros import PRODUCTS
 from tb_gradflow.record.schema import Trace
 
 _SQUASHING = frozenset({"Sigmoid", "Tanh", "Erf", "Erfc", "Softsign", "Softplus"})
@@ -52,8 +54,9 @@ def saturation_softmax(suspect: Suspect) -> Verdict | None:
 
 
 def saturation_sigmoid(suspect: Suspect) -> Verdict | None:
-    """Sigmoid or tanh so far out that its slope rounds to zero."""
-    return Verdict("saturation_sigmoid", "warning") if suspect.op.type in _SQUASHING else None
+    """Sigmoid or tanh so far out that its slope rounds to zero, or the straight lines that stand for them."""
+    straight = any(word in (suspect.op.api or "") for word in ("hard_sigmoid", "hard_tanh"))
+    return Verdict("saturation_sigmoid", "warning") if straight or suspect.op.type in _SQUASHING else None
 
 
 def saturation_quant_range(suspect: Suspect) -> Verdict | None:
@@ -64,6 +67,8 @@ def saturation_quant_range(suspect: Suspect) -> Verdict | None:
 def saturation_clip(suspect: Suspect) -> Verdict | None:
     """Every value lies outside the limits of a clip."""
     clips = suspect.op.type in _CLIPPING or "clip" in (suspect.op.api or "")
+    if suspect.op.type == "Relu6" and _lets_something_out(suspect):
+        return Verdict("saturation_clip", "warning")
     # Margins that are all kept are limits too: a hinge loss of zero is what one trains for.
     learned = suspect.measured.is_learned(suspect.target)
     return Verdict("saturation_clip", "info" if learned else "warning") if clips else None
@@ -73,6 +78,19 @@ def degenerate_decomposition(suspect: Suspect) -> Verdict | None:
     """Singular or eigenvalues that repeat: their derivative divides by differences, and where these are zero
     TensorFlow answers zero."""
     return Verdict("degenerate_decomposition", "error") if suspect.op.type in _DECOMPOSITIONS else None
+
+
+def _lets_something_out(suspect: Suspect) -> bool:
+    """Whether what the op puts out is not zero: a weight that it is multiplied with gets a gradient."""
+    topology = suspect.topology
+    queue = list(topology.onward(suspect.culprit))
+    for op in queue[:_NEARBY]:
+        if suspect.type_of(op) in PRODUCTS:
+            reads = [topology.trace.ops[edge.op].reads for edge in topology.trace.ops[op].inputs if edge.op >= 0]
+            if any(learns(suspect, variable) for variable in reads if variable is not None):
+                return True
+        queue.extend(topology.onward(op))
+    return False
 
 
 def detour_around_rounding(suspect: Suspect) -> Verdict | None:
@@ -113,18 +131,20 @@ def degenerate_normalisation(suspect: Suspect) -> Verdict | None:
     The evidence is a mean, of the normaliser or beside the op, that averages as many elements as it puts out.
     """
     trace, topology = suspect.topology.trace, suspect.topology
-    scope = _normaliser_around(suspect)
     if suspect.op.type in _NORMALISING:
         return Verdict("degenerate_normalisation", "error")
+    # What comes out is zero, and a ReLU behind it is flat there.
+    behind_it = suspect.producer >= 0 and suspect.op.type in ("Relu", "Relu6")
+    scope = _normaliser_around(suspect, suspect.producer if behind_it else suspect.culprit)
     beside = [suspect.culprit, *(consumer for consumer, _ in topology.consumers[suspect.producer])]
     if scope:
         beside += [op for op in topology.by_type.get("Mean", ()) if trace.ops[op].name.startswith(scope)]
     return Verdict("degenerate_normalisation", "error") if any(_averages_one(trace, op) for op in beside) else None
 
 
-def _normaliser_around(suspect: Suspect) -> str:
-    """Name scope of the normalisation layer that the culprit is in; empty if it is in none."""
-    name = suspect.op.name
+def _normaliser_around(suspect: Suspect, op: int) -> str:
+    """Name scope of the normalisation layer that an op is in; empty if it is in none."""
+    name = suspect.topology.trace.ops[op].name
     layers = suspect.topology.trace.layers
     scopes = (layer.scope + "/" for layer in layers if layer.type.endswith("Normalization"))
     return next((scope for scope in scopes if name.startswith(scope)), "")

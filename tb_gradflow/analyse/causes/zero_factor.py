@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.evidence import Suspect, Verdict
-from tb_gradflow.analyse.kinds import ROUTING
+from tb_gradflow.analyse.kinds import ROUTING, constant_of
 from tb_gradflow.analyse.measured import is_empty, is_zero
 from tb_gradflow.analyse.zeros import PRODUCTS, zero_values
 
@@ -11,7 +11,19 @@ _RELU = frozenset({"Relu", "Relu6", "ReluN"})
 _SELECTING = frozenset({"Select", "SelectV2"})
 # Zeros stay zeros through these; and a product has zeros where one factor has.
 _PASSED_THROUGH = frozenset(
-    {"Identity", "Reshape", "Cast", "Transpose", "Squeeze", "ExpandDims", "MaxPool", "AvgPool", "Mul", "SelectV2"}
+    {"Identity", "Reshape", "Cast", "Transpose", "Squeeze", "ExpandDims", "MaxPool", "AvgPool", "Mul", "Sum"}
+    | {"SelectV2", "SpaceToBatchND", "BatchToSpaceND", "ConcatV2", "Mean", "Max"}
+        "Reshape",
+        "Cast",
+        "Transpose",
+        "Squeeze",
+        "ExpandDims",
+        "MaxPool",
+        "AvgPool",
+        "Mul",
+        "SelectV2",
+        "Sum",
+    }
     | {"SpaceToBatchND", "BatchToSpaceND", "ConcatV2", "Mean", "Max"}
 )
 
@@ -24,6 +36,13 @@ _FUSED_NORMALISERS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatc
 def dead_relu(suspect: Suspect) -> Verdict | None:
     """A ReLU that no input of this step activates."""
     return Verdict("dead_relu", "error") if suspect.op.type in _RELU else None
+
+
+def dead_relu_by_hand(suspect: Suspect) -> Verdict | None:
+    """The same written as `maximum(x, 0)`. In a loss that is met this is a margin, and no matter."""
+    by_hand = suspect.op.type == "Maximum" and (suspect.op.api or "").endswith("maximum")
+    at_zero = by_hand and 0.0 in (constant_of(suspect.op, 0), constant_of(suspect.op, 1))
+    return Verdict("dead_relu", "error") if at_zero and not suspect.measured.is_learned(suspect.target) else None
 
 
 def dropped(suspect: Suspect) -> Verdict | None:
@@ -83,7 +102,7 @@ def zero_initialised(suspect: Suspect) -> Verdict | None:
     else:
         return None
     found = [zero for place in places if (zero := zeros[place]) is not None]
-    if not found:
+    if not found or suspect.measured.is_learned(suspect.target):
         return None
     factors = found[0].union(*found) - {suspect.state.variable} or found[0]
     if any(learns(suspect, factor) for factor in factors):
