@@ -13,18 +13,6 @@ _SELECTING = frozenset({"Select", "SelectV2"})
 _PASSED_THROUGH = frozenset(
     {"Identity", "Reshape", "Cast", "Transpose", "Squeeze", "ExpandDims", "MaxPool", "AvgPool", "Mul", "Sum"}
     | {"SelectV2", "SpaceToBatchND", "BatchToSpaceND", "ConcatV2", "Mean", "Max"}
-        "Reshape",
-        "Cast",
-        "Transpose",
-        "Squeeze",
-        "ExpandDims",
-        "MaxPool",
-        "AvgPool",
-        "Mul",
-        "SelectV2",
-        "Sum",
-    }
-    | {"SpaceToBatchND", "BatchToSpaceND", "ConcatV2", "Mean", "Max"}
 )
 
 # Of zero these have the slope zero.
