@@ -15,7 +15,7 @@ from tb_gradflow.trace.cadence import UpdateFreq
 from tb_gradflow.trace.collector import Tensors
 from tb_gradflow.trace.inputs import batch_of_keras
 from tb_gradflow.trace.options import checked
-from tb_gradflow.trace.recorder import Identity, Recorder, Tracing, warn
+from tb_gradflow.trace.recorder import Identity, Recorder, Tracing, fault_message, warn
 from tb_gradflow.trace.step import InstrumentedStep, owned_variables
 
 TrainFunction = Callable[[Any], Any]
@@ -136,6 +136,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             self._options.settings,
             self._tracing.finished,
             batch_of_keras,
+            self._tracing.failed,
         )
         self._sampled = self.model._make_function(lambda data: step(data))
         self._plain = self.model.train_function
@@ -175,7 +176,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         self.model.train_function = self._plain
         self._tracing.traced = False
         try:
-            logs, self._measured = self._sampled(iterator)
+            logs, measured = self._sampled(iterator)
         except (StopIteration, tf.errors.OutOfRangeError):
             raise
         except Exception as error:
@@ -184,10 +185,13 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             # in their own function and with their own traceback; where it does not, the recorder is at fault.
             logs = self._plain(iterator)
             lost = " The batch of this step was not used." if self._tracing.traced else ""
-            warn(
-                f"tb_gradflow could not record step {self._step} and stops recording; training goes on.{lost} "
-                f"Please report this: {type(error).__name__}: {error}"
-            )
+            warn(fault_message(self._step, error, lost))
+        else:
+            if self._tracing.fault is None:
+                self._measured = measured
+            else:
+                self._broken = True
+                warn(fault_message(self._step, self._tracing.fault))
         return logs
 
     def _write(self, step: int) -> None:

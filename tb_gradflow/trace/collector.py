@@ -111,8 +111,12 @@ class Collector(Symbols):
 
     def gradient(self, original: Callable[..., Any], tape: Any, target: Any, sources: Any, *rest: Any) -> Any:
         """Stands in for `tape.gradient(target, sources, output_gradients, unconnected_gradients)`."""
+        prepared = None
         with self._own_work():
-            call, extra = self._prepare(tape, target, sources, rest)
+            prepared = self._prepare(tape, target, sources, rest)
+        if prepared is None:
+            return original(tape, target, sources, *rest)
+        call, extra = prepared
         try:
             asked, on_the_way = original(tape, target, [sources, list(extra.values())], *rest)
         except Exception:
@@ -135,12 +139,12 @@ class Collector(Symbols):
 
     def applying(self, apply: Callable[[], Any]) -> Any:
         """Runs an optimizer's update, whose ops are no part of the forward graph."""
+        graph = self.graph_now()
         with self._own_work():
-            flattener = self.flattener(self.graph_now())
-            flattener.extend()
+            self.flattener(graph).extend()
         result = apply()
         with self._own_work():
-            flattener.extend(backward=True)
+            self.flattener(graph).extend(backward=True)
         return result
 
     def entered(self, layer: Any, scope: str) -> None:
@@ -149,12 +153,14 @@ class Collector(Symbols):
 
     @contextlib.contextmanager
     def _own_work(self) -> Iterator[None]:
-        """Tells what goes wrong in here from what the user's step raises by itself."""
+        """Keeps what goes wrong in here from the user's step, which is traced to its end.
+
+        A step that is not has made variables which nobody gives a value, and cannot be run any more.
+        """
         try:
             yield
         except Exception as error:
-            self.fault = error
-            raise
+            self.fault = self.fault or error
 
     def flattener(self, graph: Any) -> Flattener:
         """The flat ops of one of the step's graphs."""

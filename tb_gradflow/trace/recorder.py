@@ -122,8 +122,13 @@ class Tracing:
 
     def __init__(self, recorder: Recorder | None = None) -> None:
         self.traced = False
+        self.fault: Exception | None = None
         self.indices: dict[int, int] = {}
         self._recorder = recorder
+
+    def failed(self, fault: Exception) -> None:
+        """The recorder itself has failed while the step was traced."""
+        self.fault = fault
 
     def finished(self, trace: Trace, error: BaseException | None) -> None:
         assert self._recorder is not None
@@ -132,6 +137,14 @@ class Tracing:
             self.traced = True
         else:
             self._recorder.add_failed_trace(trace)
+
+
+def fault_message(step: int, fault: Exception, lost: str = "") -> str:
+    """What to tell when the recorder fails at a step."""
+    return (
+        f"tb_gradflow could not record step {step} and stops recording; training goes on.{lost} "
+        f"Please report this: {type(fault).__name__}: {fault}"
+    )
 
 
 def warn(message: str) -> None:

@@ -6,6 +6,7 @@ tensors to its outputs. The compiled function that Keras builds from it is used 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -51,7 +52,8 @@ class InstrumentedStep:
 
     `variables` answers the model's variables when a trace begins; `on_trace` is told of each finished trace, and
     of the exception if the user's step raised one while it was traced. Everything the measurements need is
-    derived from symbolic tensors: nothing here runs between steps.
+    derived from symbolic tensors: nothing here runs between steps. `on_fault` is told where the recorder itself
+    fails; the step is traced to its end all the same, without measurements. Without it the fault is raised.
     """
 
     def __init__(
@@ -61,29 +63,46 @@ class InstrumentedStep:
         settings: Settings,
         on_trace: OnTrace,
         inputs: NameInputs | None = None,
+        on_fault: Callable[[Exception], None] | None = None,
     ) -> None:
         self._name_inputs = inputs if inputs is not None else arguments_of(step)
         self._step = step
         self._variables = variables
         self._settings = settings
         self._on_trace = on_trace
+        self._on_fault = on_fault or _raised
         self._traces = 0
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        variables = self._variables()
-        collector = self._collector(variables)
-        before = [item.variable.read_value() if is_floating(item) else None for item in variables]
-        collector.own_ops()
+        try:
+            variables = self._variables()
+            collector = self._collector(variables)
+            before = [item.variable.read_value() if is_floating(item) else None for item in variables]
+            collector.own_ops()
+        except Exception as fault:
+            self._on_fault(fault)
+            return self._step(*args, **kwargs), {}
         try:
             with watching(collector), collector.recording():
                 outputs = self._step(*args, **kwargs)
         except BaseException as error:
-            if collector.calls and collector.fault is None:
-                self._tell(collector, (), error)
+            self._tell_of(error, collector)
             raise
-        given = self._name_inputs(args, kwargs)
-        index = self._tell(collector, given, None)
-        return outputs, self._measurements(collector, index, given, before)
+        try:
+            if collector.fault is not None:
+                raise collector.fault
+            given = self._name_inputs(args, kwargs)
+            index = self._tell(collector, given, None)
+            return outputs, self._measurements(collector, index, given, before)
+        except Exception as fault:
+            self._on_fault(fault)
+            return outputs, {}
+
+    def _tell_of(self, error: BaseException, collector: Collector) -> None:
+        """The user's step has raised: what was seen until then is told, and nothing takes the place of that error."""
+        if collector.calls and collector.fault is None:
+            with contextlib.suppress(Exception):
+                self._tell(collector, (), error)
 
     def _collector(self, variables: Variables) -> Collector:
         if self._settings.eager:
@@ -114,6 +133,10 @@ class InstrumentedStep:
             "variables": _norms(collector.variables, before),
             **collector.more(),
         }
+
+
+def _raised(fault: Exception) -> None:
+    raise fault
 
 
 def _taken(measured: Any) -> Any:

@@ -20,7 +20,7 @@ from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.cadence import UpdateFreq
 from tb_gradflow.trace.collector import Tensors
 from tb_gradflow.trace.options import Options, checked
-from tb_gradflow.trace.recorder import Identity, Recorder, Tracing, warn
+from tb_gradflow.trace.recorder import Identity, Recorder, Tracing, fault_message, warn
 from tb_gradflow.trace.step import InstrumentedStep
 from tb_gradflow.trace.variables import Owned, Variables
 
@@ -104,7 +104,11 @@ class Watched:
             self._run.tell_fault(error)
             return outputs
         assert self._tracing is not None
-        self._run.write(measured, self._tracing)
+        if self._tracing.fault is None:
+            self._run.write(measured, self._tracing)
+        else:
+            self._run.broken = True
+            self._run.tell_fault(self._tracing.fault)
         return outputs
 
     def _prepared(self, args: Any, kwargs: Any) -> Any:
@@ -117,6 +121,7 @@ class Watched:
                 lambda: self._variables,
                 self._run.options.settings,
                 self._on_trace,
+                on_fault=self._tracing.failed,
             )
             self._sampled = self._plain._clone(
                 python_function=tf.autograph.experimental.do_not_convert(lambda *a, **k: step(*a, **k))
@@ -178,10 +183,7 @@ class _Run:
             self.tell_fault(error)
 
     def tell_fault(self, error: Exception) -> None:
-        warn(
-            f"tb_gradflow could not record step {self._step} and stops recording; training goes on. "
-            f"Please report this: {type(error).__name__}: {error}"
-        )
+        warn(fault_message(self._step, error))
 
 
 def _compiled(step: Callable[..., Any]) -> Any:

@@ -217,3 +217,36 @@ def test_a_relative_directory_stays_where_it_was(tmp_path: Path, monkeypatch: py
 
     assert read(tmp_path / "run").steps == (0, 1)
     assert not list((tmp_path / "elsewhere").iterdir())
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "tb_gradflow.trace.collector.gradient_statistics",
+        "tb_gradflow.trace.collector.needed_for",
+        "tb_gradflow.trace.flatten.Flattener.extend",
+        "tb_gradflow.trace.step.owned_variables",
+        "tb_gradflow.trace.step.variable_statistics",
+        "tb_gradflow.trace.structure._Builder.build",
+        "tb_gradflow.trace.recorder.Recorder.add_trace",
+    ],
+)
+def test_wherever_the_first_trace_fails_the_training_is_the_one_without_it(
+    broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The optimizer's slots and the metrics are made in that trace: it has to come to its end."""
+    x, y = data(outputs=2, rows=64)
+    plain = train(models.functional, x, y, epochs=2)
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("injected")
+
+    monkeypatch.setattr(broken, fail)
+    if broken.endswith("owned_variables"):
+        monkeypatch.setattr("tb_gradflow.trace.callback.owned_variables", fail)
+    with pytest.warns(RuntimeWarning, match="stops recording; training goes on.*injected"):
+        watched = train(models.functional, x, y, GradFlowCallback(str(tmp_path), update_freq=1), epochs=2)
+
+    assert watched.losses == plain.losses
+    for one, other in zip(watched.weights, plain.weights, strict=True):
+        np.testing.assert_array_equal(one, other)
