@@ -21,6 +21,9 @@ WEIGHT_NORM, UPDATE_NORM, NONFINITE_BEFORE, NONFINITE_AFTER = range(len(VARIABLE
 # A squared error of this size has gradients of about its root.
 _LEARNED = 1e-10
 
+# Sigmoid and tanh are flat in float32 from about 17 and 9 on, and weights are of about one.
+LARGE_INPUT = 50.0
+
 _LARGEST = float(np.finfo(np.float32).max)
 
 

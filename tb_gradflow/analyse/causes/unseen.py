@@ -7,13 +7,10 @@ it is made of: first by ops that never pass anything, then by what the batch and
 from __future__ import annotations
 
 from tb_gradflow.analyse.evidence import Suspect, Verdict
-from tb_gradflow.analyse.measured import is_zero
+from tb_gradflow.analyse.measured import LARGE_INPUT, is_zero
 
 _LOOPS = frozenset({"While", "StatelessWhile"})
 _SQUASHING = frozenset({"Sigmoid", "Tanh", "Softsign"})
-
-# Sigmoid and tanh are flat in float32 from about 17 and 9 on; weights are of about one.
-_LARGE_INPUT = 50.0
 
 
 def sign_unseen(suspect: Suspect) -> Verdict | None:
@@ -26,7 +23,7 @@ def loop_saturates(suspect: Suspect) -> Verdict | None:
     """A recurrent layer whose gates get inputs so large that their slope is zero."""
     inside = _between(suspect)
     loop = loop_in(suspect, inside)
-    large = any(report.max_abs > _LARGE_INPUT for report in suspect.measured.input_reports)
+    large = any(report.max_abs > LARGE_INPUT for report in suspect.measured.input_reports)
     squashes = any(suspect.type_of(op) in _SQUASHING for op in inside)
     return Verdict("saturation_sigmoid", "warning", loop) if loop >= 0 and large and squashes else None
 

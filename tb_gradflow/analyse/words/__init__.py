@@ -5,16 +5,18 @@ One function a cause, named in the tables of the modules here.
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.words import cuts, left, no_way, not_finite, numbers, own_gradient
+from tb_gradflow.analyse.words import cuts, flat, left, no_way, not_finite, numbers, own_gradient, spoiled
 from tb_gradflow.analyse.words.names import Group, Text, Writer
 
 _WRITERS: dict[str, Writer] = {
     **cuts.WRITERS,
+    **flat.WRITERS,
     **left.WRITERS,
     **no_way.WRITERS,
     **not_finite.WRITERS,
     **numbers.WRITERS,
     **own_gradient.WRITERS,
+    **spoiled.WRITERS,
 }
 
 

@@ -63,8 +63,11 @@ class Call:
         )
 
 
-def call_on(line: str, api: str | None) -> Call | None:
-    """The call of `api` on `line`; null if the line does not parse, or calls it under another name."""
+def call_on(line: str, api: str | None, about: str = "") -> Call | None:
+    """The call of `api` on `line`; null if the line does not parse, or calls it under another name.
+
+    Of several, one that speaks of the name `about` is meant; else the first, and none of a label if there is another.
+    """
     tree = _parsed(line)
     if tree is None or not api:
         return None
@@ -72,8 +75,8 @@ def call_on(line: str, api: str | None) -> Call | None:
     found = [call for node in ast.walk(tree) for call in _calls(node, name, api)]
     # Of `cast(cast(x, int), float)` the innermost is meant: it is the first that the value meets.
     inner = [call for call in found if not any(call.head + "(" in argument for argument in call.arguments)] or found
-    # Of two that stand side by side, one for the prediction and one for the label, the gradient concerns the former.
-    return next((call for call in inner if not _LABEL.search(call.subject)), next(iter(inner), None))
+    named = [call for call in inner if about and re.search(rf"\b{re.escape(about)}\b", call.text)]
+    return next(iter([*named, *(call for call in inner if not _LABEL.search(call.subject)), *inner]), None)
 
 
 def innermost_call(expression: str) -> Call | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tb_gradflow.analyse.causes import CUT_PRECEDENCE
 from tb_gradflow.analyse.words.code import bracketed
 from tb_gradflow.analyse.words.names import (
     Group,
@@ -13,6 +14,7 @@ from tb_gradflow.analyse.words.names import (
     called,
     file_name,
     layer_of,
+    made_by,
     namespace,
     place_of,
     quoted,
@@ -41,6 +43,7 @@ def fields(group: Group) -> dict[str, str]:
     op: The culprit with its place; place: that alone; fn: without; kind: its op type.
     whole, x, bx: The user's call of it; what they call it with; the same, fit to stand beside an operator.
     head: What they call it.
+    behind: The type of the softmax or sigmoid that makes what goes into the culprit; empty if none does.
     lib: Where they take such functions from.
     variable: The first variable's own name; layer: its layer, quoted; attribute: its layer, as code may call it.
     pattern: For `expected`. line: Where the gradient was asked for, in brackets.
@@ -84,6 +87,7 @@ def _of_culprit(group: Group) -> dict[str, str]:
         "bx": bracketed(x),
         "head": call.head if call and not call.is_operator else function,
         "lib": namespace(group),
+        "behind": made_by(group, ("Softmax", "Sigmoid")),
     }
 
 
@@ -113,10 +117,13 @@ def _size(group: Group) -> str:
     status = group.suspect.state.status
     if status in _SIZES:
         return _SIZES[status]
-    learned = " (the loss is next to zero as well)" if group.suspect.measured.is_learned(group.suspect.target) else ""
+    if status == "connected" and group.verdict.cause in CUT_PRECEDENCE:
+        return "no gradient but that of a weight regulariser"
     sizes = [state.gradient.max_abs for state in group.states if state.gradient is not None]
     if not sizes:
         return "a gradient"
+    small = max(sizes) < _SMALL and group.suspect.measured.is_learned(group.suspect.target)
+    learned = " (the loss is next to zero as well)" if small else ""
     digits, exponent = f"{max(sizes):.1e}".split("e")
     return f"a gradient of at most {digits}e{int(exponent)}{learned}"
 
@@ -128,6 +135,8 @@ def _plight(group: Group) -> str:
     loss = "NaN" if suspect.measured.loss_is_nan(suspect.target) else "infinite"
     return f"The loss is {loss}, though no gradient shows it"
 
+
+_SMALL = 1e-4
 
 _SIZES = {
     "disconnected": "no gradient",

@@ -59,6 +59,13 @@ class Group:
         return tuple(self.trace.variables[variable].name for variable in self.variables)
 
 
+# What comes out of these are values that went in, or nearly so.
+_SAME_VALUES = frozenset(
+    {"Identity", "Reshape", "Squeeze", "ExpandDims", "StridedSlice", "GatherV2", "GatherNd", "Cast", "Transpose"}
+    | {"Maximum", "Minimum", "ClipByValue", "Sub", "AddV2", "SelectV2"}
+)
+_NEAR = 8
+
 Writer = Callable[[Group], Text]
 """Words for one cause."""
 
@@ -149,17 +156,30 @@ def layer_of(trace: Trace, index: int) -> str:
     return max(around, key=lambda layer: len(layer.scope)).name if around else ""
 
 
+def made_by(group: Group, types: Sequence[str], through: frozenset[str] = _SAME_VALUES) -> str:
+    """The type of the op that makes what goes into the culprit, if it is one of `types` and nothing but ops of
+    `through` lies between; empty otherwise."""
+    trace = group.trace
+    queue = [edge.op for edge in (group.op.inputs if group.op is not None else ()) if edge.op >= 0]
+    for op in queue[:_NEAR]:
+        if trace.ops[op].type in types:
+            return trace.ops[op].type
+        if trace.ops[op].type in through:
+            queue.extend(edge.op for edge in trace.ops[op].inputs if edge.op >= 0)
+    return next((trace.ops[op].type for op in queue[:_NEAR] if trace.ops[op].type in types), "")
+
+
 def blamed(group: Group) -> str:
     """The culprit with its place: "`tf.round` (head.py:12)"."""
     return called(group.trace, group.culprit) + place_of(group.trace, group.culprit)
 
 
 def call_of(group: Group) -> Call | None:
-    """The user's own call of the culprit, if their line shows it."""
+    """The user's own call of the culprit, if their line shows it. Of several, one that names the variable."""
     source, op = group.source, group.op
     if source is None or op is None:
         return None
-    return call_on(source.code, op.api or _SPOKEN.get(op.type, op.type))
+    return call_on(source.code, op.api or _SPOKEN.get(op.type, op.type), short(group))
 
 
 def namespace(group: Group) -> str:

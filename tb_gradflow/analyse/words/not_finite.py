@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from tb_gradflow.analyse.kinds import constant_of
-from tb_gradflow.analyse.measured import NONFINITE_AFTER, NONFINITE_BEFORE
-from tb_gradflow.analyse.onset import Onset
 from tb_gradflow.analyse.words.code import Call, bracketed, innermost_call
 from tb_gradflow.analyse.words.fields import Template, fields
-from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, namespace
+from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, made_by, namespace
+from tb_gradflow.analyse.words.spoiled import of_batch
 
 _BROKEN = "{plight}: "
 _NEAR = 6
@@ -20,7 +17,7 @@ def where_inactive(group: Group) -> Text:
     product = group.op is not None and group.op.type in ("Mul", "MatMul")
     why = "multiplies with something that is not finite" if product else "has no finite derivative"
     x, hidden = _made_safe(call) if call else ("x", "f(safe)")
-    batch = _of_batch(group)
+    batch = of_batch(group)
     return Text(
         f"{names['they_get']} NaN: {names['op']} {why} for some elements, and `tf.where` hides their value but not "
         f"their gradient, which becomes 0 * inf.{' ' + batch if batch else ''}",
@@ -42,47 +39,72 @@ def _made_safe(call: Call) -> tuple[str, str]:
 def square_root(group: Group) -> Text:
     """`tf.norm` and `tf.math.reduce_std` end in a square root that has no place for an epsilon: written out."""
     name = ((group.op.api if group.op else None) or "").rpartition(".")[2]
-    inside = _UNDER_THE_ROOT.get(name, "{bx}")
-    if _is_undefined(group) and name not in _UNDER_THE_ROOT:
+    inside = _under_the_root(group, name)
+    if inside is None and _is_undefined(group):
         return Template(
             _BROKEN + "{op} is given something negative, where there is no square root.",
             "Keep it above zero: `{lib}.sqrt({lib}.maximum({x}, 1e-12))`.",
         )(group)
     return Template(
         _BROKEN + "the derivative of {op} is infinite at zero, and something is zero there.",
-        f"Keep away from zero: `{{lib}}.sqrt({inside} + 1e-12)`.",
+        "Keep away from zero: `{lib}.sqrt(" + (inside or "{bx}") + " + 1e-12)`.",
     )(group)
 
 
-_UNDER_THE_ROOT = {
-    "norm": "tf.reduce_sum(tf.square({x}), axis=-1)",
-    "reduce_euclidean_norm": "tf.reduce_sum(tf.square({x}), axis=-1)",
-    "reduce_std": "tf.math.reduce_variance({x})",
-    "std": "keras.ops.var({x})",
-}
+def _under_the_root(group: Group, name: str) -> str | None:
+    """What a norm or a standard deviation is the root of, along the user's own axis; null for other functions."""
+    call, lib = call_of(group), namespace(group)
+    kept = [each for each in (call.arguments[1:] if call else ()) if each.startswith(("axis=", "keepdims="))]
+    if call is not None and name in _AXIS_SECOND and len(call.arguments) > 1 and "=" not in call.arguments[1]:
+        kept = [f"axis={call.arguments[1]}", *kept]
+    given = ", ".join([call.subject if call else "x", *kept])
+    total = "keras.ops.sum(keras.ops.square" if lib == "keras.ops" else "tf.reduce_sum(tf.square"
+    if name in ("norm", "reduce_euclidean_norm"):
+        x, _, axes = given.partition(", ")
+        return f"{total}({x}){', ' + axes if axes else ''})"
+    variance = "keras.ops.var" if lib == "keras.ops" else "tf.math.reduce_variance"
+    return f"{variance}({given})" if name in ("reduce_std", "std") else None
+
+
+_AXIS_SECOND = ("reduce_euclidean_norm", "reduce_std", "std")
 
 
 def logarithm(group: Group) -> Text:
-    probabilities = _type_behind(group, ("Softmax", "Sigmoid"))
+    """Of probabilities, of sums of exponentials, or of anything else."""
+    probabilities = made_by(group, ("Softmax", "Sigmoid"))
     if probabilities:
-        stable = "tf.nn.log_softmax" if probabilities == "Softmax" else "tf.math.log_sigmoid"
+        keras = namespace(group) == "keras.ops"
+        stable = {"Softmax": "log_softmax", "Sigmoid": "log_sigmoid"}[probabilities]
+        stable = f"{'keras.ops' if keras else 'tf.nn' if probabilities == 'Softmax' else 'tf.math'}.{stable}"
         fix = f"Compute it from the logits: `{stable}(logits)`, or take the loss from them, `from_logits=True`."
+    elif made_by(group, ("Exp",), _TERMS):
+        total = "keras.ops.logsumexp" if namespace(group) == "keras.ops" else "tf.reduce_logsumexp"
+        fix = f"Add up logarithms, `{total}(log_terms, axis=-1)`, where `log_terms` are the logarithms of the summands."
     else:
         fix = "Keep it above zero: `{head}({lib}.maximum({x}, 1e-7))`."
     why = "something negative, which has no" if _is_undefined(group) else "zero or less, where there is no finite"
     return Template(_BROKEN + "{op} is given " + why + " logarithm.", fix)(group)
 
 
+_TERMS = frozenset({"Sum", "Mul", "AddV2", "Mean", "Reshape", "Squeeze", "ExpandDims", "RealDiv", "Identity"})
+
+
 def power(group: Group) -> Text:
     if _is_undefined(group):
         return Template(
             _BROKEN + "{op} is given something negative, which has no such power.",
-            "Keep it above zero: `tf.pow(tf.maximum({x}, 1e-7), p)`.",
+            f"Keep it above zero: `{_raised(group, 'tf.maximum({x}, 1e-7)')}`.",
         )(group)
     return Template(
         _BROKEN + "the derivative of {op} is infinite at zero, and something is zero there.",
-        "Keep away from zero: `tf.pow({bx} + 1e-7, p)`.",
+        f"Keep away from zero: `{_raised(group, '{bx} + 1e-7')}`.",
     )(group)
+
+
+def _raised(group: Group, base: str) -> str:
+    """The user's power of another base."""
+    call, given = call_of(group), base.format_map(fields(group))
+    return call.with_subject(given) if call is not None else f"tf.pow({given}, p)"
 
 
 def _is_undefined(group: Group) -> bool:
@@ -93,18 +115,6 @@ def _is_undefined(group: Group) -> bool:
         return False
     hidden = suspect.state.status not in ("nan", "inf")
     return hidden or (group.op.type in ("Sqrt", "Pow") and suspect.measured.loss_is_nan(suspect.target))
-
-
-def _type_behind(group: Group, types: tuple[str, ...]) -> str:
-    """The nearest op of one of `types` that the culprit's argument is made by; empty if there is none."""
-    trace = group.trace
-    queue = [(edge.op, 1) for edge in (group.op.inputs if group.op else ()) if edge.op >= 0]
-    for op, steps in queue:  # grows while it is walked
-        if trace.ops[op].type in types:
-            return trace.ops[op].type
-        if steps < _NEAR:
-            queue.extend((edge.op, steps + 1) for edge in trace.ops[op].inputs if edge.op >= 0)
-    return ""
 
 
 def division(group: Group) -> Text:
@@ -166,81 +176,15 @@ def decomposition(group: Group) -> Text:
     )(group)
 
 
-def weights(group: Group) -> Text:
-    measured = group.suspect.measured
-    bad = measured.nonfinite_weights(group.suspect.target) or tuple(sorted(measured.nonfinite_before))
-    return Text(
-        f"The weights were not finite before this step began: {_counted(group, bad, NONFINITE_BEFORE)}. Whatever is "
-        f"computed from them is not finite either; nothing in this step is to blame.{_since(measured.onset)}",
-        _from_there(measured.onset),
-    )
-
-
-def _since(onset: Onset | None) -> str:
-    if onset is None:
-        return ""
-    if onset.recorded:
-        return f" It began in step {onset.last}."
-    if onset.last >= 0:
-        return f" It began between the recorded steps {onset.last} and {onset.first}."
-    return f" It began before the first recorded step, {onset.first}."
-
-
-def _from_there(onset: Onset | None) -> str:
-    if onset is not None and onset.findings:
-        return f"Mend what happened in step {onset.last}, and start again from weights of before it."
-    return (
-        "Start again from finite weights, a checkpoint from before or a new model, and record every step, "
-        "`GradFlowCallback(log_dir, update_freq=1)`, to see the one in which it begins."
-    )
-
-
-def update(group: Group) -> Text:
-    half = any(group.trace.variables[variable].dtype == "float16" for variable in group.variables)
-    fix = (
-        'Keep the weights in float32, `keras.config.set_dtype_policy("mixed_float16")`, or give the optimizer '
-        "an epsilon that float16 can hold: `keras.optimizers.Adam(epsilon=1e-4)`."
-        if half
-        else "Lower the learning rate, and look at what the optimizer divides by: its `epsilon`, its clipping."
-    )
-    return Text(
-        f"The update of this step made weights that are not finite, from gradients that are: "
-        f"{_counted(group, group.variables, NONFINITE_AFTER)}.",
-        fix,
-    )
-
-
-def _counted(group: Group, variables: tuple[int, ...], column: int, most: int = 3) -> str:
-    numbers = group.suspect.measured.variables
-    assert numbers is not None
-    told = [
-        f"`{group.trace.variables[each].name}` ({int(numbers[each, column])} of "
-        f"{prod(group.trace.variables[each].shape)} numbers)"
-        for each in variables[:most]
-    ]
-    more = len(variables) - most
-    return ", ".join(told) + (f" and {more} more" if more > 0 else "")
-
-
-def batch(group: Group) -> Text:
-    [(first, _), *_] = group.suspect.measured.nonfinite_inputs
-    x = first if first.isidentifier() else "x"
-    return Text(
-        f"{fields(group)['plight']}: {_of_batch(group)[0].lower()}{_of_batch(group)[1:]}",
-        f"Clean the data before training: `{x} = np.nan_to_num({x})`, or leave those rows out, "
-        f"`keep = np.isfinite({x}).reshape(len({x}), -1).all(axis=1)`.",
-    )
-
-
-def _of_batch(group: Group) -> str:
-    """What is wrong with the batch, as a sentence; empty if nothing is."""
-    bad = group.suspect.measured.nonfinite_inputs
-    told = [
-        f"`{name}` holds "
-        + " and ".join(f"{n} {word}" for n, word in ((r.nan_count, "NaN"), (r.inf_count, "Inf")) if n)
-        for name, r in bad
-    ]
-    return f"In the batch {', '.join(told)}." if told else ""
+def edge_of_domain(group: Group) -> Text:
+    """Whoever clips already clips to the edge itself, which is too far."""
+    x = fields(group)["x"]
+    inner = innermost_call(x)
+    x = inner.subject if inner is not None and "clip" in inner.head else x
+    return Template(
+        _BROKEN + "the derivative of {op} is infinite at the edge of its domain.",
+        f"Stay inside: clip its argument, `tf.clip_by_value({x}, -1 + 1e-6, 1 - 1e-6)`.",
+    )(group)
 
 
 def overflow(group: Group) -> Text:
@@ -269,18 +213,12 @@ WRITERS: dict[str, Writer] = {
     "log_zero": logarithm,
     "exp_overflow": exponential,
     "pow_fraction_at_zero": power,
-    "acos_at_one": Template(
-        _BROKEN + "the derivative of {op} is infinite at the edge of its domain.",
-        "Stay inside: clip its argument, `tf.clip_by_value({x}, -1 + 1e-6, 1 - 1e-6)`.",
-    ),
+    "acos_at_one": edge_of_domain,
     "softmax_all_masked": Template(
         _BROKEN + "{op} meets a row that is masked out entirely.",
         "Mask with a large negative number, `-1e9`, in the place of `-inf`.",
     ),
     "degenerate_decomposition": decomposition,
     "fp16_overflow": overflow,
-    "nonfinite_weights": weights,
-    "nonfinite_update": update,
-    "nonfinite_input": batch,
     "not_finite": unexplained,
 }

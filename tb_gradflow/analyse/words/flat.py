@@ -1,0 +1,186 @@
+"""Words for functions that are flat where they are used: saturated, clipped, of one class, dead, masked."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.measured import LARGE_INPUT
+from tb_gradflow.analyse.words.code import is_simple
+from tb_gradflow.analyse.words.fields import Template, fields
+from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, namespace
+from tb_gradflow.analyse.zeros import PRODUCTS
+
+_ZERO = "{they_get} a gradient of exactly zero: "
+_SIZE = "{they_get} {size}: "
+_FROM_LOGITS = "take the loss from the logits, `from_logits=True`"
+
+
+def is_output(group: Group) -> bool:
+    """Whether no weight is multiplied with what comes out of the culprit: then the loss is next."""
+    topology, trace, target = group.suspect.topology, group.trace, group.suspect.target
+    if group.culprit < 0 or target < 0:
+        return False
+    return not any(
+        trace.ops[op].type in PRODUCTS
+        and any(topology.of_variables[edge.op] and edge.op not in way[:place] for edge in trace.ops[op].inputs)
+        for way in [topology.gradient(target).from_op(group.culprit)]
+        for place, op in enumerate(way)
+        if place
+    )
+
+
+def large_inputs(group: Group) -> str:
+    """What to do about a batch of large numbers; empty if it holds none."""
+    trace, measured = group.trace, group.suspect.measured
+    large = [(each.name, report.max_abs) for each in trace.inputs if (report := measured.of_row(each.row)) is not None]
+    told = [(name, size) for name, size in large if size > LARGE_INPUT and name.partition("[")[0] != "y"]
+    if not told:
+        return ""
+    name, size = told[0]
+    x = name if name.isidentifier() else "x"
+    return f" In the batch `{name}` reaches {size:.3g}: scale it first, `({x} - {x}.mean(0)) / ({x}.std(0) + 1e-7)`."
+
+
+def saturated_sigmoid(group: Group) -> Text:
+    loop = group.op is not None and group.op.type in ("While", "StatelessWhile")
+    what = "what goes into the gates of {op}" if loop else "what goes into {op}"
+    logits = ", or " + _FROM_LOGITS if is_output(group) and not loop else ""
+    text = Template(
+        _SIZE + what + " is so large that its slope is next to nothing.",
+        "Scale what goes in, for example by `keras.layers.BatchNormalization()` in front of it" + logits + ".",
+    )(group)
+    return Text(text.message, text.fix + large_inputs(group))
+
+
+def saturated_softmax(group: Group) -> Text:
+    size = "tf.math.sqrt(tf.cast(tf.shape(keys)[-1], tf.float32))"
+    scaled = f"Scale the scores before the softmax, as attention does: `{{bx}} / {size}`."
+    logits = "Scale what goes in, `{bx} / 10.0`, or " + _FROM_LOGITS + "."
+    text = Template(
+        _ZERO + "{op} is so sure of one class that its slope rounds to zero.", logits if is_output(group) else scaled
+    )(group)
+    return Text(text.message, text.fix + large_inputs(group))
+
+
+def clipped(group: Group) -> Text:
+    """Probabilities are better not clipped at all; other values can let the gradient pass the limits."""
+    names, call, name = fields(group), call_of(group), group.op.name.lower() if group.op else ""
+    message = (_ZERO + "{op} limits every value of this step, and a limit has no slope.").format_map(names)
+    if "crossentropy" in name:
+        return Text(
+            message,
+            "The loss clips what are no probabilities: end the model in `sigmoid` or `softmax`, or in nothing and "
+            + _FROM_LOGITS
+            + ".",
+        )
+    if names["behind"] in ("Sigmoid", "Softmax"):
+        return Text(message, f"Do not clip `{names['x']}`: {_FROM_LOGITS}, which needs no clipping.")
+    if call is None:
+        return Text(message, "Scale what goes in, so that it lies inside the limits.")
+    lib, x = names["lib"], call.subject
+    through = (
+        f"`{x} + {lib}.stop_gradient({call.text} - {x})`"
+        if is_simple(x)
+        else f"`v = {x}`, then `v + {lib}.stop_gradient({call.with_subject('v')} - v)`"
+    )
+    return Text(message, f"Scale what goes in, so that it lies inside, or let the gradient pass the limits: {through}.")
+
+
+def single_class(group: Group) -> Text:
+    names = fields(group)
+    hidden = group.suspect.state.status not in ("zero", "vanishing")
+    shape = group.op.outputs[-1].shape if group.op is not None and group.op.outputs else None
+    several = [axis for axis, size in enumerate(shape or ()) if axis and size != 1]
+    sigmoid = "{lib}.sigmoid({x})" if call_of(group) is not None else 'activation="sigmoid"'
+    fix = f"Use `{sigmoid}` for one unit, or one unit for each class."
+    if several and len(shape or ()) > 2:
+        softmax = "keras.ops.softmax" if namespace(group) == "keras.ops" else "tf.nn.softmax"
+        fix = f"Normalise over the axis with several entries: `{softmax}({{x}}, axis={several[0]})`."
+    if hidden:
+        why = "The model's output says nothing: {op} normalises over an axis of length one, where the result is always "
+        return Text((why + "1. The loss is taken from what goes in, so training does not show it.").format_map(names),
+                    fix.format_map(names))  # fmt: skip
+    message = _ZERO + "{op} normalises over an axis of length one, where the result is always 1."
+    return Text(message.format_map(names), fix.format_map(names))
+
+
+def masked(group: Group) -> Text:
+    op = group.op
+    name = f"{op.name} {op.api}".lower() if op is not None else ""
+    if op is not None and op.type == "DivNoNan":
+        return Template(
+            _ZERO + "{op} divides by a count of zero: nothing in this batch belongs to {them}.",
+            "Nothing to repair if other batches have some; else look at the labels.",
+        )(group)
+    if "dropout" in name:
+        return Template(
+            _ZERO + "in this step {op} has dropped all that comes from {them}.",
+            "Lower the rate: `keras.layers.Dropout(0.3)`.",
+        )(group)
+    if op is not None and any(constant.value == 0 for constant in op.constants):
+        weights = "`loss_weights` in `model.compile`" if "compile_loss" in name else "that factor"
+        return Template(
+            _ZERO + "{op} multiplies what comes from {them} with the constant 0.",
+            f"Give it another weight if it is to learn: {weights}.",
+        )(group)
+    if "compile_loss" in name:
+        return Template(
+            _ZERO + "{op} multiplies what comes from {them} with zeros: a `sample_weight`, a mask or a loss weight.",
+            "Look at `sample_weight`, at `loss_weights` in `model.compile`, and at the masks of the layers.",
+        )(group)
+    return Template(
+        _ZERO + "in this step {op} multiplies what comes from {them} with zeros, a mask or a gate.",
+        "Nothing to repair if other batches let it through; else look at the mask that {op} is given.",
+    )(group)
+
+
+def normalised(group: Group) -> Text:
+    if group.op is not None and group.op.type in ("Softmax", "LogSoftmax"):
+        return Template(
+            _SIZE + "the loss sums what {op} made to sum to one, so it is constant.",
+            "Compare with targets: `keras.losses.categorical_crossentropy(y, probabilities)`.",
+        )(group)
+    return Template(
+        _SIZE + "at {op} values are normalised, and all of them then get the same gradient, as from a sum or a mean "
+        "along the same axis: it does not depend on what comes in.",
+        "Sum or average along another axis than the normalised one, or let what follows weigh the values differently.",
+    )(group)
+
+
+def branch(group: Group) -> Text:
+    if group.op is not None and group.op.type in ("While", "StatelessWhile"):
+        return Template(
+            _SIZE + "in this step {op} made no round, and only the rounds use {them}.",
+            "Nothing to repair if that depends on the data; else look at the condition of the loop.",
+        )(group)
+    return Template(
+        _SIZE + "in this step {op} did not choose the branch that uses {them}.",
+        "Nothing to repair if that depends on the data; look at other steps.",
+    )(group)
+
+
+def without_influence(group: Group) -> Text:
+    if group.op is not None and group.op.type == "Sub":
+        return Template(
+            "{they_have} no influence: both sides of {op} contain {them}. What arrives is rounding noise.",
+            "Harmless; `use_bias=False` saves the weights.",
+        )(group)
+    return Template(
+        "{they_have} no influence: what follows {op} takes every offset out again (a normalisation, or a "
+        "softmax). What arrives is rounding noise.",
+        "Harmless; `use_bias=False` saves the weights.",
+    )(group)
+
+
+WRITERS: dict[str, Writer] = {
+    "saturation_sigmoid": saturated_sigmoid,
+    "saturation_softmax": saturated_softmax,
+    "saturation_clip": clipped,
+    "saturation_quant_range": Template(
+        _ZERO + "all values lie inside the range of {op}, and only those outside move it.",
+        "Start the range inside the values, or set it from their moving minimum and maximum.",
+    ),
+    "softmax_single_class": single_class,
+    "mask_multiplies_to_zero": masked,
+    "normalised_then_summed": normalised,
+    "branch_not_taken": branch,
+    "shift_invariant_parameter": without_influence,
+}

@@ -1,0 +1,94 @@
+"""Words for weights and batches that are NaN or infinite: no op is to blame for what they do."""
+
+from __future__ import annotations
+
+from math import prod
+
+from tb_gradflow.analyse.measured import NONFINITE_AFTER, NONFINITE_BEFORE
+from tb_gradflow.analyse.onset import Onset
+from tb_gradflow.analyse.words.fields import fields
+from tb_gradflow.analyse.words.names import Group, Text, Writer
+
+
+def weights(group: Group) -> Text:
+    measured = group.suspect.measured
+    bad = measured.nonfinite_weights(group.suspect.target) or tuple(sorted(measured.nonfinite_before))
+    return Text(
+        f"The weights were not finite before this step began: {_counted(group, bad, NONFINITE_BEFORE)}. Whatever is "
+        f"computed from them is not finite either; nothing in this step is to blame.{_since(measured.onset)}",
+        _from_there(measured.onset),
+    )
+
+
+def _since(onset: Onset | None) -> str:
+    if onset is None:
+        return ""
+    if onset.recorded:
+        return f" It began in step {onset.last}."
+    if onset.last >= 0:
+        return f" It began between the recorded steps {onset.last} and {onset.first}."
+    return f" It began before the first recorded step, {onset.first}."
+
+
+def _from_there(onset: Onset | None) -> str:
+    if onset is not None and onset.findings:
+        return f"Mend what happened in step {onset.last}, and start again from weights of before it."
+    return (
+        "Start again from finite weights, a checkpoint from before or a new model, and record every step, "
+        "`GradFlowCallback(log_dir, update_freq=1)`, to see the one in which it begins."
+    )
+
+
+def update(group: Group) -> Text:
+    half = any(group.trace.variables[variable].dtype == "float16" for variable in group.variables)
+    fix = (
+        'Keep the weights in float32, `keras.config.set_dtype_policy("mixed_float16")`, or give the optimizer '
+        "an epsilon that float16 can hold: `keras.optimizers.Adam(epsilon=1e-4)`."
+        if half
+        else "Lower the learning rate, and look at what the optimizer divides by: its `epsilon`, its clipping."
+    )
+    return Text(
+        f"The update of this step made weights that are not finite, from gradients that are: "
+        f"{_counted(group, group.variables, NONFINITE_AFTER)}.",
+        fix,
+    )
+
+
+def _counted(group: Group, variables: tuple[int, ...], column: int, most: int = 3) -> str:
+    numbers = group.suspect.measured.variables
+    assert numbers is not None
+    told = [
+        f"`{group.trace.variables[each].name}` ({int(numbers[each, column])} of "
+        f"{prod(group.trace.variables[each].shape)} numbers)"
+        for each in variables[:most]
+    ]
+    more = len(variables) - most
+    return ", ".join(told) + (f" and {more} more" if more > 0 else "")
+
+
+def batch(group: Group) -> Text:
+    [(first, _), *_] = group.suspect.measured.nonfinite_inputs
+    x = first if first.isidentifier() else "x"
+    return Text(
+        f"{fields(group)['plight']}: {of_batch(group)[0].lower()}{of_batch(group)[1:]}",
+        f"Clean the data before training: `{x} = np.nan_to_num({x})`, or leave those rows out, "
+        f"`keep = np.isfinite({x}).reshape(len({x}), -1).all(axis=1)`.",
+    )
+
+
+def of_batch(group: Group) -> str:
+    """What is wrong with the batch, as a sentence; empty if nothing is."""
+    bad = group.suspect.measured.nonfinite_inputs
+    told = [
+        f"`{name}` holds "
+        + " and ".join(f"{n} {word}" for n, word in ((r.nan_count, "NaN"), (r.inf_count, "Inf")) if n)
+        for name, r in bad
+    ]
+    return f"In the batch {', '.join(told)}." if told else ""
+
+
+WRITERS: dict[str, Writer] = {
+    "nonfinite_weights": weights,
+    "nonfinite_update": update,
+    "nonfinite_input": batch,
+}
