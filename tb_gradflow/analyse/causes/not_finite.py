@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from tb_gradflow.analyse.evidence import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.kinds import constant_of
+from tb_gradflow.analyse.zeros import PRODUCTS
 
 _BY_TYPE = {
     "sqrt_at_zero": ("Sqrt", "Rsqrt", "EuclideanNorm"),
@@ -115,9 +116,19 @@ def fp16_overflow(suspect: Suspect) -> Verdict | None:
         return None
     half = suspect.measured.once(
         ("half", suspect.culprit),
-        lambda: next((op for op in suspect.topology.ancestors(suspect.culprit) if _is_half(suspect, op)), -1),
+        lambda: _overflown(suspect),
     )
     return Verdict("fp16_overflow", "error", half) if half >= 0 else None
+
+
+def _overflown(suspect: Suspect) -> int:
+    """The nearest op in half precision; in front of a softmax, if there is one: what comes out of that is at most one,
+    and NaN only if what went in was too large."""
+    ancestors = suspect.topology.ancestors(suspect.culprit)
+    half = [op for op in ancestors if _is_half(suspect, op)]
+    softmax = next((op for op in half if suspect.type_of(op) == "Softmax"), -1)
+    scores = [op for op in half if softmax >= 0 and op < softmax and suspect.type_of(op) in PRODUCTS]
+    return next(iter([*sorted(scores, reverse=True)[:1], *half]), -1)
 
 
 def _is_half(suspect: Suspect, op: int) -> bool:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from tb_gradflow.analyse.causes.no_derivative import ROUNDING
 from tb_gradflow.analyse.causes.zero_factor import learns
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.analyse.kinds import SOFTMAX
 from tb_gradflow.analyse.zeros import PRODUCTS
-from tb_gradflow.record.schema import Trace
 
 _SQUASHING = frozenset({"Sigmoid", "Tanh", "Erf", "Erfc", "Softsign", "Softplus"})
 _CLIPPING = frozenset({"ClipByValue", "Minimum", "Maximum"})
 BRANCHES = frozenset({"If", "StatelessIf", "Case", "StatelessCase", "Select", "SelectV2", "Merge", "Switch"})
 _DECOMPOSITIONS = frozenset({"Svd", "SelfAdjointEigV2", "Eig", "Qr"})
-_NORMALISING = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
 
 # Half precision has nothing between zero and 6e-8; what comes in above this is not brought there by one op.
 _HALF_AT_RISK_BELOW = 1e-3
@@ -123,43 +119,6 @@ def _is_small_half(suspect: Suspect, limit: float) -> bool:
     half = any(tensor.dtype == "float16" for place in places for tensor in ops[place].outputs)
     incoming = suspect.measured.of_op(suspect.target, suspect.culprit)
     return half and incoming is not None and 0 < incoming.max_abs < limit
-
-
-def degenerate_normalisation(suspect: Suspect) -> Verdict | None:
-    """Normalised over a single element: the result is the same whatever comes in.
-
-    The evidence is a mean, of the normaliser or beside the op, that averages as many elements as it puts out.
-    """
-    trace, topology = suspect.topology.trace, suspect.topology
-    if suspect.op.type in _NORMALISING:
-        return Verdict("degenerate_normalisation", "error")
-    # What comes out is zero, and a ReLU behind it is flat there.
-    behind_it = suspect.producer >= 0 and suspect.op.type in ("Relu", "Relu6")
-    scope = _normaliser_around(suspect, suspect.producer if behind_it else suspect.culprit)
-    beside = [suspect.culprit, *(consumer for consumer, _ in topology.consumers[suspect.producer])]
-    if scope:
-        beside += [op for op in topology.by_type.get("Mean", ()) if trace.ops[op].name.startswith(scope)]
-    return Verdict("degenerate_normalisation", "error") if any(_averages_one(trace, op) for op in beside) else None
-
-
-def _normaliser_around(suspect: Suspect, op: int) -> str:
-    """Name scope of the normalisation layer that an op is in; empty if it is in none."""
-    name = suspect.topology.trace.ops[op].name
-    layers = suspect.topology.trace.layers
-    scopes = (layer.scope + "/" for layer in layers if layer.type.endswith("Normalization"))
-    return next((scope for scope in scopes if name.startswith(scope)), "")
-
-
-def _averages_one(trace: Trace, index: int) -> bool:
-    op = trace.ops[index]
-    if op.type != "Mean" or not op.inputs or op.inputs[0].op < 0 or not op.outputs:
-        return False
-    given = trace.ops[op.inputs[0].op].outputs
-    before = given[op.inputs[0].output].shape if op.inputs[0].output < len(given) else None
-    after = op.outputs[0].shape
-    if before is None or after is None or min((*before, *after), default=1) < 0:
-        return False
-    return len(before) > 0 and prod(before) == prod(after)
 
 
 def zero_gradient(suspect: Suspect) -> Verdict | None:

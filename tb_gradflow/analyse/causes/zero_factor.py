@@ -90,7 +90,8 @@ def zero_initialised(suspect: Suspect) -> Verdict | None:
     else:
         return None
     found = [zero for place in places if (zero := zeros[place]) is not None]
-    if not found or suspect.measured.is_learned(suspect.target):
+    at_goal = suspect.op.type in _FLAT_AT_ZERO and suspect.measured.is_learned(suspect.target)
+    if not found or at_goal:
         return None
     factors = found[0].union(*found) - {suspect.state.variable} or found[0]
     if any(learns(suspect, factor) for factor in factors):

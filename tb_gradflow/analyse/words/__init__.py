@@ -5,11 +5,12 @@ One function a cause, named in the tables of the modules here.
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.words import cuts, flat, left, no_way, not_finite, numbers, own_gradient, spoiled
+from tb_gradflow.analyse.words import cuts, discrete, flat, left, no_way, not_finite, numbers, own_gradient, spoiled
 from tb_gradflow.analyse.words.names import Group, Text, Writer
 
 _WRITERS: dict[str, Writer] = {
     **cuts.WRITERS,
+    **discrete.WRITERS,
     **flat.WRITERS,
     **left.WRITERS,
     **no_way.WRITERS,

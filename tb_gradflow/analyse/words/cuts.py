@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.causes.no_derivative import COUNTING, COUNTING_CALLS
 from tb_gradflow.analyse.words.code import Call, bracketed, is_simple, without_cast
 from tb_gradflow.analyse.words.fields import Template, fields
 from tb_gradflow.analyse.words.names import (
@@ -57,17 +56,40 @@ def sign(group: Group) -> Text:
 
 
 def any_op(group: Group) -> Text:
-    text = Template(
-        _NONE + "{op} is on the only way to the loss, and TensorFlow has no derivative for `{kind}`.",
-        "Use an op with a derivative, give {fn} one with `tf.custom_gradient`, or, where shapes agree, pass it "
-        "straight through: ",
-    )(group)
-    return Text(text.message, text.fix + passed_through(group) + ".")
+    """A way to pass it straight through is offered only where what comes out has the shape of what goes in."""
+    message = _NONE + "{op} is on the only way to the loss, and TensorFlow has no derivative for `{kind}`."
+    fix = _BETTER.get(group.op.type if group.op else "", "")
+    if fix:
+        return Template(message, fix)(group)
+    text = Template(message, "Use ops with a derivative, or give {fn} one with `tf.custom_gradient`")(group)
+    through = f"; or pass it straight through: {passed_through(group)}" if _keeps_shape(group) else ""
+    return Text(text.message, text.fix + through + ".")
+
+
+_BETTER = {
+    "Range": "Number the places first and scale them: `start + step * tf.range(n, dtype=tf.float32)`.",
+    "LinSpace": "Number the places first: `start + (stop - start) * tf.range(n, dtype=tf.float32) / (n - 1)`.",
+    "RandomShuffle": "Shuffle positions and gather: `tf.gather({x}, tf.random.shuffle(tf.range(tf.shape({x})[0])))`.",
+    "OneHot": "Build it of ones and zeros, and let the value come in afterwards: "
+    "`hot = tf.one_hot(labels, classes)`, then `hot * on_value + (1.0 - hot) * off_value`.",
+    "CTCBeamSearchDecoder": "Train on `tf.nn.ctc_loss(labels, logits, label_length, logit_length)`, and search for the "
+    "best sequence in a metric.",
+}
+
+
+def _keeps_shape(group: Group) -> bool:
+    trace, op = group.trace, group.op
+    edges = [edge for edge in (op.inputs if op is not None else ()) if edge.op >= 0]
+    if op is None or not op.outputs or not edges:
+        return False
+    given = trace.ops[edges[0].op].outputs
+    shape = given[edges[0].output].shape if edges[0].output < len(given) else None
+    return shape is not None and shape == op.outputs[0].shape
 
 
 def comparison(group: Group) -> Text:
     names = fields(group)
-    against = " with positions" if _api(group).endswith("sequence_mask") else ""
+    against = " with positions" if api_of(group).endswith("sequence_mask") else ""
     what = names["them"] if len(group.variables) == 1 else "what comes from them"
     message = _NONE + f"{{op}} only compares {what}{against}, and a comparison has no derivative."
     return Text(message.format_map(names), f"Use a soft step, for example `{soft_step(group)}`.")
@@ -86,7 +108,7 @@ def predicate(group: Group) -> Text:
 def soft_step(group: Group) -> str:
     """A smooth stand-in for the comparison on the user's line, with their names in it."""
     lib, call = namespace(group), call_of(group)
-    if _api(group).endswith("sequence_mask"):
+    if api_of(group).endswith("sequence_mask"):
         return _soft_mask(call, short(group))
     left, right = ("x", short(group) if len(group.variables) == 1 else "threshold")
     if call and len(call.arguments) > 1:
@@ -106,116 +128,39 @@ def _soft_mask(call: Call | None, name: str) -> str:
     return f"tf.sigmoid(({length}[..., None] - tf.range({size}, dtype=tf.float32) - 0.5) / 0.2)"
 
 
-def index(group: Group) -> Text:
-    name = _api(group).rpartition(".")[2]
-    if name in ("argmax", "argmin"):
-        return _soft_position(group, "-" if name == "argmin" else "")
-    if "non_max_suppression" in name:
-        return _chosen_boxes(group)
-    fix = _INDEX_FIXES.get(name, _INTERPOLATE)
-    if name == "top_k" and call_of(group) is None:
-        fix = fix.replace("{whole}", "tf.math.top_k(x, k)")
-    return Template(_NONE + "{op} turns values into positions, and a position has no derivative.", fix)(group)
-
-
-def _chosen_boxes(group: Group) -> Text:
-    call = call_of(group)
-    scores = (call.argument(1, "scores") if call else None) or "scores"
-    return Template(
-        _NONE + "{op} chooses boxes by their places in a list, and a place has no derivative.",
-        f"Let the scores into the loss by their values, `tf.reduce_mean(tf.nn.sigmoid({scores}) * loss_of_each_box)`, "
-        "and choose boxes after the training.",
-    )(group)
-
-
-def _soft_position(group: Group, sign: str) -> Text:
-    """Softmax along the axis that the user searches; a position can be made of it along the last one."""
-    keras, call = namespace(group) == "keras.ops", call_of(group)
-    axis = (call.argument(1, "axis") if call else None) or ("-1" if keras or call is None else "0")
-    softmax = "keras.ops.softmax" if keras else "tf.nn.softmax"
-    positions = (
-        "keras.ops.sum(weights * keras.ops.arange(weights.shape[-1], dtype=weights.dtype), axis=-1)"
-        if keras
-        else "tf.reduce_sum(weights * tf.range(weights.shape[-1], dtype=weights.dtype), axis=-1)"
-    )
-    place = f", and where a position is needed `{positions}`" if axis in ("-1", "1") else ""
-    return Template(
-        _NONE + "{op} turns values into positions, and a position has no derivative.",
-        f"Use soft weights: `weights = {softmax}({sign}{{bx}} / 0.1, axis={axis})`{place}.",
-    )(group)
-
-
-_INTERPOLATE = (
-    "Interpolate between neighbours: `w = {bx} - {lib}.floor({x})`, then `(1 - w) * left + w * right`, with the "
-    "integers used for indexing alone."
-)
-_INDEX_FIXES = {
-    "top_k": "Use the values, which are differentiable, not the indices: `{whole}.values`.",
-    "argsort": "Sort the values, which is differentiable: `tf.sort({x})`.",
-}
-
-
-def counting(group: Group) -> Text:
-    kind = group.op.type if group.op else ""
-    counts = kind in COUNTING or any(word in _api(group) for word in COUNTING_CALLS)
-    why = "{op} counts" if counts else "{op} makes a yes or no of {them}, which is then counted"
-    soft = _SOFT_YES if _api(group).endswith("sequence_mask") else _SOFT_COUNT
-    fix = next((fix for kinds, fix in _COUNTED if kind in kinds), soft)
-    names = fields(group) | {"step": soft_step(group)}
-    message = _NONE + why + ", and a count changes in steps: it has no derivative."
-    return Text(message.format_map(names), fix.format_map(names))
-
-
-_SOFT_YES = "Count softly, with `{step}` in the place of each yes or no."
-_SOFT_COUNT = (
-    "Count softly, for a histogram with `tf.reduce_sum(tf.exp(-tf.square(({bx}[..., None] - centres) / width)), 0)`."
-)
-_COUNTED = (
-    (
-        ("ArgMax", "ArgMin"),
-        "Train on `keras.losses.sparse_categorical_crossentropy(y, {x}, from_logits=True)` and count in a metric.",
-    ),
-    (("Round",), "Train on `keras.losses.binary_crossentropy(y, {x})` and count in a metric."),
-    (("Equal", "NotEqual"), "Count softly: `tf.reduce_sum(1 - tf.exp(-tf.square({bx} / 0.1)))`."),
-    ((*_LESS, "Greater", "GreaterEqual"), _SOFT_YES),
-)
-
-
-def sampling(group: Group) -> Text:
-    """By comparing with uniform noise a coin is tossed; the other draws are among several classes."""
-    call = call_of(group)
-    if call is None or not call.is_operator:
-        return Template(_DRAWS, _GUMBEL)(group)
-    chance = next((each for each in call.arguments if "random" not in each), "p")
-    fix = (
-        f"Draw softly: `noise = tf.math.log(u) - tf.math.log(1 - u)`, then "
-        f"`tf.sigmoid((tf.math.log({chance}) - tf.math.log(1 - {bracketed(chance)}) + noise) / 0.5)`."
-    )
-    return Text(_DRAWS.format_map(fields(group)), fix)
-
-
-_DRAWS = _NONE + "{op} draws a discrete sample, and a draw has no derivative."
-_GUMBEL = (
-    "Draw softly: `u = tf.random.uniform(tf.shape({x}), 1e-6, 1 - 1e-6)`, then "
-    "`tf.nn.softmax(({bx} - tf.math.log(-tf.math.log(u))) / 0.5)`, or weight the loss with the log-probability."
-)
-
-
 def integer(group: Group) -> Text:
-    dtype = group.trace.variables[group.variables[0]].dtype
-    if dtype.startswith(("float", "bfloat", "complex")):
+    dtype, names = group.trace.variables[group.variables[0]].dtype, fields(group)
+    if not dtype.startswith(("float", "bfloat", "complex")):
         return Template(
-            _NONE + "{op} makes an integer of what comes from {them}, and integers carry no gradient.",
-            "Stay in floating point, or pass the gradient straight through: "
-            "`{x} + tf.stop_gradient(tf.round({x}) - {bx})`.",
+            _NONE + f"the tape follows floating numbers alone, and the type is `{dtype}`.",
+            'Make it a float, `tf.Variable(..., dtype=tf.float32, name="{variable}")`, and cast where integers are '
+            "needed.",
         )(group)
-    return Template(
-        _NONE + f"the tape follows floating numbers alone, and the type is `{dtype}`.",
-        'Make it a float, `tf.Variable(..., dtype=tf.float32, name="{variable}")`, and cast where integers are needed.',
-    )(group)
+    x = names["x"]
+    through = f"`{x} + tf.stop_gradient(tf.round({x}) - {x})`"
+    if not is_simple(x):
+        through = f"`v = {x}`, then `v + tf.stop_gradient(tf.round(v) - v)`"
+    message = _NONE + "{op} makes an integer of what comes from {them}, and integers carry no gradient."
+    return Text(message.format_map(names), f"Stay in floating point, or pass the gradient straight through: {through}.")
 
 
-def _api(group: Group) -> str:
+def stop_gradient(group: Group) -> Text:
+    """Some functions stop the gradient inside, and a functional model was put together before the step."""
+    quiet = ' If it is meant, tell the recorder: `expected=["{pattern}"]`.'
+    if "stop_gradient" not in api_of(group) and group.source is not None and call_of(group) is not None:
+        fix = "Take a function that does not, or compute this part by hand."
+        if "softmax_cross_entropy" in api_of(group):
+            fix = "Take `tf.nn.softmax_cross_entropy_with_logits`, which passes the gradient to its labels too."
+        return Template(_NONE + "{op} stops it inside, and is on every way to the loss.", fix + quiet)(group)
+    message = _NONE + "{op} is on every way to the loss."
+    if call_of(group) is None:
+        built = "Leave `stop_gradient` out where the model is put together."
+        return Template(message, built + quiet)(group)
+    return Template(message, "Use `{x}` without it." + quiet)(group)
+
+
+def api_of(group: Group) -> str:
+    """The function that the user's line called; empty if unknown."""
     return (group.op.api if group.op else None) or ""
 
 
@@ -244,10 +189,7 @@ WRITERS: dict[str, Writer] = {
     "nondiff_rounding": rounding,
     "nondiff_comparison": comparison,
     "predicate_only": predicate,
-    "nondiff_index": index,
-    "nondiff_counting": counting,
     "integer_dtype": integer,
-    "nondiff_sampling": sampling,
     "nondiff_sign": sign,
     "nondiff_op": any_op,
     "no_gradient_registered": Template(
@@ -265,8 +207,5 @@ WRITERS: dict[str, Writer] = {
         _NONE + "{op} stores the value in a variable that is then read back, and no gradient passes through a store.",
         "Go on computing with the tensor itself, and store it afterwards: `y = f(value)`, then `state.assign(value)`.",
     ),
-    "stop_gradient_misuse": Template(
-        _NONE + "{op} is on every way to the loss.",
-        'Use `{x}` without it; if it is meant, tell the recorder: `expected=["{pattern}"]`.',
-    ),
+    "stop_gradient_misuse": stop_gradient,
 }

@@ -38,7 +38,8 @@ class Template:
 def fields(group: Group) -> dict[str, str]:
     """What a template may speak of.
 
-    they_get: The variables and "get", in number; they_take, they_are, they_have: likewise.
+    they_get: The variables and "get", in number; they_take, they_are, they_have: likewise; they_have_flag,
+        is_to: the verbs alone.
     them: "it" or "them".
     op: The culprit with its place; place: that alone; fn: without; kind: its op type.
     whole, x, bx: The user's call of it; what they call it with; the same, fit to stand beside an operator.
@@ -60,6 +61,8 @@ def _of_variables(group: Group) -> dict[str, str]:
         "they_take": subject(group, "takes", "take"),
         "they_are": subject(group, "is", "are"),
         "they_have": subject(group, "has", "have"),
+        "they_have_flag": "it has" if len(group.variables) == 1 else "they have",
+        "is_to": "is to" if len(group.variables) == 1 else "are to",
         "them": "it" if len(group.variables) == 1 else "them",
         "count": str(len(group.variables)),
         "variable": short(group),
@@ -103,8 +106,10 @@ def _attribute(group: Group) -> str:
 
 
 def _pattern(group: Group) -> str:
-    owner = group.names[0].rpartition("/")[0]
-    return f"{owner}/*" if owner and len(group.names) > 1 else group.names[0]
+    owners = [name.rpartition("/")[0] for name in group.names]
+    both = zip(group.names, owners, strict=True)
+    patterns = [f"{owner}/*" if owner and owners.count(owner) > 1 else name for name, owner in both]
+    return '", "'.join(list(dict.fromkeys(patterns))[:3])
 
 
 def _line(group: Group) -> str:

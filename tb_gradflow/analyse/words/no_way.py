@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, Writer
 
@@ -34,11 +36,36 @@ def _no_part(group: Group) -> Text:
 _UNREAD = "nothing in this step computes with {them}"
 
 
+# TensorFlow's name of a node, in front of what it says.
+_NODE = re.compile(r"\{+[^{}]*\}+ ?")
+
+
 def not_asked(group: Group) -> Text:
-    quiet = "`{attribute}.trainable = False`" if _in_layer(group) else "`tf.Variable(..., trainable=False)`"
+    owner = group.names[0].rpartition("/")[0] + "/"
+    whole = all(
+        index in group.variables
+        for index, variable in enumerate(group.trace.variables)
+        if variable.trainable and variable.name.startswith(owner)
+    )
+    quiet = "`{attribute}.trainable = False`" if whole else '`expected=["{pattern}"]`'
+    if not _in_layer(group):
+        quiet = "`tf.Variable(..., trainable=False)`"
     return Template(
         "{they_take} part in the loss, and `tape.gradient` was not asked for {them}{line}.",
         f"Pass all of them, `tape.gradient(loss, model.trainable_variables)`; if this is meant, say so: {quiet}.",
+    )(group)
+
+
+def frozen(group: Group) -> Text:
+    if group.verdict.severity == "info":
+        return Template(
+            "{they_get} no gradient: a gradient was asked for {them}, and {they_have_flag} `trainable=False`.",
+            "If {names} {is_to} learn, make {them} trainable, `tf.Variable(..., trainable=True)` or "
+            "`layer.trainable = True`; else leave {them} out of what the gradient is asked for.",
+        )(group)
+    return Template(
+        "Nothing is trained: all {count} variables of the model have `trainable=False`.",
+        "Set `model.trainable = True` before this training; Keras 3 reads the flag while it trains, not at `compile`.",
     )(group)
 
 
@@ -46,7 +73,7 @@ def xla(group: Group) -> Text:
     """With the words of TensorFlow's own error: what XLA minds differs."""
     return Template(
         "{they_get} no gradient: XLA cannot compile the gradient of a function with `jit_compile=True`{place}. "
-        f"TensorFlow says: {group.trace.failure[:200]}",
+        f"TensorFlow says: {_NODE.sub('', group.trace.failure)[:200]}",
         "Leave `jit_compile=True` out there, or compile the whole step with its tape, "
         "`@tf.function(jit_compile=True) def train_step(...)`; loops need `maximum_iterations`.",
     )(group)
@@ -88,10 +115,7 @@ WRITERS: dict[str, Writer] = {
         "shows no fault.",
         "Let one step run to its end, and look at what it raises: `model.train_on_batch(x, y)`.",
     ),
-    "frozen_by_flag": Template(
-        "Nothing is trained: all {count} variables of the model have `trainable=False`.",
-        "Set `model.trainable = True` before this training; Keras 3 reads the flag while it trains, not at `compile`.",
-    ),
+    "frozen_by_flag": frozen,
     "non_trainable_state": Template(
         "{they_get} no gradient, and need none: a gradient was asked for state that training does not learn.",
         "Ask for `model.trainable_variables` in the place of `model.variables`.",

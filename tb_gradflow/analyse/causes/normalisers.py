@@ -1,0 +1,73 @@
+"""Normalisers that see a single element: what comes out of them is the same whatever comes in."""
+
+from __future__ import annotations
+
+from math import prod
+
+from tb_gradflow.analyse.evidence import Suspect, Verdict
+from tb_gradflow.analyse.topology import Topology
+from tb_gradflow.analyse.zeros import PRODUCTS
+from tb_gradflow.record.schema import Trace
+
+_FUSED = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
+_RELU = ("Relu", "Relu6")
+
+# What lies between a normaliser and the next weight.
+_BETWEEN = frozenset(
+    {"Relu", "Relu6", "LeakyRelu", "Elu", "Selu", "Tanh", "Identity", "IdentityN", "Reshape", "Squeeze", "Transpose"}
+    | {"Mul", "AddV2", "MaxPool", "AvgPool", "Mean", "SelectV2", "Cast", "BatchToSpaceND", "SpaceToBatchND"}
+)
+_NEAR = 10
+
+
+def degenerate_normalisation(suspect: Suspect) -> Verdict | None:
+    """Normalised over a single element. The evidence is a mean, of the normaliser or beside the op, that averages as
+    many elements as it puts out.
+
+    A ReLU right behind is flat at the zero that comes out, and a weight behind it meets nothing else.
+    """
+    trace, topology = suspect.topology.trace, suspect.topology
+    if suspect.op.type in _FUSED:
+        return Verdict("degenerate_normalisation", "error")
+    beside = [suspect.culprit, *(consumer for consumer, _ in topology.consumers[suspect.producer])]
+    if any(_averages_one(trace, op) for op in beside):
+        return Verdict("degenerate_normalisation", "error")
+    if _mean_of_one(topology, suspect.culprit) >= 0:
+        return Verdict("degenerate_normalisation", "error")
+    if suspect.op.type in _RELU and suspect.producer >= 0:
+        mean = _mean_of_one(topology, suspect.producer)
+        return Verdict("degenerate_normalisation", "error", mean) if mean >= 0 else None
+    if suspect.op.type in PRODUCTS and any(_mean_of_one(topology, op) >= 0 for op in _before(suspect)):
+        return Verdict("degenerate_normalisation", "error")
+    return None
+
+
+def _before(suspect: Suspect) -> list[int]:
+    """What the other factor of a product is made by, as far as a normaliser may be."""
+    trace = suspect.topology.trace
+    queue = [edge.op for edge in suspect.op.inputs if edge.op >= 0 and edge.op != suspect.producer]
+    for op in queue[:_NEAR]:
+        if trace.ops[op].type in _BETWEEN:
+            queue.extend(edge.op for edge in trace.ops[op].inputs if edge.op >= 0 and edge.op not in queue)
+    return queue[:_NEAR]
+
+
+def _mean_of_one(topology: Topology, op: int) -> int:
+    """The mean over single elements of the normalisation layer that an op is in; -1 if there is none."""
+    trace, name = topology.trace, topology.trace.ops[op].name
+    scopes = (layer.scope + "/" for layer in trace.layers if layer.type.endswith("Normalization"))
+    scope = next((scope for scope in scopes if name.startswith(scope)), "")
+    means = topology.by_type.get("Mean", ()) if scope else ()
+    return next((mean for mean in means if trace.ops[mean].name.startswith(scope) and _averages_one(trace, mean)), -1)
+
+
+def _averages_one(trace: Trace, index: int) -> bool:
+    op = trace.ops[index]
+    if op.type != "Mean" or not op.inputs or op.inputs[0].op < 0 or not op.outputs:
+        return False
+    given = trace.ops[op.inputs[0].op].outputs
+    before = given[op.inputs[0].output].shape if op.inputs[0].output < len(given) else None
+    after = op.outputs[0].shape
+    if before is None or after is None or min((*before, *after), default=1) < 0:
+        return False
+    return len(before) > 0 and prod(before) == prod(after)

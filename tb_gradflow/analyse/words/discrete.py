@@ -1,0 +1,159 @@
+"""Words for cuts at positions, counts and draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tb_gradflow.analyse.causes.no_derivative import COUNTING, COUNTING_CALLS
+from tb_gradflow.analyse.words.code import bracketed, is_simple
+from tb_gradflow.analyse.words.cuts import api_of, soft_step
+from tb_gradflow.analyse.words.fields import Template, fields
+from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, namespace
+
+_NONE = "{they_get} {size}: "
+_LESS = ("Less", "LessEqual")
+
+
+def index(group: Group) -> Text:
+    name = api_of(group).rpartition(".")[2]
+    if name in ("argmax", "argmin"):
+        return _soft_position(group, "-" if name == "argmin" else "")
+    if "non_max_suppression" in name:
+        return _chosen_boxes(group)
+    writer = _INDEX_FIXES.get(name, _between)
+    return Template(_NONE + "{op} turns values into positions, and a position has no derivative.", writer(group))(group)
+
+
+def _values(group: Group) -> str:
+    call = call_of(group)
+    whole = call.text if call is not None else "tf.math.top_k(x, k)"
+    part = "[0]" if namespace(group) == "keras.ops" else ".values"
+    return f"Use the values, which are differentiable, not the indices: `{whole}{part}`."
+
+
+def _sorted(group: Group) -> str:
+    return "Sort the values, which is differentiable: `{lib}.sort({x})`."
+
+
+def _below(group: Group) -> str:
+    """How many edges lie below each value, softly: what the position of a value among them is."""
+    call = call_of(group)
+    edges = (call.argument(0, "sorted_sequence") if call else None) or "edges"
+    values = (call.argument(1, "values") if call else None) or "values"
+    return (
+        "Count softly how many of them lie below: "
+        f"`tf.reduce_sum(tf.sigmoid(({bracketed(values)}[..., None] - {bracketed(edges)}) / 0.1), axis=-1)`."
+    )
+
+
+def _between(group: Group) -> str:
+    x = fields(group)["x"]
+    named = "" if is_simple(x) else f"`p = {x}`, `"
+    p = x if is_simple(x) else "p"
+    start = f"{named}w = {p} - {{lib}}.floor({p})`" if named else f"`w = {p} - {{lib}}.floor({p})`"
+    return (
+        f"Interpolate between neighbours: {start}, then `(1 - w) * left + w * right`, with the integers used for "
+        "indexing alone."
+    )
+
+
+def _chosen_boxes(group: Group) -> Text:
+    call = call_of(group)
+    scores = (call.argument(1, "scores") if call else None) or "scores"
+    return Template(
+        _NONE + "{op} chooses boxes by their places in a list, and a place has no derivative.",
+        f"Let the scores into the loss by their values, `tf.reduce_mean(tf.nn.sigmoid({scores}) * loss_of_each_box)`, "
+        "and choose boxes after the training.",
+    )(group)
+
+
+def _soft_position(group: Group, sign: str) -> Text:
+    """Softmax along the axis that the user searches; a position can be made of it along the last one."""
+    keras, call = namespace(group) == "keras.ops", call_of(group)
+    axis = (call.argument(1, "axis") if call else None) or ("-1" if keras or call is None else "0")
+    softmax = "keras.ops.softmax" if keras else "tf.nn.softmax"
+    positions = (
+        "keras.ops.sum(weights * keras.ops.arange(weights.shape[-1], dtype=weights.dtype), axis=-1)"
+        if keras
+        else "tf.reduce_sum(weights * tf.range(weights.shape[-1], dtype=weights.dtype), axis=-1)"
+    )
+    place = f", and where a position is needed `{positions}`" if axis in ("-1", "1") else ""
+    return Template(
+        _NONE + "{op} turns values into positions, and a position has no derivative.",
+        f"Use soft weights: `weights = {softmax}({sign}{{bx}} / 0.1, axis={axis})`{place}.",
+    )(group)
+
+
+_INDEX_FIXES: dict[str, Callable[[Group], str]] = {"top_k": _values, "argsort": _sorted, "searchsorted": _below}
+
+
+def counting(group: Group) -> Text:
+    kind = group.op.type if group.op else ""
+    counts = kind in COUNTING or any(word in api_of(group) for word in COUNTING_CALLS)
+    why = "{op} counts" if counts else "{op} makes a yes or no of {them}, which is then counted"
+    soft = _SOFT_YES if api_of(group).endswith("sequence_mask") else _soft_histogram(group)
+    fix = next((fix for kinds, fix in _COUNTED if kind in kinds), soft)
+    names = fields(group) | {"step": soft_step(group)}
+    message = _NONE + why + ", and a count changes in steps: it has no derivative."
+    return Text(message.format_map(names), fix.format_map(names))
+
+
+def _soft_histogram(group: Group) -> str:
+    """A bell around the middle of each bin; the bins are the user's own where their call tells them."""
+    call = call_of(group)
+    span = (call.argument(1, "value_range") if call else None) or ""
+    bins = (call.argument(2, "nbins") if call else None) or "100"
+    ends = span.strip("[]()").split(",") if span.count(",") == 1 else ["low", "high"]
+    centres = f"tf.linspace({ends[0].strip()}, {ends[1].strip()}, {bins})"
+    return (
+        f"Count softly: `centres = {centres}`, `width = centres[1] - centres[0]`, then "
+        "`tf.reduce_sum(tf.exp(-tf.square((tf.reshape({x}, [-1, 1]) - centres) / width)), 0)`."
+    )
+
+
+_SOFT_YES = "Count softly, with `{step}` in the place of each yes or no."
+_COUNTED = (
+    (
+        ("ArgMax", "ArgMin"),
+        "Train on `keras.losses.sparse_categorical_crossentropy(y, {x}, from_logits=True)` and count in a metric.",
+    ),
+    (("Round",), "Train on `keras.losses.binary_crossentropy(y, {x})` and count in a metric."),
+    (("Equal", "NotEqual"), "Count softly: `tf.reduce_sum(1 - tf.exp(-tf.square({bx} / 0.1)))`."),
+    ((*_LESS, "Greater", "GreaterEqual"), _SOFT_YES),
+)
+
+
+def sampling(group: Group) -> Text:
+    """By comparing with uniform noise a coin is tossed; counts have a continuous stand-in; the other draws are among
+    several classes."""
+    call, kind = call_of(group), (group.op.type if group.op else "").lower() + api_of(group).lower()
+    message = (_NONE + "{op} draws a discrete sample, and a draw has no derivative.").format_map(fields(group))
+    if call is not None and call.is_operator:
+        chance = next((each for each in call.arguments if "random" not in each), "p")
+        logit = f"tf.math.log({chance}) - tf.math.log(1 - {bracketed(chance)})"
+        return Text(
+            message,
+            f"Draw softly: `u = tf.random.uniform(tf.shape({chance}), 1e-6, 1 - 1e-6)`, then "
+            f"`tf.sigmoid(({logit} + tf.math.log(u) - tf.math.log(1 - u)) / 0.5)`.",
+        )
+    if "poisson" in kind:
+        rate = (call.argument(9, "lam") or call.argument(9, "rate") if call else None) or "rate"
+        return Text(
+            message,
+            "Draw from a normal distribution of the same mean and variance, `{0} + tf.sqrt({0}) * "
+            "tf.random.normal(tf.shape({0}))`, or weight the loss with the log-probability.".format(bracketed(rate)),
+        )
+    return Text(message, _GUMBEL.format_map(fields(group)))
+
+
+_GUMBEL = (
+    "Draw softly: `u = tf.random.uniform(tf.shape({x}), 1e-6, 1 - 1e-6)`, then "
+    "`tf.nn.softmax(({bx} - tf.math.log(-tf.math.log(u))) / 0.5)`, or weight the loss with the log-probability."
+)
+
+
+WRITERS: dict[str, Writer] = {
+    "nondiff_index": index,
+    "nondiff_counting": counting,
+    "nondiff_sampling": sampling,
+}
