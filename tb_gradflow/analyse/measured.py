@@ -90,6 +90,10 @@ class Measured:
         found = (self.variables[:, column] > 0) & np.asarray(trainable, bool)
         return frozenset(np.flatnonzero(found).tolist())
 
+    def moved(self, variable: int) -> bool:
+        """Whether the step is known to have changed a variable."""
+        return self.variables is not None and bool(self.variables[variable, UPDATE_NORM] > 0)
+
     def nonfinite_weights(self, target: int) -> tuple[int, ...]:
         """Of the variables that were not finite before the step, those that take part in the target."""
         return tuple(

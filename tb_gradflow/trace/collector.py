@@ -111,12 +111,12 @@ class Collector(Symbols):
 
     def gradient(self, original: Callable[..., Any], tape: Any, target: Any, sources: Any, *rest: Any) -> Any:
         """Stands in for `tape.gradient(target, sources, output_gradients, unconnected_gradients)`."""
-        prepared = None
+        prepared: list[tuple[Call, dict[Ref, Any]]] = []
         with self._own_work():
-            prepared = self._prepare(tape, target, sources, rest)
-        if prepared is None:
+            prepared.append(self._prepare(tape, target, sources, rest))
+        if not prepared:
             return original(tape, target, sources, *rest)
-        call, extra = prepared
+        [(call, extra)] = prepared
         try:
             asked, on_the_way = original(tape, target, [sources, list(extra.values())], *rest)
         except Exception:

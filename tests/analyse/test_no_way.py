@@ -141,14 +141,18 @@ class TestTheTape:
         assert finding.cause == "tape_scope"
         assert finding.path == (0, 1, 2)
 
-    def test_a_variable_that_nobody_asked_for(self) -> None:
+    @pytest.mark.parametrize(("update_norm", "severity"), [(0.0, "warning"), (0.1, "info")])
+    def test_a_variable_that_nobody_asked_for(self, update_norm: float, severity: str) -> None:
+        """One that moves all the same is trained by another way."""
         graph = self.lost(watched=True)
         graph.asked.pop()
         graph.ask("trunk/kernel", outcome="not_asked")
+        [place] = [each for each, variable in enumerate(graph.variables) if variable.name == "trunk/kernel"]
+        graph.weights[place] = (1.0, update_norm)
 
         finding = graph.only_finding()
 
-        assert (finding.cause, finding.severity) == ("not_in_gradient_sources", "warning")
+        assert (finding.cause, finding.severity) == ("not_in_gradient_sources", severity)
 
     def test_a_variable_that_the_model_does_not_know(self) -> None:
         graph = Graph()

@@ -224,16 +224,7 @@ def test_the_broken_program_is_told_what_its_first_line_promises(gallery: Galler
     assert others <= {"connected", "frozen"}
 
 
-def repaired() -> list[Any]:
-    marks = pytest.mark.xfail(reason="a gradient of a tensor made from the variable is not yet taken for its own")
-    return [
-        pytest.param(demo.name, marks=[marks] if demo.name == "perturbed_weight" else [])
-        for demo in DEMOS
-        if demo.name not in ("step_filter", "resnet50")
-    ]
-
-
-@pytest.mark.parametrize("name", repaired())
+@pytest.mark.parametrize("name", [demo.name for demo in DEMOS if demo.name not in ("step_filter", "resnet50")])
 def test_the_repaired_program_is_healthy(gallery: Gallery, name: str) -> None:
     report = gallery(name).report("fixed")
 

@@ -33,8 +33,13 @@ def untracked_variable(suspect: Suspect) -> Verdict | None:
 
 
 def not_in_gradient_sources(suspect: Suspect) -> Verdict | None:
-    """A trainable variable that `tape.gradient` was not given."""
-    return Verdict("not_in_gradient_sources", "warning") if _nobody_asked(suspect) else None
+    """A trainable variable that `tape.gradient` was not given.
+
+    One that the step changes all the same is trained by another way, such as the gradient of a perturbed copy.
+    """
+    if not _nobody_asked(suspect):
+        return None
+    return Verdict("not_in_gradient_sources", "info" if suspect.measured.moved(suspect.state.variable) else "warning")
 
 
 def tape_not_watching(suspect: Suspect) -> Verdict | None:
