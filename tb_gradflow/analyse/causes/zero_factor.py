@@ -27,10 +27,26 @@ def dead_relu(suspect: Suspect) -> Verdict | None:
 
 
 def dead_relu_by_hand(suspect: Suspect) -> Verdict | None:
-    """The same written as `maximum(x, 0)`. In a loss that is met this is a margin, and no matter."""
+    """The same written as `maximum(x, 0)`. In a loss that is met this is a margin, and no matter; with an upper limit
+    behind it, it is one end of a clip."""
     by_hand = suspect.op.type == "Maximum" and (suspect.op.api or "").endswith("maximum")
     at_zero = by_hand and 0.0 in (constant_of(suspect.op, 0), constant_of(suspect.op, 1))
-    return Verdict("dead_relu", "error") if at_zero and not suspect.measured.is_learned(suspect.target) else None
+    if not at_zero or suspect.measured.is_learned(suspect.target) or _is_limited(suspect):
+        return None
+    return Verdict("dead_relu", "error")
+
+
+def _is_limited(suspect: Suspect) -> bool:
+    """Whether the result, scaled or shifted at most, goes into a minimum."""
+    topology = suspect.topology
+    queue = [suspect.culprit]
+    for op in queue:  # grows while it is walked
+        for taker in topology.onward(op):
+            if topology.trace.ops[taker].type == "Minimum":
+                return True
+            if topology.trace.ops[taker].type in ("Mul", "RealDiv", "AddV2", "Sub") and taker not in queue:
+                queue.append(taker)
+    return False
 
 
 def dropped(suspect: Suspect) -> Verdict | None:
