@@ -290,6 +290,8 @@ export interface Trace {
   readonly notes: readonly string[];
   /** The batch. */
   readonly inputs: readonly Input[];
+  /** Whether the variables are all that the model has; false where the caller named those that matter. */
+  readonly whole: boolean;
   /** What running the step raised, after it had been traced; empty if nothing. */
   readonly failure: string;
   /** The custom gradients; only `explain` compares them with the derivative. */
@@ -351,6 +353,11 @@ export interface VariableReport {
   readonly dtype: string;
   /** Null if no gradient arrived, or none was measured. */
   readonly gradient: GradientReport | null;
+  /**
+   * Whether a report lists it: the model's own, those that were asked for, and others that a finding is about. The step
+   * may read more.
+   */
+  readonly listed: boolean;
 }
 
 /** The op that a finding blames. */

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -11,7 +13,7 @@ from tb_gradflow.analyse.onset import Onset, told_first
 from tb_gradflow.analyse.status import State, states, without_noise
 from tb_gradflow.analyse.summary import summary_of, unverified_in
 from tb_gradflow.analyse.topology import Topology
-from tb_gradflow.record.report import REPORT_FORMAT, Diagnosis, VariableReport
+from tb_gradflow.record.report import REPORT_FORMAT, Diagnosis, Finding, VariableReport
 from tb_gradflow.record.schema import Session, Trace
 
 
@@ -43,13 +45,24 @@ def diagnose(
         format=REPORT_FORMAT,
         step=step,
         trace=trace.index,
-        summary=summary_of(measured, found, findings),
-        variables=tuple(_report(trace, state) for state in found),
+        summary=summary_of(measured, tuple(state for state in found if _is_listed(trace, state, findings)), findings),
+        variables=tuple(_report(trace, state, findings) for state in found),
         findings=findings,
         unverified=unverified_in(measured, found, findings, told.inexact),
     )
 
 
-def _report(trace: Trace, state: State) -> VariableReport:
+def _is_listed(trace: Trace, state: State, findings: Sequence[Finding]) -> bool:
+    """Whether the variable belongs to the model, or to what the caller named, or is told of.
+
+    Where no model lists any, such as in a loop of the user's own, all that the step reads belong to it.
+    """
     variable = trace.variables[state.variable]
-    return VariableReport(variable.name, state.status, variable.shape, variable.dtype, state.gradient)
+    if variable.tracked or not any(each.tracked for each in trace.variables):
+        return True
+    return any(variable.name in finding.variables for finding in findings)
+
+
+def _report(trace: Trace, state: State, findings: Sequence[Finding]) -> VariableReport:
+    variable, listed = trace.variables[state.variable], _is_listed(trace, state, findings)
+    return VariableReport(variable.name, state.status, variable.shape, variable.dtype, state.gradient, listed)

@@ -34,6 +34,8 @@ class VariableReport:
 
     Attributes:
         gradient: Null if no gradient arrived, or none was measured.
+        listed: Whether a report lists it: the model's own, those that were asked for, and others that a finding is
+            about. The step may read more.
     """
 
     name: str
@@ -41,6 +43,7 @@ class VariableReport:
     shape: tuple[int, ...]
     dtype: str
     gradient: GradientReport | None
+    listed: bool = True
 
 
 @dataclass(frozen=True, slots=True)

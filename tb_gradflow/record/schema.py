@@ -358,6 +358,7 @@ class Trace:
         sources: Lines of code that ops and targets refer to.
         notes: Facts about how this trace was recorded that limit what can be concluded from it.
         inputs: The batch.
+        whole: Whether the variables are all that the model has; false where the caller named those that matter.
         failure: What running the step raised, after it had been traced; empty if nothing.
         gradient_checks: The custom gradients; only `explain` compares them with the derivative.
     """
@@ -372,6 +373,7 @@ class Trace:
     sources: tuple[Source, ...]
     notes: tuple[str, ...]
     inputs: tuple[Input, ...] = ()
+    whole: bool = True
     failure: str = ""
     gradient_checks: tuple[GradientCheck, ...] = ()
 

@@ -18,6 +18,7 @@ WIDTH = 100
 SHOWN_VARIABLES = 20
 SHOWN_NAMES = 6
 
+_VARIABLE_KEYS = ("name", "status", "shape", "dtype", "gradient")
 _FINDING_KEYS = ("cause", "severity", "variables", "op", "source", "message", "fix")
 
 
@@ -38,7 +39,8 @@ class Report:
         self.run = run
         self.step = diagnosis.step
         self.summary = diagnosis.summary
-        self.variables: Mapping[str, VariableReport] = MappingProxyType({v.name: v for v in diagnosis.variables})
+        listed = {variable.name: variable for variable in diagnosis.variables if variable.listed}
+        self.variables: Mapping[str, VariableReport] = MappingProxyType(listed)
         self.findings: Sequence[Finding] = diagnosis.findings
         self.healthy = not any(unhealthy(finding) for finding in diagnosis.findings)
 
@@ -48,7 +50,9 @@ class Report:
         return {
             "format": whole["format"],
             "healthy": self.healthy,
-            "variables": whole["variables"],
+            "variables": [
+                {key: variable[key] for key in _VARIABLE_KEYS} for variable in whole["variables"] if variable["listed"]
+            ],
             "findings": [{key: finding[key] for key in _FINDING_KEYS} for finding in whole["findings"]],
         }
 
@@ -99,7 +103,7 @@ def _lines(report: Report, diagnosis: Diagnosis) -> Iterator[str]:
         yield ""
         yield from _finding_lines(finding)
     yield ""
-    yield from _variable_lines(diagnosis.variables, diagnosis.findings)
+    yield from _variable_lines(tuple(report.variables.values()), diagnosis.findings)
     for sentence in diagnosis.unverified:
         yield ""
         yield from _wrapped(f"Not known: {sentence}", "")

@@ -86,7 +86,8 @@ def explain_function(loss_fn: Callable[..., Any], args: Sequence[Any], variables
         inputs=arguments_of(loss_fn),
         undone=lambda: undone(lambda: [item.variable for item in owned], [loss_fn]),
     )
-    return _explained(plan, eagerly=False)
+    found = _explained(plan, eagerly=False)
+    return replace(found, trace=replace(found.trace, whole=False))
 
 
 # What names XLA in TensorFlow's errors.

@@ -1,0 +1,148 @@
+"""From the states of the variables to verdicts: which suspects there are, and which rules are asked about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tb_gradflow.analyse import causes
+from tb_gradflow.analyse.causes.unused import is_penalty_alone
+from tb_gradflow.analyse.evidence import (
+    NO_OP,
+    Rule,
+    Suspect,
+    Verdict,
+    birth_suspects,
+    covered_suspects,
+    cut_suspects,
+    hidden_suspects,
+)
+from tb_gradflow.analyse.measured import UPDATE_NORM, Measured
+from tb_gradflow.analyse.status import State
+
+Judge = Callable[[Iterable[Suspect]], tuple[Suspect, Verdict] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One variable's verdict.
+
+    Attributes:
+        suspect: The suspect it was found on.
+        verdict: The verdict.
+        culprit: Index of the op to blame; -1 if none is.
+        others: Culprits of the further suspects for the same variable.
+    """
+
+    suspect: Suspect
+    verdict: Verdict
+    culprit: int
+    others: tuple[int, ...] = ()
+
+
+def judged_of(measured: Measured, states: Sequence[State]) -> list[Judged]:
+    """A verdict for every variable that has something to tell, of those that matter to the caller."""
+    trace = measured.topology.trace
+    if not trace.whole:
+        listed = [variable.tracked or variable.made for variable in trace.variables]
+        states = [state for state in states if listed[state.variable]]
+    spoiled = _judged((without_op(measured, state) for state in states), _by(causes.WEIGHTS))
+    known = {each.suspect.state.variable for each in spoiled}
+    judged = _judged_by_status(measured, [state for state in states if state.variable not in known])
+    known.update(each.suspect.state.variable for each in judged if each.verdict.severity != "info")
+    told = {state.target for state in _with(states, "nan", "inf")} | {each.suspect.target for each in spoiled}
+    quiet = [state for state in states if state.variable not in known and state.target not in told]
+    if measured.gradients is None and not any(each.verdict.severity == "error" for each in judged):
+        judged += _judged((without_op(measured, state) for state in _with(quiet, "connected")), _by(causes.UNMEASURED))
+    return [*spoiled, *judged, *_judged(hidden_suspects(measured, quiet), _by(causes.NOT_FINITE))]
+
+
+def _judged_by_status(measured: Measured, states: Sequence[State]) -> list[Judged]:
+    cut = [state for state in states if state.status in ("disconnected", "error") and not state.receives]
+    # What no tape watched and nobody asked for, such as a target network read outside of the tape, is meant so.
+    missing = [
+        state for state in states if state.status in ("disconnected", "error") and state.receives and state.entry
+    ]
+    return [
+        *_judged(cut_suspects(measured, [state for state in cut if _was_asked(state)]), causes.judge_cuts),
+        *_judged((without_op(measured, state) for state in missing), _by(causes.MISSING)),
+        *_judged(_ends(measured, states), _by(causes.UNUSED)),
+        *_judged(birth_suspects(measured, _with(states, "zero"), zero=True), _by(causes.ZERO)),
+        *_excused_if_skipped(
+            measured,
+            _judged(birth_suspects(measured, _with(states, "nan", "inf"), zero=False), _by(causes.NOT_FINITE)),
+        ),
+        *_judged((without_op(measured, state) for state in _with(states, "vanishing")), _by(causes.VANISHING)),
+        *_judged((without_op(measured, state) for state in _with(states, "exploding")), _by(causes.EXPLODING)),
+        *_judged((without_op(measured, state) for state in _with(states, "frozen")), _by(causes.FROZEN)),
+        *_judged_connected(measured, _with(states, "connected")),
+    ]
+
+
+def _judged_connected(measured: Measured, states: list[State]) -> list[Judged]:
+    topology = measured.topology
+    penalised = [state for state in states if is_penalty_alone(topology, state.variable, state.target)]
+    covered = _judged(covered_suspects(measured, penalised), causes.judge_cuts)
+    known = {each.suspect.state.variable for each in covered}
+    rest = (without_op(measured, state) for state in states if state.variable not in known)
+    return [*covered, *_judged(rest, _by(causes.CONNECTED))]
+
+
+def _by(rules: tuple[Rule, ...]) -> Judge:
+    return lambda suspects: causes.judge(suspects, rules)
+
+
+def _with(states: Sequence[State], *statuses: str) -> list[State]:
+    return [state for state in states if state.status in statuses]
+
+
+def _was_asked(state: State) -> bool:
+    """A network that nobody asked a gradient for and that gets none is somebody's target network."""
+    return state.entry is not None and state.entry.outcome != "not_asked"
+
+
+def without_op(measured: Measured, state: State) -> Suspect:
+    """A suspect where no op is under suspicion."""
+    return Suspect(measured, state, -1, -1)
+
+
+def _ends(measured: Measured, states: Sequence[State]) -> Iterable[Suspect]:
+    """Unused variables that somebody asked for, with the op where the way of each ends."""
+    for state in _with(states, "unused"):
+        if _was_asked(state):
+            yield Suspect(measured, state, measured.topology.dead_end(state.variable), -1)
+
+
+def _judged(suspects: Iterable[Suspect], judge: Judge) -> list[Judged]:
+    by_variable: dict[int, list[Suspect]] = {}
+    for suspect in suspects:
+        by_variable.setdefault(suspect.state.variable, []).append(suspect)
+    found = []
+    for listed in by_variable.values():
+        if (answer := judge(listed)) is not None:
+            suspect, verdict = answer
+            culprit = _culprit_of(suspect, verdict)
+            others = tuple(each.culprit for each in listed if each is not suspect)
+            found.append(Judged(suspect, verdict, culprit, others))
+    return found
+
+
+def _culprit_of(suspect: Suspect, verdict: Verdict) -> int:
+    if verdict.culprit == NO_OP:
+        return -1
+    return verdict.culprit if verdict.culprit >= 0 else suspect.culprit
+
+
+def _excused_if_skipped(measured: Measured, judged: Iterable[Judged]) -> list[Judged]:
+    """The same as information where the loss is finite and the optimizer left everything as it was: loss scaling
+    tries scales that are too large, and skips those steps."""
+    targets = measured.topology.trace.targets
+    moved = measured.variables is not None and bool(np.nansum(measured.variables[:, UPDATE_NORM]))
+    return [
+        replace(each, verdict=replace(each.verdict, severity="info"))
+        if not moved and targets[each.suspect.target].scaled and measured.loss_is_finite(each.suspect.target)
+        else each
+        for each in judged
+    ]
