@@ -22,6 +22,7 @@ from tb_gradflow.record.schema import (
     FORMAT,
     Constant,
     Edge,
+    Input,
     Layer,
     Op,
     Outcome,
@@ -65,6 +66,9 @@ class Graph:
         self.weights: dict[int, tuple[float, float]] = {}
         self.nonfinite: dict[int, tuple[float, float]] = {}
         self.losses: list[float] = []
+        self.inputs: list[Input] = []
+        self.whole = True
+        self.failure = ""
 
     def variable(
         self,
@@ -106,6 +110,8 @@ class Graph:
         output: int = 0,
         custom_gradient: str | None = None,
         constants: dict[int, float] | None = None,
+        input_count: int | None = None,
+        compiled: bool = False,
     ) -> int:
         """An op on others. `first` is the number of its first listed input, `output` which output they give.
 
@@ -133,6 +139,8 @@ class Graph:
             custom_gradient=custom_gradient,
             constants=tuple(Constant(place, value) for place, value in (constants or {}).items()),
             data=any(self.ops[op].data for op in inputs) or (kind == "MatMul" and len(inputs) == 1),
+            input_count=input_count,
+            compiled=compiled,
         )
 
     def _add(
@@ -150,16 +158,21 @@ class Graph:
         custom_gradient: str | None = None,
         constants: tuple[Constant, ...] = (),
         data: bool = False,
+        input_count: int | None = None,
+        compiled: bool = False,
     ) -> int:
         label = name or f"model/{kind}_{len(self.ops)}"
         outputs = (Tensor(shape, dtype),)
         op = Op(label, kind, edges, outputs, source, api, reads, writes, custom_gradient)
-        self.ops.append(replace(op, data=data, constants=constants))
+        self.ops.append(replace(op, data=data, constants=constants, input_count=input_count, compiled=compiled))
         return len(self.ops) - 1
 
-    def target(self, op: int, *, loss: float = 0.5) -> int:
+    def target(
+        self, op: int, *, loss: float = 0.5, measured: bool = True, scaled: bool = False, automatic: bool | None = None
+    ) -> int:
         """A loss; its number."""
-        self.targets.append(Target(f"loss_{len(self.targets)}", op, 0, None, "none"))
+        name = f"loss_{len(self.targets)}"
+        self.targets.append(Target(name, op, 0, None, "none", scaled, measured, automatic))
         self.losses.append(loss)
         return len(self.targets) - 1
 
@@ -174,14 +187,15 @@ class Graph:
     ) -> None:
         """What the tape answered for a variable: the statistics, or none."""
         answer: Outcome = outcome or ("none" if row is None else "value")
-        place = None if row is None else self._row(row)
+        place = None if row is None else self.row(row)
         self.asked.append(VariableGradient(target, self.place(name), answer, place, watched))
 
     def gradient(self, op: int, row: Row, *, target: int = 0) -> None:
         """The gradient that arrived at the output of an op."""
-        self.tensors.append(TensorGradient(target, op, 0, "value", self._row(row)))
+        self.tensors.append(TensorGradient(target, op, 0, "value", self.row(row)))
 
-    def _row(self, row: Row) -> int:
+    def row(self, row: Row) -> int:
+        """The number of a row with these statistics."""
         self.rows.append(row)
         return len(self.rows) - 1
 
@@ -196,6 +210,9 @@ class Graph:
             layers=tuple(self.layers),
             sources=tuple(self.sources),
             notes=tuple(self.notes),
+            inputs=tuple(self.inputs),
+            whole=self.whole,
+            failure=self.failure,
         )
 
     def numbers(self) -> npt.NDArray[np.float32]:

@@ -1,0 +1,128 @@
+"""What a weight decay covers up, and variables that are none of the caller's business."""
+
+from __future__ import annotations
+
+from tests.analyse.builders import FINE, Graph, statuses
+
+
+def decayed(*, stopped: bool, among_themselves: bool = False) -> Graph:
+    """A kernel whose output is stopped or used, and whose square is added to the loss."""
+    graph = Graph()
+    product = graph.op("MatMul", graph.variable("kernel"))
+    if stopped:
+        product = graph.op("StopGradient", product, passes="not_differentiable", api="tf.stop_gradient")
+    data = graph.op("Mean", graph.op("MatMul", product, graph.variable("head")), shape=())
+    penalties = [graph.op("L2Loss", graph.read("kernel"), shape=())]
+    if among_themselves:
+        penalties.append(graph.op("L2Loss", graph.read("head"), shape=()))
+        penalties = [graph.op("AddN", *penalties, shape=())]
+    graph.target(graph.op("AddV2", data, graph.op("Mul", *penalties, shape=()), shape=()))
+    graph.ask("kernel", FINE)
+    graph.ask("head", FINE)
+    return graph
+
+
+def test_a_stop_gradient_is_not_hidden_by_the_decay_of_what_it_stops() -> None:
+    graph = decayed(stopped=True)
+
+    diagnosis = graph.diagnose()
+
+    assert statuses(diagnosis) == {"kernel": "connected", "head": "connected"}
+    [finding] = diagnosis.findings
+    assert (finding.cause, finding.severity, finding.variables) == ("stop_gradient_misuse", "error", ("kernel",))
+    assert "no gradient but that of a weight regulariser" in finding.message
+
+
+def test_nor_where_the_decay_of_several_is_added_up_first() -> None:
+    assert decayed(stopped=True, among_themselves=True).only_finding().cause == "stop_gradient_misuse"
+
+
+def test_a_decayed_kernel_that_is_used_is_healthy() -> None:
+    assert decayed(stopped=False, among_themselves=True).diagnose().findings == ()
+
+
+def test_a_penalty_of_any_form_is_one_as_long_as_it_knows_no_data() -> None:
+    """Orthogonality: the kernel times itself."""
+    graph = Graph()
+    data = graph.op("Mean", graph.op("MatMul", graph.variable("used")), shape=())
+    kernel = graph.variable("kernel")
+    penalty = graph.op("Sum", graph.op("Abs", graph.op("MatMul", kernel, graph.op("Transpose", kernel))), shape=())
+    graph.target(graph.op("AddV2", data, penalty, shape=()))
+    graph.ask("used", FINE)
+    graph.ask("kernel", FINE)
+
+    assert graph.only_finding().cause == "regularizer_only"
+
+
+def stranger(*, whole: bool) -> Graph:
+    graph = Graph()
+    own, other = graph.variable("own"), graph.variable("other", tracked=False)
+    graph.target(graph.op("Mean", graph.op("MatMul", own, other)))
+    graph.ask("own", FINE)
+    graph.ask("other", outcome="not_asked")
+    graph.whole = whole
+    return graph
+
+
+def test_variables_that_the_caller_did_not_name_are_not_reported() -> None:
+    diagnosis = stranger(whole=False).diagnose()
+
+    assert diagnosis.findings == ()
+    assert [variable.name for variable in diagnosis.variables if variable.listed] == ["own"]
+    assert diagnosis.summary == "Healthy: the loss reaches the trainable variable."
+
+
+def test_variables_that_a_model_uses_and_does_not_know_are() -> None:
+    diagnosis = stranger(whole=True).diagnose()
+
+    assert [finding.cause for finding in diagnosis.findings] == ["untracked_variable"]
+    assert [variable.name for variable in diagnosis.variables if variable.listed] == ["own", "other"]
+
+
+def test_a_forward_pass_outside_of_a_tape_that_watches_by_itself() -> None:
+    graph = Graph()
+    graph.target(graph.op("MatMul", graph.variable("generator"), graph.variable("critic")), automatic=True)
+    graph.ask("generator", watched=False)
+    graph.ask("critic", FINE)
+
+    assert graph.only_finding().cause == "tape_scope"
+
+
+def test_a_tape_that_watches_only_what_it_is_told_to() -> None:
+    graph = Graph()
+    graph.target(graph.op("MatMul", graph.variable("generator"), graph.variable("critic")), automatic=False)
+    graph.ask("generator", watched=False)
+    graph.ask("critic", FINE)
+
+    assert graph.only_finding().cause == "tape_not_watching"
+
+
+def test_what_has_to_come_through_a_function_that_xla_refused_is_an_error() -> None:
+    graph = Graph()
+    inside = graph.op("While", graph.variable("recurrent"), compiled=True)
+    graph.target(graph.op("MatMul", inside, graph.variable("head")))
+    graph.ask("recurrent", FINE)
+    graph.ask("head", FINE)
+    graph.failure = "InvalidArgumentError: {{node a}} XLA compilation requires a fixed tensor list size"
+
+    diagnosis = graph.diagnose(measured=False)
+
+    assert statuses(diagnosis) == {"recurrent": "error", "head": "connected"}
+    [finding] = [each for each in diagnosis.findings if each.severity == "error"]
+    assert (finding.cause, finding.variables) == ("xla_boundary", ("recurrent",))
+    assert "XLA compilation requires" in finding.message
+
+
+def test_a_cut_that_a_stop_gradient_follows_is_not_the_one_to_mend_first() -> None:
+    """Vector quantisation with both sides stopped: softening the search alone would not help."""
+    graph = Graph()
+    nearest = graph.op("ArgMin", graph.variable("book"), passes="none", dtype="int64", api="tf.argmin")
+    rows = graph.op("GatherV2", graph.read("book"), nearest, passes=("yes", "dtype"))
+    stop = graph.op("StopGradient", rows, passes="not_differentiable", api="tf.stop_gradient")
+    graph.target(graph.op("Mean", graph.op("Sub", stop, graph.variable("encoder"))))
+    graph.ask("book")
+    graph.ask("encoder", FINE)
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.culprit) == ("stop_gradient_misuse", stop)

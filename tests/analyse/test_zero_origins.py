@@ -1,0 +1,203 @@
+"""Zeros that are followed further: through joins, behind zero weights, into parts that were not recorded."""
+
+from __future__ import annotations
+
+import pytest
+
+from tb_gradflow.record.schema import Input, Layer
+from tests.analyse.builders import FINE, ZERO, Graph, Row, sized
+
+EMPTY: Row = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+def test_a_relu_of_zero_weights_is_no_dead_relu() -> None:
+    """Its input is zero because the weights are: bias and product vanish together."""
+    graph = Graph()
+    total = graph.op("BiasAdd", graph.op("MatMul", graph.variable("kernel")), graph.variable("bias"))
+    relu = graph.op("Relu", total)
+    for op, row in ((total, ZERO), (relu, FINE)):
+        graph.gradient(op, row)
+    graph.target(graph.op("Mean", relu))
+    for name in ("kernel", "bias"):
+        graph.ask(name, ZERO)
+        graph.weights[graph.place(name)] = (0.0, 0.0)
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.severity) == ("zero_init_product", "error")
+
+
+def test_a_product_with_what_zero_weights_make_is_zero_by_design_while_they_learn() -> None:
+    """adaLN-Zero: the gate is a slice of a layer that begins with zeros and gets a gradient."""
+    graph = Graph()
+    gate = graph.op("Split", graph.op("MatMul", graph.variable("modulation")))
+    branch = graph.op("MatMul", graph.variable("branch"))
+    product = graph.op("Mul", gate, branch)
+    for op, row in ((gate, FINE), (branch, ZERO), (product, FINE)):
+        graph.gradient(op, row)
+    graph.target(graph.op("Mean", product))
+    graph.ask("modulation", FINE)
+    graph.ask("branch", ZERO)
+    graph.weights[graph.place("modulation")] = (0.1, 0.1)
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.severity, finding.variables) == ("zero_init_by_design", "info", ("branch",))
+
+
+def test_zeros_of_one_part_are_followed_behind_the_join_that_takes_them_out_again() -> None:
+    graph = Graph()
+    a, b = graph.op("MatMul", graph.variable("a")), graph.op("MatMul", graph.variable("b"))
+    both = graph.op("ConcatV2", a, b)
+    first, second = graph.op("StridedSlice", both), graph.op("StridedSlice", both)
+    counted = graph.op("DivNoNan", second, api="tf.math.divide_no_nan")
+    half = sized(0.5, zeros=0.5)
+    for op, row in ((a, FINE), (b, ZERO), (both, half), (first, FINE), (second, ZERO), (counted, FINE)):
+        graph.gradient(op, row)
+    graph.target(graph.op("AddV2", first, counted))
+    graph.ask("a", FINE)
+    graph.ask("b", ZERO)
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.culprit, finding.severity) == ("mask_multiplies_to_zero", counted, "info")
+
+
+def test_the_mean_of_nothing_is_zero_over_zero() -> None:
+    graph = Graph()
+    product = graph.op("MatMul", graph.variable("kernel"))
+    chosen = graph.op("GatherV2", product, api="tf.boolean_mask")
+    mean = graph.op("Mean", chosen, api="tf.reduce_mean")
+    for op, row in ((product, ZERO), (chosen, EMPTY), (mean, FINE)):
+        graph.gradient(op, row)
+    graph.target(mean, loss=float("nan"))
+    graph.ask("kernel", ZERO)
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.culprit) == ("zero_over_zero", mean)
+    assert "averages nothing" in finding.message
+
+
+def test_dropout_that_leaves_nothing_is_neither_a_branch_nor_a_dead_relu() -> None:
+    graph = Graph()
+    hidden = graph.op("Relu", graph.op("MatMul", graph.variable("kernel")))
+    dropped = graph.op("SelectV2", hidden, first=1, name="dropout/stateless_dropout/SelectV2")
+    out = graph.op("MatMul", dropped, graph.variable("head"))
+    for op, row in ((1, ZERO), (hidden, ZERO), (dropped, FINE), (out, FINE)):
+        graph.gradient(op, row)
+    graph.target(graph.op("Mean", out))
+    graph.ask("kernel", ZERO)
+    graph.ask("head", ZERO)
+
+    assert {finding.cause for finding in graph.diagnose().findings} == {"mask_multiplies_to_zero"}
+
+
+def test_a_relu_behind_a_normaliser_of_one_row_is_not_dead() -> None:
+    graph = Graph()
+    dense = graph.op("MatMul", graph.variable("kernel"), shape=(1, 5))
+    mean = graph.op("Mean", dense, shape=(1, 5), name="bn/moments/mean")
+    centred = graph.op("Sub", dense, mean, shape=(1, 5), name="bn/sub")
+    relu = graph.op("Relu", centred, shape=(1, 5))
+    graph.layers.append(Layer("bn", "bn", "BatchNormalization"))
+    for op, row in ((dense, ZERO), (mean, ZERO), (centred, ZERO), (relu, FINE)):
+        graph.gradient(op, row)
+    graph.target(graph.op("Mean", relu))
+    graph.ask("kernel", ZERO)
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.culprit) == ("degenerate_normalisation", mean)
+
+
+def test_a_value_that_cancels_itself_is_found_inside_the_graph() -> None:
+    """The ratio of a policy to itself: the mean is used twice, and the difference does not depend on it."""
+    graph = Graph()
+    mean = graph.op("BiasAdd", graph.op("MatMul", graph.variable("kernel")))
+    new, old = graph.op("Sub", mean), graph.op("Sub", mean)
+    ratio = graph.op("Sub", graph.op("Square", new), graph.op("Square", old))
+    graph.gradient(1, ZERO)
+    graph.gradient(mean, ZERO)
+    for op in range(new, ratio + 1):
+        graph.gradient(op, FINE)
+    graph.target(graph.op("Mean", graph.op("Exp", ratio)))
+    graph.ask("kernel", ZERO)
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.culprit) == ("gradient_cancellation", ratio)
+
+
+def test_the_last_bias_of_two_compared_outputs_has_no_influence() -> None:
+    graph = Graph()
+    graph.variable("head/kernel")
+    graph.variable("head/bias")
+    sides = [
+        graph.op("AddV2", graph.op("MatMul", graph.read("head/kernel")), graph.read("head/bias")) for _ in range(2)
+    ]
+    difference = graph.op("Sub", *sides)
+    for op in range(len(graph.ops)):
+        graph.gradient(op, FINE)
+    graph.target(graph.op("Mean", difference))
+    graph.ask("head/kernel", FINE)
+    graph.ask("head/bias", ZERO)
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.severity, finding.culprit) == ("shift_invariant_parameter", "info", difference)
+
+
+class TestInsideOfALoop:
+    def loop(self, start: Row | None, inputs: float) -> Graph:
+        """A loop whose body has a tanh; where it begins is known to get a gradient, or is a constant."""
+        graph = Graph()
+        begin = graph.op("MatMul", graph.variable("before")) if start is not None else -1
+        loop = graph.op("While", *([begin] if begin >= 0 else []), graph.op("Tanh", graph.variable("cell/kernel")))
+        out = graph.op("Identity", loop)
+        if start is not None:
+            graph.gradient(begin, start)
+            graph.ask("before", start)
+        graph.gradient(out, FINE)
+        graph.target(graph.op("Mean", out))
+        graph.ask("cell/kernel", ZERO)
+        graph.inputs.append(Input("x", graph.row(sized(inputs))))
+        return graph
+
+    def test_large_inputs_saturate_its_gates(self) -> None:
+        finding = self.loop(None, 1e9).only_finding()
+
+        assert (finding.cause, finding.op and finding.op.type) == ("saturation_sigmoid", "While")
+        assert "`x` reaches 1e+09" in finding.fix
+
+    def test_what_it_begins_with_gets_a_gradient_where_it_makes_no_round(self) -> None:
+        finding = self.loop(FINE, 1.0).only_finding()
+
+        assert (finding.cause, finding.severity) == ("branch_not_taken", "info")
+        assert "made no round" in finding.message
+
+
+def test_a_sign_that_no_gradient_was_recorded_at_is_found() -> None:
+    graph = Graph()
+    sign = graph.op("Sign", graph.variable("kernel"))
+    out = graph.op("BiasAdd", graph.op("MatMul", sign))
+    graph.gradient(out, FINE)
+    graph.target(graph.op("Mean", out))
+    graph.ask("kernel", ZERO)
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.culprit) == ("nondiff_sign", sign)
+
+
+@pytest.mark.parametrize("loss", [0.5, 1e-12])
+def test_a_square_at_zero_is_a_goal_where_the_loss_is_zero(loss: float) -> None:
+    graph = Graph()
+    product = graph.op("MatMul", graph.variable("kernel"))
+    square = graph.op("Square", product)
+    graph.gradient(product, ZERO)
+    graph.gradient(square, FINE)
+    graph.target(graph.op("Mean", square), loss=loss)
+    graph.ask("kernel", ZERO)
+    graph.weights[0] = (0.0, 0.0)
+
+    assert graph.only_finding().severity == ("error" if loss > 1e-3 else "info")
