@@ -92,6 +92,7 @@ export function diagnosis(base: Trace, statuses: Readonly<Record<string, Status>
     shape: [2],
     dtype: "float32",
     gradient: null,
+    listed: true,
   }));
   return {format: 1, step: 0, trace: 0, summary: "", variables, findings, unverified: []};
 }
