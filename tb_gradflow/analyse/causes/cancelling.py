@@ -161,19 +161,25 @@ def normalised_then_summed(suspect: Suspect) -> Verdict | None:
     state, topology = suspect.state, suspect.topology
     if state.gradient is None:
         return None
-    summed = [op for op in topology.by_type.get("Softmax", ()) if _sums_it(suspect, op, state.gradient.max_abs)]
+    even = suspect.measured.once(("evenly met", suspect.target), lambda: _evenly_met(suspect))
+    summed = [op for op, size in even if state.gradient.max_abs <= _SUM_NOISE * size]
     if not summed:
         return None
     reached = topology.reached_from(topology.readers[state.variable])
     return next((Verdict("normalised_then_summed", "error", op) for op in summed if op in reached), None)
 
 
-def _sums_it(suspect: Suspect, op: int, left: float) -> bool:
-    """Whether what arrives at the op is the same for every element, and next to it `left` is noise."""
-    incoming = suspect.measured.of_op(suspect.target, op)
-    if incoming is None or not incoming.max_abs or left > _SUM_NOISE * incoming.max_abs:
-        return False
-    return incoming.zero_fraction == 0 and incoming.mean_abs >= incoming.max_abs * (1 - 1e-5)
+def _evenly_met(suspect: Suspect) -> list[tuple[int, float]]:
+    """The softmaxes at which the same gradient arrives for every element, and how large it is."""
+    reports = [(op, suspect.measured.of_op(suspect.target, op)) for op in suspect.topology.by_type.get("Softmax", ())]
+    return [
+        (op, each.max_abs)
+        for op, each in reports
+        if each is not None
+        and each.max_abs
+        and each.zero_fraction == 0
+        and each.mean_abs >= each.max_abs * (1 - 1e-5)
+    ]
 
 
 def _first_other_than(suspect: Suspect, op: int, types: frozenset[str]) -> int:
@@ -189,7 +195,10 @@ def _first_other_than(suspect: Suspect, op: int, types: frozenset[str]) -> int:
 def _is_normalised(suspect: Suspect, op: int) -> bool:
     """Whether a batch normalisation is all that uses the op."""
     trace = suspect.topology.trace
-    scopes = tuple(layer.scope + "/" for layer in trace.layers if "BatchNormalization" in layer.type)
+    scopes = suspect.measured.once(
+        "batch normalisations",
+        lambda: tuple(layer.scope + "/" for layer in trace.layers if "BatchNormalization" in layer.type),
+    )
     users = suspect.topology.onward(op)
     return bool(users) and all(
         trace.ops[user].type.startswith("FusedBatchNorm") or trace.ops[user].name.startswith(scopes) for user in users
