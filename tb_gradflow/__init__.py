@@ -9,16 +9,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tb_gradflow.api import explain, open_log
+    from tb_gradflow.api import compare, explain, open_log
     from tb_gradflow.trace.callback import GradFlowCallback
     from tb_gradflow.trace.watch import watch
 
-__all__ = ["GradFlowCallback", "explain", "open_log", "watch"]
+__all__ = ["GradFlowCallback", "compare", "explain", "open_log", "watch"]
 
 
 # Where each public name lives, and whether that needs TensorFlow.
 _HOMES = {
     "GradFlowCallback": ("tb_gradflow.trace.callback", True),
+    "compare": ("tb_gradflow.api", False),
     "explain": ("tb_gradflow.api", True),
     "open_log": ("tb_gradflow.api", False),
     "watch": ("tb_gradflow.trace.watch", True),

@@ -1,4 +1,4 @@
-"""The functions of the public contract: `open_log`, which needs no TensorFlow, and `explain`, which loads it."""
+"""The functions of the public contract: `open_log` and `compare` need no TensorFlow, and `explain` loads it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tb_gradflow.analyse.compare import compare as difference_of
 from tb_gradflow.analyse.diagnose import diagnose
 from tb_gradflow.errors import LogError
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Trace
+from tb_gradflow.serve.comparison import Comparison
 from tb_gradflow.serve.history import Caches, History
 from tb_gradflow.serve.report import Report
 from tb_gradflow.store.directory import DirectoryReader, find_runs
@@ -38,6 +40,26 @@ def open_log(path: str | os.PathLike[str]) -> Log:
 def open_run(name: str, directory: str) -> Log:
     """The log whose event files lie in `directory`; `name` is what its reports call it."""
     return Log(History(StoredRun(DirectoryReader(directory)), name, Caches()))
+
+
+def compare(log_a: Log | Report | str | os.PathLike[str], log_b: Log | Report | str | os.PathLike[str]) -> Comparison:
+    """What is different in `log_b`: which variables changed status, which findings went and came.
+
+    Each is a log, the path of one, or a report. The second log is looked at in its last recorded step, the first in
+    the recorded step that is nearest to that. Variables are matched by name; for the rest it is guessed which was
+    renamed, and said.
+    """
+    now = log_b if isinstance(log_b, Report) else _opened(log_b).report()
+    before = log_a if isinstance(log_a, Report) else _nearest(_opened(log_a), now.step)
+    return Comparison(before, now, difference_of(before.diagnosis, now.diagnosis))
+
+
+def _opened(log: Log | str | os.PathLike[str]) -> Log:
+    return log if isinstance(log, Log) else open_log(log)
+
+
+def _nearest(log: Log, step: int) -> Report:
+    return log.report(min(log.steps, key=lambda recorded: abs(recorded - step), default=None))
 
 
 def explain(

@@ -109,7 +109,7 @@ def test_recording_without_tensorflow_says_what_to_install(name: str) -> None:
 
 
 def test_the_package_has_exactly_its_public_names() -> None:
-    assert dir(tb_gradflow) == sorted(tb_gradflow.__all__) == ["GradFlowCallback", "explain", "open_log", "watch"]
+    assert dir(tb_gradflow) == sorted(tb_gradflow.__all__) == ["GradFlowCallback", "compare", "explain", "open_log", "watch"]
     for name in tb_gradflow.__all__:
         assert callable(getattr(tb_gradflow, name))
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):

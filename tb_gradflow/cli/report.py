@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tb_gradflow.api import open_run
+from tb_gradflow.cli.runs import chosen, opened
+from tb_gradflow.cli.terminal import look
 from tb_gradflow.errors import LogError
 from tb_gradflow.serve.report import Report
-from tb_gradflow.store.directory import find_runs
+from tb_gradflow.serve.text import Look, Role, count, table
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -38,19 +40,23 @@ def add_parser(commands: Subparsers) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    """Prints each report as soon as it is known: of many runs the first is there at once."""
     reports: dict[str, Report] = {}
-    unreadable = False
-    for name, directory in _chosen(find_runs(options.logdir), options.run, options.logdir).items():
+    unreadable = 0
+    for name, directory in chosen(options.logdir, options.run).items():
         try:
-            title = options.logdir if name == "." else name
-            reports[name] = open_run(title, directory).report(options.step)
+            report = opened(options.logdir, name, directory).report(options.step)
         except LogError as error:
             print(f"tb-gradflow: run {name}: {error}", file=sys.stderr)
-            unreadable = True
+            unreadable += 1
+            continue
+        if not options.json:
+            print(("\n\n\n" if reports else "") + report.text(look()))
+        reports[name] = report
     if options.json:
         print(json.dumps({"runs": {name: report.to_dict() for name, report in reports.items()}}, indent=2))
-    elif reports:
-        print("\n\n\n".join(str(report) for report in reports.values()))
+    elif len(reports) > 1:
+        print(f"\n\n{in_all(list(reports.values()), look())}")
     if unreadable:
         return BAD_INPUT
     failing = SEVERITIES_THAT_FAIL.get(options.fail_on, set())
@@ -58,9 +64,18 @@ def run(options: argparse.Namespace) -> int:
     return FAILED if found else GOOD
 
 
-def _chosen(runs: dict[str, str], name: str | None, logdir: str) -> dict[str, str]:
-    if name is None:
-        return runs
-    if name not in runs:
-        raise LogError(f"{logdir} has no run {name!r}: it has {', '.join(runs)}")
-    return {name: runs[name]}
+def in_all(reports: Sequence[Report], look: Look) -> str:
+    """What several reports come to, a line for each."""
+    title = f"{count(len(reports), 'run')}, {sum(report.healthy for report in reports)} healthy"
+    rows = table([(_mark(report), look.short(report.run, look.width // 2), report.summary) for report in reports])
+    lines = [look.paint(title, "strong")]
+    for (mark, run, _), report in zip(rows, reports, strict=True):
+        indent = " " * (2 + len(mark) + len(run))
+        first, *rest = look.prose(report.summary, indent, first=f"  {mark}{run}")
+        role: Role = "good" if report.healthy else "error" if mark.startswith("error") else "warning"
+        lines += [f"  {look.paint(mark, role)}{first[2 + len(mark) :]}", *rest]
+    return "\n".join(lines)
+
+
+def _mark(report: Report) -> str:
+    return "healthy" if report.healthy else report.findings[0].severity

@@ -1,0 +1,124 @@
+"""Which variable of one run is which of another: by name, by name without numbers, and where both fail by guess."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tb_gradflow.record.report import VariableReport
+
+Match = Literal["name", "number", "guess"]
+"""How two variables were found to be one: they have the same name; names that differ in the numbers which Keras and
+TensorFlow append to copies; or nothing but their shape, their dtype, their place and a part of their names."""
+
+# Comparing how two names are spelt takes some 30 µs; of more pairs than this the order alone decides.
+_MOST_SPELT = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """Places of a variable in the two lists, and how it was found."""
+
+    before: int
+    now: int
+    how: Match
+
+
+def unnumbered(name: str) -> str:
+    """A name without the numbers that tell copies of a layer, or of a model, apart."""
+    return re.sub(r"_\d+(?=/|$)", "", name)
+
+
+def match(before: Sequence[VariableReport], now: Sequence[VariableReport]) -> tuple[Matched, ...]:
+    """Every variable at most once, in the order of `now`."""
+    sure = [*_by_name(before, now)]
+    left = _rest(len(before), [pair.before for pair in sure])
+    right = _rest(len(now), [pair.now for pair in sure])
+    return tuple(sorted([*sure, *_guessed(before, now, left, right, sure)], key=lambda pair: pair.now))
+
+
+def _by_name(before: Sequence[VariableReport], now: Sequence[VariableReport]) -> list[Matched]:
+    left, right = _families(before), _families(now)
+    pairs = []
+    for family in left.keys() & right.keys():
+        ours, theirs = left[family], right[family]
+        names = {before[place].name: place for place in ours}
+        numbered = {now[place].name for place in theirs} != names.keys()
+        if numbered and len(ours) == len(theirs) and _fit(before, now, ours, theirs):
+            # The second model of a program has `dense_2` for the first one's `dense`: their order tells who is who.
+            pairs += [Matched(a, b, "number") for a, b in zip(ours, theirs, strict=True)]
+        else:
+            pairs += [Matched(names[now[b].name], b, "name") for b in theirs if now[b].name in names]
+    return pairs
+
+
+def _families(variables: Sequence[VariableReport]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = defaultdict(list)
+    for place, variable in enumerate(variables):
+        found[unnumbered(variable.name)].append(place)
+    return found
+
+
+def _fit(
+    before: Sequence[VariableReport], now: Sequence[VariableReport], ours: Sequence[int], theirs: Sequence[int]
+) -> bool:
+    return all(_kind(before[a]) == _kind(now[b]) for a, b in zip(ours, theirs, strict=True))
+
+
+def _kind(variable: VariableReport) -> tuple[tuple[int, ...], str]:
+    return variable.shape, variable.dtype
+
+
+def _rest(count: int, taken: Sequence[int]) -> list[int]:
+    known = set(taken)
+    return [place for place in range(count) if place not in known]
+
+
+def _guessed(
+    before: Sequence[VariableReport],
+    now: Sequence[VariableReport],
+    left: Sequence[int],
+    right: Sequence[int],
+    sure: Sequence[Matched],
+) -> list[Matched]:
+    """Pairs of one shape and dtype that share a scope or a last name and stand between the same neighbours, or nearly.
+
+    The most alike first. Without any of the names in common two variables are two.
+    """
+    gaps_before, gaps_now = sorted(pair.before for pair in sure), sorted(pair.now for pair in sure)
+    by_kind: dict[object, list[tuple[int, int]]] = defaultdict(list)
+    for j, b in enumerate(right):
+        by_kind[_kind(now[b])].append((j, b))
+    pairs_in_all = sum(len(by_kind[_kind(before[a])]) for a in left)
+    candidates = []
+    for i, a in enumerate(left):
+        for j, b in by_kind[_kind(before[a])]:
+            same_gap = bisect_left(gaps_before, a) == bisect_left(gaps_now, b)
+            alike = _alike(before[a].name, now[b].name, same_gap, spelt=pairs_in_all <= _MOST_SPELT)
+            if alike is not None:
+                candidates.append((-alike, abs(i - j), i, a, b))
+    pairs: list[Matched] = []
+    taken_before: set[int] = set()
+    taken_now: set[int] = set()
+    for _, _, _, a, b in sorted(candidates):
+        if a not in taken_before and b not in taken_now:
+            pairs.append(Matched(a, b, "guess"))
+            taken_before.add(a)
+            taken_now.add(b)
+    return pairs
+
+
+def _alike(before: str, now: str, same_gap: bool, *, spelt: bool) -> float | None:
+    """The more alike, the larger; null for two that are certainly not one."""
+    scope_before, _, last_before = unnumbered(before).rpartition("/")
+    scope_now, _, last_now = unnumbered(now).rpartition("/")
+    same_scope, same_last = scope_before == scope_now, last_before == last_now
+    if not (same_scope or (same_last and same_gap)):
+        return None
+    spelling = difflib.SequenceMatcher(None, before, now).ratio() if spelt else 0.0
+    return 2 * same_last + 2 * same_scope + same_gap + spelling

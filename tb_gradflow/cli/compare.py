@@ -1,0 +1,46 @@
+"""`tb-gradflow compare`: what changed between two runs, as text or as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from tb_gradflow.api import compare
+from tb_gradflow.cli.runs import chosen, opened
+from tb_gradflow.cli.terminal import look
+
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+GOOD, FAILED = 0, 1
+
+
+def add_parser(commands: Subparsers) -> None:
+    parser = commands.add_parser(
+        "compare",
+        help="print what changed between two runs",
+        description="Print what changed between two runs: which variables are better or worse, which findings went "
+        "and came. RUN_B is looked at in its last recorded step, RUN_A in the one nearest to it. Needs no TensorFlow.",
+        epilog="Exit status: 0, or 1 where --fail-on-new is met, or 2 if a log cannot be read.",
+    )
+    parser.add_argument("logdir", metavar="LOGDIR", help="a directory with both runs")
+    parser.add_argument("before", metavar="RUN_A", help="the run that was before")
+    parser.add_argument("now", metavar="RUN_B", help="the run that is compared with it")
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.add_argument(
+        "--fail-on-new",
+        action="store_true",
+        help="exit with 1 if RUN_B has an error or a warning that RUN_A has not, or has less of",
+    )
+    parser.set_defaults(command=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    logs = []
+    for name in (options.before, options.now):
+        [(known, directory)] = chosen(options.logdir, name).items()
+        logs.append(opened(options.logdir, known, directory))
+    comparison = compare(*logs)
+    print(json.dumps(comparison.to_dict(), indent=2) if options.json else comparison.text(look()))
+    return FAILED if options.fail_on_new and comparison.new else GOOD

@@ -1,0 +1,24 @@
+"""The runs of a log directory, by the names that the commands take."""
+
+from __future__ import annotations
+
+from tb_gradflow.api import Log, open_run
+from tb_gradflow.errors import LogError
+from tb_gradflow.store.directory import find_runs
+
+
+def chosen(logdir: str, name: str | None) -> dict[str, str]:
+    """Name -> directory: of that run, or of all. Raises LogError."""
+    runs = find_runs(logdir)
+    if name is None:
+        return runs
+    # A shell that completes paths leaves a slash behind.
+    known = next((each for each in (name, name.rstrip("/"), name.rstrip("/") + "/gradflow") if each in runs), None)
+    if known is None:
+        raise LogError(f"{logdir} has no run {name!r}: it has {', '.join(runs)}")
+    return {known: runs[known]}
+
+
+def opened(logdir: str, name: str, directory: str) -> Log:
+    """The run, called as a person calls it."""
+    return open_run(logdir if name == "." else name, directory)

@@ -1,0 +1,129 @@
+"""A diagnosis as lines of text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from tb_gradflow.record.report import Diagnosis, Finding, GradientReport, Status, VariableReport
+from tb_gradflow.serve.text import Look, Role, clean
+
+SHOWN_VARIABLES = 20
+SHOWN_NAMES = 6
+
+_NAMES_AT = 16
+# In fewer columns than this names are cut beyond recognition: what is said of them goes below.
+_ROOM_FOR_NAMES = 24
+
+STATUS_ROLES: dict[Status, Role] = {
+    "connected": "good",
+    "frozen": "dim",
+    "zero": "warning",
+    "vanishing": "warning",
+    "exploding": "warning",
+    "disconnected": "error",
+    "unused": "error",
+    "nan": "error",
+    "inf": "error",
+    "error": "error",
+}
+
+
+def lines_of(diagnosis: Diagnosis, run: str, look: Look) -> Iterator[str]:
+    """Where, how it is, the findings, the variables, and what is not known."""
+    yield heading(run, diagnosis.step, look)
+    yield from _summary_lines(diagnosis, look)
+    for finding in diagnosis.findings:
+        yield ""
+        yield from finding_lines(finding, look)
+    yield ""
+    yield from _variable_lines([each for each in diagnosis.variables if each.listed], diagnosis.findings, look)
+    for sentence in diagnosis.unverified:
+        yield ""
+        yield from look.prose(f"Not known: {sentence}")
+
+
+def heading(run: str, step: int, look: Look) -> str:
+    """Which step of what it is."""
+    when = f"step {step}" if step >= 0 else "no step was completed"
+    return f"{look.paint(clean(run), 'strong')}, {when}" if run else look.paint(when[0].upper() + when[1:], "strong")
+
+
+def finding_lines(finding: Finding, look: Look) -> Iterator[str]:
+    """What is wrong, where, for whom, and what to write instead."""
+    yield f"{look.paint(finding.severity.upper(), finding.severity)}  {look.paint(finding.cause, 'strong')}"
+    yield from look.prose(finding.message, "  ")
+    if finding.source is not None:
+        yield from _labelled("at", f"{finding.source.file}:{finding.source.line}", look)
+        if finding.source.code:
+            yield "         " + look.paint(look.short(finding.source.code, look.width - 9), "code")
+    if finding.op is not None:
+        yield from _labelled("op", f"{finding.op.name} ({finding.op.type})", look)
+    if finding.variables:
+        yield from _labelled("for", _names(finding.variables), look)
+    if finding.fix:
+        first, *rest = finding.fix.splitlines()
+        lines = look.prose(first, "       ", first="  fix  ")
+        yield lines[0].replace("  fix  ", f"  {look.paint('fix', 'good')}  ", 1)
+        yield from lines[1:]
+        # Never cut or wrapped: this is to be copied.
+        yield from (f"       {look.paint(clean(line), 'code')}" for line in rest)
+
+
+def _labelled(label: str, text: str, look: Look) -> list[str]:
+    first, *rest = look.wrapped(text, "       ", first=f"  {label:<3}  ")
+    return [f"  {look.paint(f'{label:<3}', 'dim')}  {first[7:]}", *rest]
+
+
+def _summary_lines(diagnosis: Diagnosis, look: Look) -> list[str]:
+    severities = [finding.severity for finding in diagnosis.findings if finding.severity != "info"]
+    lines = look.wrapped(diagnosis.summary)
+    return [look.paint(line, severities[0] if severities else "good") for line in lines]
+
+
+def _variable_lines(variables: Sequence[VariableReport], findings: Sequence[Finding], look: Look) -> Iterator[str]:
+    if not variables:
+        yield "No variables."
+        return
+    shown = variables
+    if len(variables) > SHOWN_VARIABLES:
+        suffering = {name for finding in findings if finding.severity != "info" for name in finding.variables}
+        shown = [each for each in variables if each.name in suffering][:SHOWN_VARIABLES]
+    counts = Counter(each.status for each in variables)
+    yield from look.wrapped(
+        f"Variables: {', '.join(f'{count} {status}' for status, count in counts.most_common())}", "  ", first=""
+    )
+    yield from _table(shown, look)
+    left_out = len(variables) - len(shown)
+    if left_out:
+        yield look.paint(f"  … and {left_out} more", "dim")
+
+
+def _table(shown: Sequence[VariableReport], look: Look) -> Iterator[str]:
+    words = [gradient_words(each.gradient) for each in shown]
+    room = look.width - _NAMES_AT - 2 - max(map(len, words), default=0)
+    width = min(room, max((len(each.name) for each in shown), default=0))
+    for each, said in zip(shown, words, strict=True):
+        status = look.paint(f"{each.status:<12}", STATUS_ROLES[each.status])
+        if room >= _ROOM_FOR_NAMES:
+            yield f"  {status}  {look.short(each.name, room):<{width}}  {said}"
+        else:
+            yield f"  {status}  {look.short(each.name, look.width - _NAMES_AT)}"
+            yield " " * _NAMES_AT + said
+
+
+def gradient_words(gradient: GradientReport | None) -> str:
+    """How large it is, and what in it is not finite."""
+    if gradient is None:
+        return "no gradient"
+    words = f"gradient norm {gradient.norm:.3g}"
+    if gradient.nan_count:
+        words += f", {gradient.nan_count} NaN"
+    if gradient.inf_count:
+        words += f", {gradient.inf_count} Inf"
+    return words
+
+
+def _names(names: Sequence[str]) -> str:
+    more = len(names) - SHOWN_NAMES
+    return ", ".join(names[:SHOWN_NAMES]) + (f" and {more} more" if more > 0 else "")

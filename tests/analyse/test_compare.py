@@ -1,0 +1,172 @@
+"""What is told of two runs beside each other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tb_gradflow.analyse.compare import Difference, compare
+from tb_gradflow.analyse.matching import match
+from tb_gradflow.record.report import (
+    Diagnosis,
+    Finding,
+    GradientReport,
+    OpReport,
+    Severity,
+    Status,
+    VariableReport,
+)
+
+
+def variable(
+    name: str, status: Status = "connected", norm: float | None = 1.0, shape: tuple[int, ...] = (2,)
+) -> VariableReport:
+    gradient = None if norm is None else GradientReport(norm, norm, norm, 0.0, 0, 0)
+    return VariableReport(name, status, shape, "float32", gradient)
+
+
+def finding(cause: str, *variables: str, op: str = "", severity: Severity = "error") -> Finding:
+    blamed = OpReport(op, "Less") if op else None
+    return Finding(cause, severity, variables, blamed, None, "It is so.", "", 0, -1, ())
+
+
+def diagnosis(*variables: VariableReport, findings: tuple[Finding, ...] = ()) -> Diagnosis:
+    return Diagnosis(1, 0, 0, "", variables, findings, ())
+
+
+def matches(before: list[VariableReport], now: list[VariableReport]) -> dict[str, tuple[str, str]]:
+    return {now[pair.now].name: (before[pair.before].name, pair.how) for pair in match(before, now)}
+
+
+def fates(difference: Difference) -> list[tuple[str, str, bool]]:
+    return [(change.finding.cause, change.fate, change.is_new) for change in difference.findings]
+
+
+def test_variables_are_one_by_their_name() -> None:
+    before, now = [variable("a/kernel"), variable("b/kernel")], [variable("b/kernel"), variable("a/kernel")]
+
+    assert matches(before, now) == {"a/kernel": ("a/kernel", "name"), "b/kernel": ("b/kernel", "name")}
+
+
+def test_copies_with_other_numbers_are_matched_in_their_order() -> None:
+    """A notebook cell that is run again makes `dense_2` of what was `dense`."""
+    before = [variable("dense/kernel"), variable("dense_1/kernel")]
+    now = [variable("dense_1/kernel"), variable("dense_2/kernel")]
+
+    assert matches(before, now) == {
+        "dense_1/kernel": ("dense/kernel", "number"),
+        "dense_2/kernel": ("dense_1/kernel", "number"),
+    }
+
+
+def test_a_renamed_layer_is_guessed_by_shape_place_and_the_rest_of_its_name() -> None:
+    before = [variable("in/kernel"), variable("hidden/kernel"), variable("hidden/bias"), variable("out/kernel")]
+    now = [variable("in/kernel"), variable("middle/kernel"), variable("middle/bias"), variable("out/kernel")]
+
+    found = matches(before, now)
+
+    assert found["middle/kernel"] == ("hidden/kernel", "guess")
+    assert found["middle/bias"] == ("hidden/bias", "guess")
+
+
+@pytest.mark.parametrize(
+    "other", [variable("middle/kernel", shape=(3,)), variable("middle/gain"), replace(variable("v"), dtype="int32")]
+)
+def test_what_has_nothing_in_common_is_not_guessed_to_be_one(other: VariableReport) -> None:
+    assert matches([variable("hidden/kernel")], [other]) == {}
+
+
+def test_a_layer_more_shifts_nobody() -> None:
+    before = [variable("dense/kernel", shape=(2,)), variable("dense_1/kernel", shape=(3,))]
+    now = [*before, variable("dense_2/kernel", shape=(3,))]
+
+    assert {how for _, how in matches(before, now).values()} == {"name"}
+
+
+def test_a_model_that_was_renamed_as_a_whole_is_recognised() -> None:
+    before = [variable(f"functional/block{number}/kernel") for number in range(200)]
+    now = [variable(f"mine/block{number}/kernel") for number in range(200)]
+
+    assert all(was.partition("/")[2] == is_.partition("/")[2] for is_, (was, _) in matches(before, now).items())
+    assert len(matches(before, now)) == 200
+
+
+def test_a_variable_is_better_if_a_gradient_arrives_where_none_did() -> None:
+    left = diagnosis(variable("a", "disconnected", None), variable("b"), variable("c", "vanishing", 1e-9))
+    right = diagnosis(variable("a"), variable("b", "zero", 0.0), variable("c", "zero", 0.0))
+
+    changes = {change.name: change.change for change in compare(left, right).variables}
+
+    assert changes == {"a": "better", "b": "worse", "c": "changed"}
+
+
+def test_nobody_gains_or_loses_by_what_is_explained() -> None:
+    meant = finding("expected", "a", severity="info")
+    left = diagnosis(variable("a", "unused", None), findings=(meant,))
+    right = diagnosis(variable("a"))
+
+    assert compare(left, right).variables[0].change == "changed"
+
+
+def test_variables_of_one_run_alone_are_new_and_gone() -> None:
+    left, right = diagnosis(variable("a", shape=(1,))), diagnosis(variable("b"))
+
+    assert [(each.name, each.change) for each in compare(left, right).variables] == [("b", "new"), ("a", "gone")]
+
+
+def test_the_ratio_is_of_norms_that_are_finite_and_not_zero() -> None:
+    left = diagnosis(variable("a", norm=2.0), variable("b", norm=0.0), variable("c", norm=None))
+    right = diagnosis(variable("a", norm=5.0), variable("b"), variable("c"))
+
+    assert [change.ratio for change in compare(left, right).variables] == [2.5, None, None]
+
+
+def test_findings_are_one_if_they_blame_the_same_op_or_share_a_variable() -> None:
+    left = (finding("nondiff_comparison", "a", op="model_1/Less"), finding("dead_relu", "b"), finding("unused_op", "c"))
+    right = (finding("nondiff_comparison", "z", op="model_4/Less"), finding("dead_relu", "b", "d"))
+
+    difference = compare(diagnosis(findings=left), diagnosis(findings=right))
+
+    assert fates(difference) == [
+        ("unused_op", "went", False),
+        ("nondiff_comparison", "stayed", False),
+        ("dead_relu", "stayed", False),
+    ]
+
+
+def test_findings_follow_a_variable_to_its_new_name() -> None:
+    left = diagnosis(variable("old/kernel", "zero", 0.0), findings=(finding("dead_relu", "old/kernel"),))
+    right = diagnosis(variable("new/kernel", "zero", 0.0), findings=(finding("dead_relu", "new/kernel"),))
+
+    assert fates(compare(left, right)) == [("dead_relu", "stayed", False)]
+
+
+def test_a_finding_that_came_is_new_but_an_explanation_is_not() -> None:
+    right = (finding("dead_relu", "a"), finding("frozen", "b", severity="info"))
+
+    assert fates(compare(diagnosis(), diagnosis(findings=right))) == [
+        ("dead_relu", "came", True),
+        ("frozen", "came", False),
+    ]
+
+
+def test_a_finding_that_is_more_severe_or_holds_for_more_that_were_well_is_new() -> None:
+    well = diagnosis(variable("a", "zero"), variable("b"), findings=(finding("dead_relu", "a", severity="warning"),))
+    severer = diagnosis(variable("a", "zero"), variable("b"), findings=(finding("dead_relu", "a"),))
+    wider = diagnosis(
+        variable("a", "zero"), variable("b", "zero"), findings=(finding("dead_relu", "a", "b", severity="warning"),)
+    )
+
+    assert fates(compare(well, severer)) == [("dead_relu", "stayed", True)]
+    assert fates(compare(well, wider)) == [("dead_relu", "stayed", True)]
+    assert fates(compare(severer, well)) == [("dead_relu", "stayed", False)]
+
+
+def test_a_run_beside_itself_has_no_difference() -> None:
+    same = diagnosis(variable("a", "disconnected", None), findings=(finding("nondiff_sign", "a", op="Sign"),))
+
+    difference = compare(same, same)
+
+    assert {change.change for change in difference.variables} == {"same"}
+    assert not any(change.is_new for change in difference.findings)
