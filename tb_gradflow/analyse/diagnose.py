@@ -41,28 +41,28 @@ def diagnose(
     told = findings_of(measured, first, session.expected)
     findings = told_first(onset, told.findings)
     found = tuple(without_noise(state) if state.variable in told.noise else state for state in first)
+    listed = _listed(trace, findings)
     return Diagnosis(
         format=REPORT_FORMAT,
         step=step,
         trace=trace.index,
-        summary=summary_of(measured, tuple(state for state in found if _is_listed(trace, state, findings)), findings),
-        variables=tuple(_report(trace, state, findings) for state in found),
+        summary=summary_of(measured, tuple(state for state in found if listed[state.variable]), findings),
+        variables=tuple(_report(trace, state, listed[state.variable]) for state in found),
         findings=findings,
         unverified=unverified_in(measured, found, findings, told.inexact),
     )
 
 
-def _is_listed(trace: Trace, state: State, findings: Sequence[Finding]) -> bool:
-    """Whether the variable belongs to the model, or to what the caller named, or is told of.
+def _listed(trace: Trace, findings: Sequence[Finding]) -> list[bool]:
+    """For each variable, whether it belongs to the model, or to what the caller named, or is told of.
 
     Where no model lists any, such as in a loop of the user's own, all that the step reads belong to it.
     """
+    told = {name for finding in findings for name in finding.variables}
+    is_model = any(variable.tracked for variable in trace.variables)
+    return [variable.tracked or not is_model or variable.name in told for variable in trace.variables]
+
+
+def _report(trace: Trace, state: State, listed: bool) -> VariableReport:
     variable = trace.variables[state.variable]
-    if variable.tracked or not any(each.tracked for each in trace.variables):
-        return True
-    return any(variable.name in finding.variables for finding in findings)
-
-
-def _report(trace: Trace, state: State, findings: Sequence[Finding]) -> VariableReport:
-    variable, listed = trace.variables[state.variable], _is_listed(trace, state, findings)
     return VariableReport(variable.name, state.status, variable.shape, variable.dtype, state.gradient, listed)

@@ -24,6 +24,14 @@ _PASSING = frozenset({"yes", "unknown"})
 COPIES = frozenset({"ReadVariableOp", "Identity", "IdentityN", "NoOp"})
 
 
+def scopes_of(name: str) -> list[str]:
+    """The name scopes around an op, the innermost first."""
+    found = []
+    while name := name.rpartition("/")[0]:
+        found.append(name)
+    return found
+
+
 def passes_gradient(edge: Edge) -> bool:
     """Whether the gradient crosses the edge, as far as anybody knows."""
     return edge.passes in _PASSING

@@ -129,8 +129,5 @@ def _behind_error(topology: Topology, target: int) -> frozenset[int]:
     refused = {crossing.producer for crossing in topology.raising_crossings(target)}
     if not refused:
         return frozenset()
-    return frozenset(
-        variable
-        for variable, readers in enumerate(topology.readers)
-        if not refused.isdisjoint(topology.reached_from(readers))
-    )
+    behind = topology.leading_to(refused)
+    return frozenset(variable for variable, readers in enumerate(topology.readers) if not behind.isdisjoint(readers))

@@ -35,6 +35,21 @@ class Crossing:
     handed_by: int = -1
 
 
+@dataclass(frozen=True, slots=True)
+class _WayOut:
+    """Where the value of an op flows.
+
+    Attributes:
+        end: The last op that it flows into and that nothing uses; -1 if there is none.
+        furthest: The last op that it flows into at all.
+        computes: Whether any of these is more than a copy.
+    """
+
+    end: int
+    furthest: int
+    computes: bool
+
+
 class Topology:
     """Indexes over one trace.
 
@@ -189,6 +204,21 @@ class Topology:
                     stack.append(consumer)
         return seen
 
+    def leading_to(self, goals: Iterable[int]) -> set[int]:
+        """Every op whose value flows into any of `goals`, themselves included."""
+        seen = set(goals)
+        stack = list(seen)
+        while stack:
+            for source in self._sources[stack.pop()]:
+                if source not in seen:
+                    seen.add(source)
+                    stack.append(source)
+        return seen
+
+    def sources(self, op: int) -> Sequence[int]:
+        """The ops that `op` computes its value from."""
+        return self._sources[op]
+
     def ancestors(self, op: int) -> list[int]:
         """The ops whose values go into an op, the nearest first."""
         queue, seen = [op], {op}
@@ -210,14 +240,36 @@ class Topology:
 
         -1 if nothing computes with it: if nobody reads it, or what was read is merely copied.
         """
-        reached = self.reached_from(self.readers[variable])
-        if all(self.trace.ops[op].type in COPIES for op in reached):
+        ways_out = [self._ways_out[reader] for reader in self.readers[variable]]
+        if not any(way.computes for way in ways_out):
             return -1
-        ends = [op for op in reached if not any(consumer != op for consumer, _ in self.consumers[op])]
-        end = max(ends or reached, default=-1)
+        end = max(way.end for way in ways_out)
+        end = max(way.furthest for way in ways_out) if end < 0 else end
         while self.trace.ops[end].type in COPIES and self.trace.ops[end].inputs:
             end = self.trace.ops[end].inputs[0].op
         return end
+
+    @cached_property
+    def _ways_out(self) -> list[_WayOut]:
+        """For each op, where its value flows. In one sweep from the end; again while loops hand something around."""
+        found = [_WayOut(-1, -1, False)] * len(self.trace.ops)
+        changed = True
+        while changed:
+            changed = False
+            for op in range(len(found) - 1, -1, -1):
+                way = self._way_out(op, found)
+                if way != found[op]:
+                    found[op] = way
+                    changed = self.has_carried
+        return found
+
+    def _way_out(self, op: int, found: Sequence[_WayOut]) -> _WayOut:
+        onward = [found[consumer] for consumer, _ in self.consumers[op] if consumer != op]
+        return _WayOut(
+            end=max(way.end for way in onward) if onward else op,
+            furthest=max((way.furthest for way in onward), default=op) if onward else op,
+            computes=self.trace.ops[op].type not in COPIES or any(way.computes for way in onward),
+        )
 
     @cached_property
     def of_variables(self) -> list[bool]:

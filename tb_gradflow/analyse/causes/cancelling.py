@@ -162,24 +162,29 @@ def normalised_then_summed(suspect: Suspect) -> Verdict | None:
     if state.gradient is None:
         return None
     even = suspect.measured.once(("evenly met", suspect.target), lambda: _evenly_met(suspect))
-    summed = [op for op, size in even if state.gradient.max_abs <= _SUM_NOISE * size]
-    if not summed:
-        return None
-    reached = topology.reached_from(topology.readers[state.variable])
-    return next((Verdict("normalised_then_summed", "error", op) for op in summed if op in reached), None)
+    size, op = max((even[reader] for reader in topology.readers[state.variable]), default=(0.0, -1))
+    return (
+        Verdict("normalised_then_summed", "error", op) if size and state.gradient.max_abs <= _SUM_NOISE * size else None
+    )
 
 
-def _evenly_met(suspect: Suspect) -> list[tuple[int, float]]:
-    """The softmaxes at which the same gradient arrives for every element, and how large it is."""
-    reports = [(op, suspect.measured.of_op(suspect.target, op)) for op in suspect.topology.by_type.get("Softmax", ())]
-    return [
-        (op, each.max_abs)
-        for op, each in reports
-        if each is not None
-        and each.max_abs
-        and each.zero_fraction == 0
-        and each.mean_abs >= each.max_abs * (1 - 1e-5)
-    ]
+def _evenly_met(suspect: Suspect) -> list[tuple[float, int]]:
+    """For each op, of the softmaxes that its value flows into and at which the same gradient arrives for every
+    element, the one where that is largest, and how large it is there."""
+    topology, measured = suspect.topology, suspect.measured
+    found = [(0.0, -1)] * len(topology.trace.ops)
+    for op in topology.by_type.get("Softmax", ()):
+        report = measured.of_op(suspect.target, op)
+        if report is not None and report.zero_fraction == 0 and report.mean_abs >= report.max_abs * (1 - 1e-5):
+            found[op] = (report.max_abs, op)
+    for size, op in sorted((each for each in found if each[0]), reverse=True):
+        stack = [op]
+        while stack:
+            for source in topology.sources(stack.pop()):
+                if found[source] < (size, op):
+                    found[source] = (size, op)
+                    stack.append(source)
+    return found
 
 
 def _first_other_than(suspect: Suspect, op: int, types: frozenset[str]) -> int:

@@ -45,18 +45,20 @@ def stop_gradient_misuse(suspect: Suspect) -> Verdict | None:
 
 def is_stopped_behind(suspect: Suspect) -> bool:
     """Whether every way on from the cut leads through a `stop_gradient`."""
-    topology = suspect.topology
-    arrives = topology.gradient(suspect.target).hops
+    if suspect.op.type in _STOPS:
+        return False
+    return suspect.culprit not in suspect.measured.once(("not stopped", suspect.target), lambda: _not_stopped(suspect))
 
-    def search() -> bool:
-        queue = [suspect.culprit]
-        for op in queue:  # grows while it is walked
-            for user, _ in topology.consumers[op]:
-                if topology.trace.ops[user].type in _STOPS or user in queue:
-                    continue
-                if arrives[user] >= 0:
-                    return False
-                queue.append(user)
-        return True
 
-    return suspect.op.type not in _STOPS and suspect.measured.once(("stopped", suspect.target, suspect.culprit), search)
+def _not_stopped(suspect: Suspect) -> set[int]:
+    """The ops with a way on to where a gradient arrives that leads through no `stop_gradient`."""
+    topology, arrives = suspect.topology, suspect.topology.gradient(suspect.target).hops
+    stack = [op for op, hops in enumerate(arrives) if hops >= 0 and suspect.type_of(op) not in _STOPS]
+    found: set[int] = set()
+    while stack:
+        for source in topology.sources(stack.pop()):
+            if source not in found:
+                found.add(source)
+                if suspect.type_of(source) not in _STOPS:
+                    stack.append(source)
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from tb_gradflow.analyse.evidence import Suspect, Verdict
+from tb_gradflow.analyse.kinds import scopes_of
 from tb_gradflow.analyse.topology import Topology
 from tb_gradflow.analyse.zeros import PRODUCTS
 from tb_gradflow.record.schema import Trace
@@ -32,12 +33,12 @@ def degenerate_normalisation(suspect: Suspect) -> Verdict | None:
     beside = [suspect.culprit, *(consumer for consumer, _ in topology.consumers[suspect.producer])]
     if any(_averages_one(trace, op) for op in beside):
         return Verdict("degenerate_normalisation", "error")
-    if _mean_of_one(topology, suspect.culprit) >= 0:
+    if _mean_of_one(suspect, suspect.culprit) >= 0:
         return Verdict("degenerate_normalisation", "error")
     if suspect.op.type in _RELU and suspect.producer >= 0:
-        mean = _mean_of_one(topology, suspect.producer)
+        mean = _mean_of_one(suspect, suspect.producer)
         return Verdict("degenerate_normalisation", "error", mean) if mean >= 0 else None
-    if suspect.op.type in PRODUCTS and any(_mean_of_one(topology, op) >= 0 for op in _before(suspect)):
+    if suspect.op.type in PRODUCTS and any(_mean_of_one(suspect, op) >= 0 for op in _before(suspect)):
         return Verdict("degenerate_normalisation", "error")
     return None
 
@@ -52,13 +53,22 @@ def _before(suspect: Suspect) -> list[int]:
     return queue[:_NEAR]
 
 
-def _mean_of_one(topology: Topology, op: int) -> int:
+def _mean_of_one(suspect: Suspect, op: int) -> int:
     """The mean over single elements of the normalisation layer that an op is in; -1 if there is none."""
-    trace, name = topology.trace, topology.trace.ops[op].name
-    scopes = (layer.scope + "/" for layer in trace.layers if layer.type.endswith("Normalization"))
-    scope = next((scope for scope in scopes if name.startswith(scope)), "")
-    means = topology.by_type.get("Mean", ()) if scope else ()
-    return next((mean for mean in means if trace.ops[mean].name.startswith(scope) and _averages_one(trace, mean)), -1)
+    found = suspect.measured.once("means of one", lambda: _means_of_one(suspect.topology))
+    return next((found[scope] for scope in scopes_of(suspect.topology.trace.ops[op].name) if scope in found), -1)
+
+
+def _means_of_one(topology: Topology) -> dict[str, int]:
+    """For each normalisation layer that has one, by its scope, a mean over single elements."""
+    trace = topology.trace
+    normalisers = {layer.scope for layer in trace.layers if layer.type.endswith("Normalization")}
+    found: dict[str, int] = {}
+    for mean in topology.by_type.get("Mean", ()) if normalisers else ():
+        if _averages_one(trace, mean):
+            for scope in normalisers.intersection(scopes_of(trace.ops[mean].name)):
+                found.setdefault(scope, mean)
+    return found
 
 
 def _averages_one(trace: Trace, index: int) -> bool:

@@ -71,8 +71,7 @@ def _others_learn(suspect: Suspect) -> bool:
     """Whether the other weights of the layer learn, or all others where it is alone in its layer."""
     variables, own = suspect.topology.trace.variables, suspect.state.variable
     others = [place for place, each in enumerate(variables) if place != own and each.trainable]
-    layer = _layer_of(variables[own].name)
-    beside = [place for place in others if _layer_of(variables[place].name) == layer] or others
+    beside = [place for place in _siblings(suspect) if place != own and variables[place].trainable] or others
     return not beside or all(learns(suspect, place) for place in beside)
 
 
@@ -82,8 +81,7 @@ def output_not_used(suspect: Suspect) -> Verdict | None:
     An error where no variable of its layer trains; a warning where some do.
     """
     variables = suspect.topology.trace.variables
-    layer = _layer_of(variables[suspect.state.variable].name)
-    siblings = [index for index, each in enumerate(variables) if each.trainable and _layer_of(each.name) == layer]
+    siblings = [index for index in _siblings(suspect) if variables[index].trainable]
     alive = (
         any(suspect.topology.receives(index, suspect.target) for index in siblings) if suspect.target >= 0 else False
     )
@@ -160,13 +158,20 @@ def _belongs_to(topology: Topology, ops: set[int]) -> set[int]:
 
 
 def _has_penalised_sibling(suspect: Suspect) -> bool:
-    topology, target = suspect.topology, suspect.target
-    variables = topology.trace.variables
-    layer = _layer_of(variables[suspect.state.variable].name)
-    return any(
-        _layer_of(other.name) == layer and is_penalty_alone(topology, index, target)
-        for index, other in enumerate(variables)
-    )
+    return any(is_penalty_alone(suspect.topology, index, suspect.target) for index in _siblings(suspect))
+
+
+def _siblings(suspect: Suspect) -> Sequence[int]:
+    """The variables of the suspect's layer, its own included."""
+    variables = suspect.topology.trace.variables
+
+    def by_layer() -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for place, each in enumerate(variables):
+            found.setdefault(_layer_of(each.name), []).append(place)
+        return found
+
+    return suspect.measured.once("layers", by_layer)[_layer_of(variables[suspect.state.variable].name)]
 
 
 def _layer_of(name: str) -> str:

@@ -140,14 +140,17 @@ def masked(suspect: Suspect) -> Verdict | None:
 def _is_part(suspect: Suspect) -> bool:
     """Whether what is masked is a part of a tensor whose other parts do get a gradient: these labels are missing, and
     others are not."""
-    topology, measured, target = suspect.topology, suspect.measured, suspect.target
+    behind = suspect.measured.once(("parts", suspect.target), lambda: _behind_parts(suspect))
+    return suspect.culprit in behind
 
-    def search() -> bool:
-        slices = [op for op in topology.ancestors(suspect.culprit) if topology.trace.ops[op].type in ROUTING]
-        gradients = [measured.of_op(target, op) for op in slices]
-        return any(gradient is not None and 0 < gradient.zero_fraction < 1 for gradient in gradients)
 
-    return measured.once(("part", target, suspect.culprit), search)
+def _behind_parts(suspect: Suspect) -> set[int]:
+    """The ops behind a join or a slice of which some elements get a gradient and others get zero."""
+    topology, measured = suspect.topology, suspect.measured
+    routes = [op for op, each in enumerate(topology.trace.ops) if each.type in ROUTING]
+    gradients = [(op, measured.of_op(suspect.target, op)) for op in routes]
+    parts = [op for op, gradient in gradients if gradient is not None and 0 < gradient.zero_fraction < 1]
+    return topology.reached_from({user for op in parts for user, _ in topology.consumers[op]})
 
 
 def nothing_selected(suspect: Suspect) -> Verdict | None:

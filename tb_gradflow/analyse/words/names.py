@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tb_gradflow.analyse.evidence import Suspect, Verdict
+from tb_gradflow.analyse.kinds import scopes_of
 from tb_gradflow.analyse.status import State
 from tb_gradflow.analyse.words.code import Call, call_on
 from tb_gradflow.record.schema import Op, Source, Trace
@@ -151,8 +152,8 @@ def file_name(path: str) -> str:
 
 def layer_of(trace: Trace, index: int) -> str:
     """The name of the innermost layer around an op; empty if there is none."""
-    name = trace.ops[index].name
-    around = [layer for layer in trace.layers if name.startswith(layer.scope + "/")]
+    scopes = set(scopes_of(trace.ops[index].name))
+    around = [layer for layer in trace.layers if layer.scope in scopes]
     return max(around, key=lambda layer: len(layer.scope)).name if around else ""
 
 
