@@ -10,7 +10,7 @@ from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.analyse.kinds import scopes_of
 from tb_gradflow.analyse.status import State
 from tb_gradflow.analyse.words.code import Call, call_on
-from tb_gradflow.record.schema import Op, Source, Trace
+from tb_gradflow.record.schema import Layer, Op, Source, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +152,20 @@ def file_name(path: str) -> str:
 
 def layer_of(trace: Trace, index: int) -> str:
     """The name of the innermost layer around an op; empty if there is none."""
-    scopes = set(scopes_of(trace.ops[index].name))
-    around = [layer for layer in trace.layers if layer.scope in scopes]
-    return max(around, key=lambda layer: len(layer.scope)).name if around else ""
+    layers = _layers_by_scope(trace.layers)
+    return next((layers[scope].name for scope in scopes_of(trace.ops[index].name) if scope in layers), "")
+
+
+def _layers_by_scope(layers: tuple[Layer, ...]) -> dict[str, Layer]:
+    for known, found in _KNOWN:
+        if known is layers:
+            return found
+    _KNOWN[:] = [(layers, {layer.scope: layer for layer in layers}), *_KNOWN[:3]]
+    return _KNOWN[0][1]
+
+
+# Of the last few traces: findings ask for layers again and again.
+_KNOWN: list[tuple[tuple[Layer, ...], dict[str, Layer]]] = []
 
 
 def made_by(group: Group, types: Sequence[str], through: frozenset[str] = _SAME_VALUES) -> str:
