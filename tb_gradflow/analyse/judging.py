@@ -21,6 +21,7 @@ from tb_gradflow.analyse.evidence import (
 )
 from tb_gradflow.analyse.measured import UPDATE_NORM, Measured
 from tb_gradflow.analyse.status import State
+from tb_gradflow.analyse.topology import Topology
 
 Judge = Callable[[Iterable[Suspect]], tuple[Suspect, Verdict] | None]
 
@@ -112,7 +113,13 @@ def _ends(measured: Measured, states: Sequence[State]) -> Iterable[Suspect]:
     """Unused variables that somebody asked for, with the op where the way of each ends."""
     for state in _with(states, "unused"):
         if _was_asked(state):
-            yield Suspect(measured, state, measured.topology.dead_end(state.variable), -1)
+            yield Suspect(measured, state, _end_of(measured.topology, state.variable), -1)
+
+
+def _end_of(topology: Topology, variable: int) -> int:
+    """Where the way of an unused variable ends; of a tensor that a gradient is asked for, where it is made."""
+    computed = topology.trace.variables[variable].computed and topology.readers[variable]
+    return topology.readers[variable][0] if computed else topology.dead_end(variable)
 
 
 def _judged(suspects: Iterable[Suspect], judge: Judge) -> list[Judged]:

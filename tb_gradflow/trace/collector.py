@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import tensorflow as tf
@@ -18,6 +17,8 @@ from tensorflow.python.util import tf_stack
 
 from tb_gradflow.record.schema import Layer, Outcome
 from tb_gradflow.trace.aliases import aliases, plain_reads
+from tb_gradflow.trace.asked import asked_tensors
+from tb_gradflow.trace.call import Answer, Call
 from tb_gradflow.trace.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.flat_ops import FlatOp, Known, Ref, consumers
 from tb_gradflow.trace.flatten import Flattener
@@ -25,58 +26,12 @@ from tb_gradflow.trace.fusion import may_be_merged, recomputed, seen_apart
 from tb_gradflow.trace.reach import influenced_by, needed_for
 from tb_gradflow.trace.scaling import total, unscaled
 from tb_gradflow.trace.sink import Sink
-from tb_gradflow.trace.source import Frame, frames_of
+from tb_gradflow.trace.source import frames_of
 from tb_gradflow.trace.statistics import gradient_statistics
 from tb_gradflow.trace.symbols import Symbols
 from tb_gradflow.trace.variables import Variables
 
 Tensors = Literal["all", "layers", "variables"]
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What the tape answered for one source. `row` is its place among the statistics, or null."""
-
-    outcome: Outcome
-    row: int | None
-
-
-@dataclass(slots=True)
-class Call:
-    """One call of `tape.gradient`.
-
-    Attributes:
-        flattener: The graph that the target lives in.
-        targets: The flat ops' outputs that were differentiated.
-        loss: Their unscaled sum.
-        frames: The stack at the call.
-        unconnected: What the caller wanted for a missing gradient.
-        watched: Indices of the variables that the tape watched.
-        scaled: Whether an optimizer had scaled the loss.
-        measured: Whether `loss` is its value.
-        automatic: Whether the tape watches all trainable variables that are read; null if not known.
-        first_row: Of those in `statistics`.
-        statistics: float32 `[rows, 6]`, unscaled: the statistics of all answers that are gradients; null until
-            there is an answer. In a nested function's graph, this and the loss are sinks.
-        aliases: For tensors that were not asked for, the one whose gradient has the same statistics.
-        variables: Answer by index of the variable that was asked for.
-        tensors: Answer by the tensor on the way that was asked for.
-    """
-
-    flattener: Flattener
-    targets: tuple[Ref, ...]
-    loss: Any
-    frames: Sequence[Frame]
-    unconnected: Literal["none", "zero"]
-    watched: frozenset[int]
-    scaled: bool = False
-    measured: bool = True
-    automatic: bool | None = None
-    first_row: int = 0
-    statistics: Any = None
-    aliases: dict[Ref, Ref] = field(default_factory=dict)
-    variables: dict[int, Answer] = field(default_factory=dict)
-    tensors: dict[Ref, Answer] = field(default_factory=dict)
 
 
 class Collector(Symbols):
@@ -108,6 +63,7 @@ class Collector(Symbols):
         self._exact = exact
         self._flatteners: dict[int, tuple[Any, Flattener]] = {}
         self._scales: dict[int, tuple[Any, Any]] = {}
+        self._answered: dict[int, Any] = {}
 
     def gradient(self, original: Callable[..., Any], tape: Any, target: Any, sources: Any, *rest: Any) -> Any:
         """Stands in for `tape.gradient(target, sources, output_gradients, unconnected_gradients)`."""
@@ -240,6 +196,7 @@ class Collector(Symbols):
     ) -> None:
         rows: list[Any] = []
         flat_sources = tf.nest.flatten(sources)
+        self._meet_tensors(call, flat_sources, _flatten_gradients(asked))
         for source, gradient in zip(flat_sources, _flatten_gradients(asked), strict=True):
             index = self.variables.index_of_source(source)
             if index is not None:
@@ -260,6 +217,21 @@ class Collector(Symbols):
         call.statistics = self._brought_home(unscaled(rows, scale))
         call.loss = self._brought_home(call.loss)
         self.row_count += len(rows)
+
+    def _meet_tensors(self, call: Call, sources: Sequence[Any], gradients: Sequence[Any]) -> None:
+        """Tensors that the user asks a gradient for and that get none are told of like variables."""
+        refs = [self._made(call.flattener, source) for source in sources]
+        for item, gradient in zip(sources, gradients, strict=True):
+            if gradient is not None and isinstance(item, tf.Tensor):
+                self._answered[id(item)] = item
+        for each in asked_tensors(sources, refs, call.flattener.ops, call.frames):
+            if id(each.tensor) not in self._answered:
+                call.flattener.ops[each.ref.op].reads = self.variables.add_made(each.tensor, each.name)
+
+    def _made(self, flattener: Flattener, source: Any) -> Ref | None:
+        """The flat op that made a tensor of the step; null for all else."""
+        symbol = self.symbol(source) if self.knows(source) else None
+        return flattener.ref(symbol) if symbol is not None and symbol.graph is flattener.graph else None
 
     def _total(self, targets: Sequence[Any], scale: Any) -> Any:
         """float32 scalar: the sum of what is differentiated, as the tape takes it."""

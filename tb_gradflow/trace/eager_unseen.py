@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tb_gradflow.record.schema import PYTHON
-from tb_gradflow.trace.collector import Call
+from tb_gradflow.trace.call import Call
 from tb_gradflow.trace.flat_ops import FlatOp, Known, Ref, consumers
 from tb_gradflow.trace.flatten import Flattener
 from tb_gradflow.trace.reach import influenced_by, needed_for

@@ -13,7 +13,8 @@ import tensorflow as tf
 from tensorflow.python.eager import record
 
 from tb_gradflow.record.schema import GradientCheck, Trace
-from tb_gradflow.trace.collector import Call, Collector
+from tb_gradflow.trace.call import Call
+from tb_gradflow.trace.collector import Collector
 from tb_gradflow.trace.gradient_check import Fetched, checked
 from tb_gradflow.trace.gradient_probe import PLACES, PLACES_OF_ONE, Probe, probe_of
 from tb_gradflow.trace.own_gradients import OwnGradient, own_gradient

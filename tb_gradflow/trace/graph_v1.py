@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from tb_gradflow.errors import SetupError
 from tb_gradflow.record.schema import Layer, Outcome, StepRecord, Trace
-from tb_gradflow.trace.collector import Answer, Call
+from tb_gradflow.trace.call import Answer, Call
 from tb_gradflow.trace.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.explained import Explained, session_of
 from tb_gradflow.trace.flat_ops import FlatOp, Ref, consumers

@@ -12,7 +12,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tb_gradflow.trace.collector import Call, Collector
+from tb_gradflow.trace.call import Call
+from tb_gradflow.trace.collector import Collector
 from tb_gradflow.trace.flat_ops import FlatOp, Input, Known, Ref, consumers
 from tb_gradflow.trace.flatten import Flattener
 from tb_gradflow.trace.keeping import are_kin, attribute_of

@@ -19,7 +19,7 @@ from tb_gradflow.record.schema import (
     Trace,
     VariableGradient,
 )
-from tb_gradflow.trace.collector import Answer, Call
+from tb_gradflow.trace.call import Answer, Call
 from tb_gradflow.trace.differentiable import Differentiability, custom_gradient_name, shape_of
 from tb_gradflow.trace.flat_ops import FlatOp, Ref, consumers
 from tb_gradflow.trace.flatten import Flattener
@@ -27,7 +27,7 @@ from tb_gradflow.trace.outside import constants_of, given_data
 from tb_gradflow.trace.own_gradients import own_gradient
 from tb_gradflow.trace.reach import influenced_by, needed_for
 from tb_gradflow.trace.source import Frame, frames_of, origin_of
-from tb_gradflow.trace.variables import Variables, distinct
+from tb_gradflow.trace.variables import MadeTensor, Variables, distinct
 
 _DELICATE = frozenset({"Log", "Log1p", "Sqrt", "Rsqrt", "RealDiv", "Reciprocal", "Pow", "Exp", "Acos", "Asin"})
 
@@ -116,6 +116,8 @@ class _Builder:
             if self._collector.variables[variable].trainable and not kept.intersection(reads[variable]):
                 forward = [op for op in reads[variable] if not ops[op].backward]
                 kept.update(op for op in influenced_by(ops, users, forward) if not ops[op].backward)
+                if isinstance(self._collector.variables[variable].variable, MadeTensor):
+                    kept.update(influenced_by(ops, users, start) & needed_for(ops, forward))
         # What may not be finite although no variable has a part in it, and makes a variable's gradient so.
         self._data[graph] = given_data(ops, users)
         beside = {item.ref.op for op in kept for item in ops[op].inputs} & self._data[graph]

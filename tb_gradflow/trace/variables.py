@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.distribute.values import DistributedVariable
 from tensorflow.python.framework import ops
 
 from tb_gradflow.record import schema
@@ -66,6 +68,10 @@ class GivenTensor:
         return self.tensor.numpy()
 
 
+class MadeTensor(GivenTensor):
+    """A tensor that the step computes, for which somebody asks a gradient."""
+
+
 class Variables:
     """Variables by the handle that ops know them by. Grows when a step turns out to read others.
 
@@ -105,7 +111,7 @@ class Variables:
 
     def index_of(self, variable: Any) -> int:
         """The index of a `tf.Variable` or Keras variable, which is added under its own name if it is new."""
-        raw = raw_variable(variable)
+        raw = local(variable)
         path = getattr(variable, "path", None)
         found = self._by_handle.get(_key(raw))
         if found is None:
@@ -114,6 +120,10 @@ class Variables:
             # Met before without its layer's name.
             self._owned[found] = replace(self._owned[found], name=path)
         return found
+
+    def add_made(self, tensor: Any, name: str) -> int:
+        """The index of a tensor of the step that a gradient is asked for."""
+        return self.add(Owned(MadeTensor(tensor), name, trainable=True, tracked=False))
 
     def index_of_source(self, source: Any) -> int | None:
         """The index of something that a gradient is asked for; null for tensors that are none of the variables."""
@@ -185,7 +195,7 @@ class Variables:
         return isinstance(item.variable, GivenTensor)
 
     def _is_made(self, item: Owned) -> bool:
-        return bool(_handle_of(item.variable)._id > self._began)
+        return not self._is_computed(item) and bool(_handle_of(item.variable)._id > self._began)
 
 
 def distinct(names: Sequence[str]) -> list[str]:
@@ -199,13 +209,34 @@ def distinct(names: Sequence[str]) -> list[str]:
 
 
 def raw_variable(variable: Any) -> Any:
-    """The `tf.Variable` inside a Keras variable."""
-    value = getattr(variable, "_value", None)
-    return value if isinstance(value, tf.Variable) else variable
+    """The `tf.Variable` inside a Keras variable, of Keras 3 or 2."""
+    for wrapped in ("_value", "_variable"):
+        value = getattr(variable, wrapped, None)
+        if isinstance(value, tf.Variable):
+            return value
+    return variable
+
+
+def replica_here() -> int:
+    """Which of this process's replicas the current thread traces: TensorFlow gives each of several a thread."""
+    return int(getattr(threading.current_thread(), "replica_id", 0))
+
+
+def is_replica() -> bool:
+    """Whether the current thread is one that a strategy made for one of its replicas."""
+    return hasattr(threading.current_thread(), "replica_id")
+
+
+def local(variable: Any) -> Any:
+    """The `tf.Variable` that the current replica has of one that is mirrored; the variable itself otherwise."""
+    raw = raw_variable(variable)
+    return raw.values[replica_here()] if isinstance(raw, DistributedVariable) else raw
 
 
 def is_floating(item: Owned) -> bool:
     """Whether norms of it mean anything."""
+    if isinstance(item.variable, MadeTensor):
+        return False
     dtype = item.variable.dtype
     return bool(dtype.is_floating or dtype.is_complex)
 
@@ -215,4 +246,4 @@ def _key(variable: Any) -> object:
 
 
 def _handle_of(variable: Any) -> Any:
-    return raw_variable(variable).handle
+    return local(variable).handle

@@ -126,7 +126,6 @@ PROMISES = (
         "AddV2",
         ("nudged",),
         "unused",
-        unmended="tensors that a gradient is asked for are not yet told from variables",
     ),
     Promise(
         "silent_none",

@@ -59,8 +59,10 @@ MISSING: tuple[Rule, ...] = (
     tape.xla_boundary,
     own_gradient.own_gradient_raises,
     no_derivative.raised_on_the_way,
+    tape.asked_for_a_copy,
     tape.untracked_variable,
     tape.not_in_gradient_sources,
+    tape.tensor_not_watched,
     tape.tape_not_watching,
     tape.tape_scope,
 )

@@ -17,6 +17,26 @@ def not_measured(suspect: Suspect) -> Verdict | None:
     return Verdict("not_measured", "warning")
 
 
+def asked_for_a_copy(suspect: Suspect) -> Verdict | None:
+    """In its place a gradient was asked for a tensor that was computed from it, and the loss was not made of that."""
+    topology, target = suspect.topology, suspect.target
+    if not _nobody_asked(suspect) or suspect.measured.moved(suspect.state.variable):
+        return None
+    for place, variable in enumerate(topology.trace.variables):
+        if not variable.computed or topology.influences(place, target):
+            continue
+        for made in topology.readers[place]:
+            if not topology.made_by(made).isdisjoint(topology.readers[suspect.state.variable]):
+                return Verdict("output_not_used", "error", made)
+    return None
+
+
+def tensor_not_watched(suspect: Suspect) -> Verdict | None:
+    """A tensor that was made in front of the tape's block is none of those that the tape follows."""
+    computed = suspect.topology.trace.variables[suspect.state.variable].computed
+    return Verdict("tape_not_watching", "error") if computed else None
+
+
 def untracked_variable(suspect: Suspect) -> Verdict | None:
     """Watched, trainable, on a differentiable way, and the model does not list it, so nobody asks for it.
 

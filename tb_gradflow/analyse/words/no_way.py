@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tb_gradflow.analyse.words.fields import Template
-from tb_gradflow.analyse.words.names import Group, Text, Writer
+from tb_gradflow.analyse.words.names import Group, Text, Writer, quoted
 
 
 def output_not_used(group: Group) -> Text:
@@ -23,13 +23,20 @@ def output_not_used(group: Group) -> Text:
 
 
 def _no_part(group: Group) -> Text:
-    """A tensor that was made beside the loss, and not on the way to it."""
-    made = "{op} made {them}, and " if group.culprit >= 0 else ""
+    """A tensor that was made beside the loss, and not on the way to it; and the variables that it was made of."""
+    variables = group.trace.variables
+    tensors = quoted([variables[place].name for place in group.variables if variables[place].computed])
+    used = [variables[place].name for place in group.variables if not variables[place].computed]
+    made = "{op} made " + tensors + (f" of {quoted(used)}" if used else "") + ", and " if group.culprit >= 0 else ""
+    instead = (
+        f"ask for {quoted(used)}, which the loss was made of"
+        if used
+        else ("ask for the variable that the loss was made of")
+    )
     return Template(
-        "{they_get} no gradient: " + made + "the loss was not computed from {them}. A gradient follows how the loss "
-        "was made, not which values are equal.",
-        "Compute the loss from {names}, and ask for the gradient of that loss; or ask for the variable that the loss "
-        "was made of.",
+        "{they_get} no gradient: " + made + f"the loss was not computed from {tensors}. A gradient follows how the "
+        "loss was made, not which values are equal.",
+        f"Compute the loss from {tensors}, and ask for the gradient of that loss; or {instead}.",
     )(group)
 
 
@@ -69,6 +76,21 @@ def frozen(group: Group) -> Text:
     )(group)
 
 
+def not_watching(group: Group) -> Text:
+    """A tensor is watched by itself only where it is made of what the tape watches, inside of its block."""
+    if group.trace.variables[group.variables[0]].computed:
+        return Template(
+            "{they_get} no gradient: a differentiable way leads to the loss, and the tape did not follow it{line}: "
+            "{names} and what is computed from {them} have to be made inside of the `with` block.",
+            "Make {names} inside the `with` block; or say `tape.watch({variable})` there, before the loss is computed.",
+        )(group)
+    return Template(
+        "{they_get} no gradient: a differentiable way leads to the loss, and the tape does not watch {them}{line}.",
+        "Drop `watch_accessed_variables=False`, or watch them too: "
+        "`tape.watch([v.value for v in model.trainable_variables])`.",
+    )(group)
+
+
 def xla(group: Group) -> Text:
     """With the words of TensorFlow's own error: what XLA minds differs."""
     return Template(
@@ -99,11 +121,7 @@ WRITERS: dict[str, Writer] = {
         "Use the output of {layer} on the way to the loss, for example `x = {attribute}(x)`, or remove the layer.",
     ),
     "not_in_gradient_sources": not_asked,
-    "tape_not_watching": Template(
-        "{they_get} no gradient: a differentiable way leads to the loss, and the tape does not watch {them}{line}.",
-        "Drop `watch_accessed_variables=False`, or watch them too: "
-        "`tape.watch([v.value for v in model.trainable_variables])`.",
-    ),
+    "tape_not_watching": not_watching,
     "tape_scope": Template(
         "{they_get} no gradient: a differentiable way leads to the loss, and the tape did not see it{line}. "
         "The forward pass, or a part of it, ran outside of the `with` block.",

@@ -1,0 +1,116 @@
+"""Tensors that no variable is, and that the user's own code asks a gradient for: which they are, what to call them."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import os
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from tb_gradflow.trace.differentiable import is_differentiable_dtype
+from tb_gradflow.trace.flat_ops import FlatOp, Ref
+from tb_gradflow.trace.source import Frame, frames_of, is_users, users_frame
+
+# A call that is longer than this is not read.
+_LINES = 12
+
+_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_TENSORFLOW = os.sep + "tensorflow" + os.sep
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A tensor that an op of the step made, and that a gradient is asked for.
+
+    Attributes:
+        tensor: As it was given.
+        ref: The flat op that made it.
+        name: What the user calls it.
+    """
+
+    tensor: Any
+    ref: Ref
+    name: str
+
+
+def asked_tensors(
+    sources: Sequence[Any], refs: Sequence[Ref | None], ops: Sequence[FlatOp], frames: Sequence[Frame]
+) -> Iterator[Asked]:
+    """Of what one call asks a gradient for, the tensors. `refs` are the ops that made them, null where none did.
+
+    A library's own calls ask for tensors that are none of the user's business: recomputing a block, for one.
+    """
+    caller = _caller(frames)
+    if caller is None:
+        return
+    written = _written(caller, len(sources))
+    for place, (source, ref) in enumerate(zip(sources, refs, strict=True)):
+        if ref is None or not isinstance(source, tf.Tensor) or not is_differentiable_dtype(source):
+            continue
+        if ops[ref.op].reads is None and not ops[ref.op].backward:
+            yield Asked(source, ref, written[place] or _assigned(ops[ref.op]) or ops[ref.op].name.rpartition("/")[2])
+
+
+def _caller(frames: Sequence[Frame]) -> Frame | None:
+    """The frame that calls `gradient`, if it is the user's."""
+    for frame in reversed(frames):
+        if is_users(frame.file):
+            return frame
+        if not frame.file.startswith(_OWN) and _TENSORFLOW not in frame.file:
+            return None
+    return None
+
+
+def _written(frame: Frame, count: int) -> list[str | None]:
+    """How the call writes each of its sources; null for those that it does not name."""
+    unknown: list[str | None] = [None] * count
+    call = _call_at(frame)
+    if call is None:
+        return unknown
+    given = [*call.args[1:2], *(word.value for word in call.keywords if word.arg == "sources")]
+    if not given:
+        return unknown
+    listed = given[0].elts if isinstance(given[0], ast.List | ast.Tuple) else [given[0]]
+    return [_name_of(each) for each in listed] if len(listed) == count else unknown
+
+
+def _call_at(frame: Frame) -> ast.Call | None:
+    """The call of a method `gradient` that begins in a line."""
+    lines: list[str] = []
+    for number in range(frame.line, frame.line + _LINES):
+        lines.append(linecache.getline(frame.file, number))
+        for text in ("".join(lines), "".join(lines).rstrip().rstrip(":") + ":\n pass"):
+            try:
+                tree = ast.parse(textwrap.dedent(text))
+            except SyntaxError:
+                continue
+            return next((node for node in ast.walk(tree) if _asks(node)), None)  # type: ignore[return-value]
+    return None
+
+
+def _asks(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "gradient"
+
+
+def _name_of(node: ast.expr) -> str | None:
+    return ast.unparse(node) if isinstance(node, ast.Name | ast.Attribute) else None
+
+
+def _assigned(op: FlatOp) -> str | None:
+    """The name that the user's line gives to what the op makes."""
+    known = op.known
+    frames = known.frames if known is not None and known.frames is not None else frames_of(op.op.traceback)
+    index = users_frame(frames)
+    if index < 0:
+        return None
+    try:
+        tree = ast.parse(linecache.getline(frames[index].file, frames[index].line).strip())
+    except SyntaxError:
+        return None
+    made = tree.body[0] if tree.body else None
+    return _name_of(made.targets[0]) if isinstance(made, ast.Assign) and len(made.targets) == 1 else None

@@ -1,0 +1,58 @@
+"""What one call of `tape.gradient` asked for, and what the tape answered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tb_gradflow.record.schema import Outcome
+from tb_gradflow.trace.flat_ops import Ref
+from tb_gradflow.trace.flatten import Flattener
+from tb_gradflow.trace.source import Frame
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the tape answered for one source. `row` is its place among the statistics, or null."""
+
+    outcome: Outcome
+    row: int | None
+
+
+@dataclass(slots=True)
+class Call:
+    """One call of `tape.gradient`.
+
+    Attributes:
+        flattener: The graph that the target lives in.
+        targets: The flat ops' outputs that were differentiated.
+        loss: Their unscaled sum.
+        frames: The stack at the call.
+        unconnected: What the caller wanted for a missing gradient.
+        watched: Indices of the variables that the tape watched.
+        scaled: Whether an optimizer had scaled the loss.
+        measured: Whether `loss` is its value.
+        automatic: Whether the tape watches all trainable variables that are read; null if not known.
+        first_row: Of those in `statistics`.
+        statistics: float32 `[rows, 6]`, unscaled: the statistics of all answers that are gradients; null until
+            there is an answer. In a nested function's graph, this and the loss are sinks.
+        aliases: For tensors that were not asked for, the one whose gradient has the same statistics.
+        variables: Answer by index of the variable that was asked for.
+        tensors: Answer by the tensor on the way that was asked for.
+    """
+
+    flattener: Flattener
+    targets: tuple[Ref, ...]
+    loss: Any
+    frames: Sequence[Frame]
+    unconnected: Literal["none", "zero"]
+    watched: frozenset[int]
+    scaled: bool = False
+    measured: bool = True
+    automatic: bool | None = None
+    first_row: int = 0
+    statistics: Any = None
+    aliases: dict[Ref, Ref] = field(default_factory=dict)
+    variables: dict[int, Answer] = field(default_factory=dict)
+    tensors: dict[Ref, Answer] = field(default_factory=dict)

@@ -1,0 +1,124 @@
+"""Tensors that the user's code asks a gradient for, and that get none, are told of like variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tb_gradflow
+from tb_gradflow.serve.report import Report
+
+X = np.linspace(-1, 1, 8, dtype=np.float32)[:, np.newaxis]
+
+
+class Line(keras.Model):
+    """A line whose training step asks for the gradient beside its slope."""
+
+    def __init__(self) -> None:
+        super().__init__(name="line")
+        self.slope = self.add_weight(name="slope", shape=(), initializer="ones")
+        self.offset = self.add_weight(name="offset", shape=(), initializer="ones")
+
+    def call(self, x: Any) -> Any:
+        return self.slope * x + self.offset
+
+    def train_step(self, data: Any) -> Any:
+        x, y = data
+        with tf.GradientTape() as tape:
+            nudged = self.slope + 0.1
+            loss = tf.reduce_mean(tf.square(self(x) - y))
+        gradients = tape.gradient(
+            loss,
+            [nudged, self.offset],
+        )
+        self.optimizer.apply(gradients[1:], [self.offset])
+        return {"loss": loss}
+
+
+class OutsideLine(Line):
+    """Its nudged slope takes part in the loss, and is made before the tape looks."""
+
+    def train_step(self, data: Any) -> Any:
+        x, y = data
+        nudged = self.slope + 0.1
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(nudged * x + self.offset - y))
+        gradients = tape.gradient(loss, [nudged, self.offset])
+        self.optimizer.apply(gradients[1:], [self.offset])
+        return {"loss": loss}
+
+
+class Critic(keras.Model):
+    """Its loss holds a gradient with respect to a mixture, which arrives; and so does that of its features."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hidden = keras.layers.Dense(4, activation="tanh")
+        self.score = keras.layers.Dense(1)
+
+    def call(self, x: Any) -> Any:
+        return self.score(self.hidden(x))
+
+    def train_step(self, data: Any) -> Any:
+        x, y = data
+        with tf.GradientTape(persistent=True) as tape:
+            mixed = 0.5 * x + 0.5 * y
+            with tf.GradientTape() as inner:
+                inner.watch(mixed)
+                told = self(mixed)
+            slope = inner.gradient(told, mixed)
+            features = self.hidden(x)
+            loss = tf.reduce_mean(tf.square(tf.norm(slope, axis=-1) - 1.0)) + tf.reduce_mean(self.score(features))
+        seen = tape.gradient(loss, features)
+        weights = self.trainable_variables
+        self.optimizer.apply(tape.gradient(loss, weights), weights)
+        return {"loss": loss, "seen": tf.norm(seen)}
+
+
+def explained(model: keras.Model, *, eagerly: bool = False) -> Report:
+    model.compile("sgd", run_eagerly=eagerly)
+    model(X)
+    return tb_gradflow.explain(model, X, 2 * X)
+
+
+@pytest.mark.parametrize("eagerly", [False, True])
+def test_a_gradient_beside_a_weight_that_the_loss_never_used_is_told_with_the_weight(eagerly: bool) -> None:
+    report = explained(Line(), eagerly=eagerly)
+
+    [finding] = report.findings
+    assert (finding.cause, finding.severity) == ("output_not_used", "error")
+    assert set(finding.variables) == {"nudged", "line/slope"}
+    assert finding.source is not None
+    assert finding.source.code == "nudged = self.slope + 0.1"
+    assert "made `nudged` of `line/slope`" in finding.message
+    assert report.variables["nudged"].status == "unused"
+
+
+def test_a_tensor_from_before_the_tape_is_not_followed() -> None:
+    report = explained(OutsideLine())
+
+    finding = report.findings[0]
+    assert (finding.cause, finding.variables) == ("tape_not_watching", ("nudged",))
+    assert "tape.watch(nudged)" in finding.fix
+
+
+def test_tensors_that_get_their_gradient_are_not_listed() -> None:
+    report = explained(Critic())
+
+    report.assert_healthy()
+    assert len(report.variables) == 4
+
+
+def test_what_a_library_asks_for_is_none_of_the_users_business() -> None:
+    w = tf.Variable(np.ones((1, 3), np.float32), name="w")
+    # Recomputing a block asks for the gradient of all that goes in, and the mask has none.
+    block = tf.recompute_grad(lambda x, mask: tf.tanh(x) * tf.cast(mask > 0, tf.float32))
+
+    report = tb_gradflow.explain(lambda: tf.reduce_sum(block(w * 2.0, w + 3.0)), variables=[w])
+
+    report.assert_healthy()
+    assert list(report.variables) == ["w"]
