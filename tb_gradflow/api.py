@@ -15,8 +15,10 @@ from tb_gradflow.errors import LogError
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Trace
 from tb_gradflow.serve.comparison import Comparison
 from tb_gradflow.serve.history import Caches, History
+from tb_gradflow.serve.page import name_in_page, page
 from tb_gradflow.serve.report import Report
 from tb_gradflow.store.directory import DirectoryReader, find_runs
+from tb_gradflow.store.memory import MemoryReader
 from tb_gradflow.store.run import ChunkHead, StoredRun
 
 Numbers = npt.NDArray[Any]
@@ -62,6 +64,15 @@ def _nearest(log: Log, step: int) -> Report:
     return log.report(min(log.steps, key=lambda recorded: abs(recorded - step), default=None))
 
 
+def page_of(logs: Sequence[Log], text: str, step: int | None = None) -> str:
+    """One self-contained HTML page with these runs; `text` says the same in words."""
+    histories: dict[str, History] = {}
+    for log in logs:
+        name = name_in_page(log.name)
+        histories[name if name not in histories else f"{name} ({len(histories) + 1})"] = log.recorded
+    return page(histories, text, step)
+
+
 def explain(
     model_or_loss: Any,
     x: Any = None,
@@ -93,10 +104,14 @@ def explain(
         explained = explain_model(model_or_loss, x, y, sample_weight, batch_size)
     record = explained.record
     if record is None:
-        return Report(diagnose(explained.trace, explained.session, None, None, (), -1))
-    gradients = np.frombuffer(record.gradients, "<f4").reshape(-1, len(GRADIENT_STATISTICS))
-    norms = np.frombuffer(record.variables, "<f4").reshape(-1, len(VARIABLE_STATISTICS))
-    return Report(diagnose(explained.trace, explained.session, gradients, norms, record.losses, record.step))
+        diagnosis = diagnose(explained.trace, explained.session, None, None, (), -1)
+    else:
+        gradients = np.frombuffer(record.gradients, "<f4").reshape(-1, len(GRADIENT_STATISTICS))
+        norms = np.frombuffer(record.variables, "<f4").reshape(-1, len(VARIABLE_STATISTICS))
+        diagnosis = diagnose(explained.trace, explained.session, gradients, norms, record.losses, record.step)
+    reader = MemoryReader(explained.session, explained.trace, record)
+    name = explained.session.model or "this step"
+    return Report(diagnosis, history=lambda: History(StoredRun(reader), name, Caches(), alone=True))
 
 
 class Log:
@@ -107,13 +122,23 @@ class Log:
         history.refresh()
 
     @property
+    def recorded(self) -> History:
+        """The run itself, for other parts of this package."""
+        return self._history
+
+    @property
+    def name(self) -> str:
+        """What its reports call it."""
+        return self._history.name
+
+    @property
     def steps(self) -> tuple[int, ...]:
         """The optimizer steps that were recorded so far, increasing."""
         return self._history.refresh().steps
 
     def report(self, step: int | None = None) -> Report:
         """What is wrong at `step`; without it, at the last recorded one."""
-        return Report(self._history.diagnose(step), self._history.name)
+        return Report(self._history.diagnose(step), self._history.name, lambda: self._history)
 
     def history(self, variable: str) -> dict[str, Numbers]:
         """One variable over the recorded steps.

@@ -1,17 +1,24 @@
-/** The entry of the page: TensorBoard's frame imports this module and calls `render()`. */
+/** The entry: TensorBoard's frame imports this module and calls `render()`; a page with its own data starts itself. */
 
-import {HttpSource} from "./api/source.ts";
+import {EmbeddedSource, type Embedded} from "./api/embedded.ts";
+import {HttpSource, type Source} from "./api/source.ts";
 import {App} from "./panels/app.ts";
 import {Store} from "./state/store.ts";
 
 /** Fills the frame's empty body; whatever goes wrong is written there, never swallowed. */
 export function render(): void {
+  show(() => new HttpSource(document.baseURI));
+}
+
+/** `start`: the run and step to begin with, where the address names none. */
+function show(source: () => Source, start: Embedded["start"] | null = null): void {
   document.body.style.margin = "0";
   window.addEventListener("error", (event) => paintError(event.error ?? event.message));
   window.addEventListener("unhandledrejection", (event) => paintError(event.reason));
   try {
     const app = new App();
-    app.store = new Store(new HttpSource(document.baseURI));
+    app.store = new Store(source());
+    app.start = start;
     document.body.replaceChildren(app);
   } catch (error) {
     paintError(error);
@@ -35,4 +42,10 @@ function paintError(error: unknown): void {
       "background:#fff4f4;color:#8c1325;border:1px solid #d01f3c;border-radius:8px;white-space:pre-wrap",
   );
   document.body.append(box);
+}
+
+const embedded = document.getElementById("gradflow-data")?.textContent ?? null;
+if (embedded !== null) {
+  const data = JSON.parse(embedded) as Embedded;
+  show(() => new EmbeddedSource(data), data.start);
 }

@@ -9,6 +9,8 @@ const TRACE = answered(trace([{name: "a"}, {name: "b", from: ["a"]}]), {a: "valu
 
 /** A log in memory: two rows, chunks of two steps; the norm of a row is its step. It may grow, and fail. */
 class Log implements Source {
+  readonly isLive = true;
+  readonly note = "";
   steps = [0, 5, 10];
   session = "1";
   failing = new Set<string>();

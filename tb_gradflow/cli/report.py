@@ -6,8 +6,10 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tb_gradflow.api import Log, page_of
 from tb_gradflow.cli.runs import chosen, opened
 from tb_gradflow.cli.terminal import look
 from tb_gradflow.errors import LogError
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 
 SEVERITIES_THAT_FAIL = {"error": {"error"}, "warning": {"error", "warning"}}
 
+# Of so few steps a page is there before anybody wonders.
+WORTH_TELLING = 100
+
 GOOD, FAILED, BAD_INPUT = 0, 1, 2
 
 
@@ -26,13 +31,15 @@ def add_parser(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "report",
         help="print what is wrong in the runs of a log directory",
-        description="Print what is wrong in the runs of a log directory. Needs no TensorFlow.",
+        description="Print what is wrong in the runs of a log directory, finished or still training. Needs no "
+        "TensorFlow.",
         epilog="Exit status: 0, or 1 where --fail-on is met, or 2 if a log cannot be read.",
     )
     parser.add_argument("logdir", metavar="LOGDIR", help="a directory with one run or many")
     parser.add_argument("--run", metavar="NAME", help="only this run")
     parser.add_argument("--step", metavar="N", type=int, help="the recorded step to look at (default: the last)")
     parser.add_argument("--json", action="store_true", help='print {"runs": {NAME: report}}')
+    parser.add_argument("--html", metavar="FILE", help="write one page that shows the graph without a server")
     parser.add_argument(
         "--fail-on", choices=sorted(SEVERITIES_THAT_FAIL), help="exit with 1 if there is such a finding"
     )
@@ -41,27 +48,47 @@ def add_parser(commands: Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints each report as soon as it is known: of many runs the first is there at once."""
+    logs: list[Log] = []
     reports: dict[str, Report] = {}
-    unreadable = 0
+    unreadable = False
+    says_text = not options.json and not options.html
     for name, directory in chosen(options.logdir, options.run).items():
         try:
-            report = opened(options.logdir, name, directory).report(options.step)
+            log = opened(options.logdir, name, directory)
+            report = log.report(options.step)
         except LogError as error:
             print(f"tb-gradflow: run {name}: {error}", file=sys.stderr)
-            unreadable += 1
+            unreadable = True
             continue
-        if not options.json:
+        if says_text:
             print(("\n\n\n" if reports else "") + report.text(look()))
+        logs.append(log)
         reports[name] = report
+    if says_text and len(reports) > 1:
+        print(f"\n\n{in_all(list(reports.values()), look())}")
     if options.json:
         print(json.dumps({"runs": {name: report.to_dict() for name, report in reports.items()}}, indent=2))
-    elif len(reports) > 1:
-        print(f"\n\n{in_all(list(reports.values()), look())}")
+    if options.html and reports:
+        save(options.html, logs, list(reports.values()), options.step)
     if unreadable:
         return BAD_INPUT
     failing = SEVERITIES_THAT_FAIL.get(options.fail_on, set())
     found = any(finding.severity in failing for report in reports.values() for finding in report.findings)
     return FAILED if found else GOOD
+
+
+def save(path: str, logs: Sequence[Log], reports: Sequence[Report], step: int | None) -> None:
+    """Writes the page, and says so beside what is asked for on the standard output."""
+    steps = sum(len(log.steps) for log in logs)
+    if steps > WORTH_TELLING:
+        print(f"Looking at {count(steps, 'step')} …", file=sys.stderr)
+    content = page_of(logs, "\n\n\n".join(report.text_in_page for report in reports), step)
+    try:
+        Path(path).write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise LogError(f"the page cannot be written to {path}: {error.strerror or error}") from error
+    size = len(content.encode()) / 1e6
+    print(f"{path}: {count(len(logs), 'run')}, {size:.1f} MB, opens in any browser", file=sys.stderr)
 
 
 def in_all(reports: Sequence[Report], look: Look) -> str:

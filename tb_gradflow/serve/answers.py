@@ -18,7 +18,7 @@ from tb_gradflow.serve.course import Course
 from tb_gradflow.serve.history import READERS, Caches, History
 from tb_gradflow.store.layout import Tag, name_of_root, run_name
 from tb_gradflow.store.provider import ProviderReader, list_runs
-from tb_gradflow.store.run import StoredRun
+from tb_gradflow.store.run import RunIndex, StoredRun
 
 Json = dict[str, Any]
 
@@ -97,7 +97,11 @@ class Runs:
 
 def overview(run: str, name: str, history: History) -> Json:
     """What the page must know of a run before it asks for any number."""
-    index = history.refresh()
+    return overview_of(history.refresh(), run, name)
+
+
+def overview_of(index: RunIndex, run: str, name: str) -> Json:
+    """The same of what was found in a run."""
     return {
         "format": FORMAT,
         "run": run,

@@ -9,7 +9,8 @@ from typing import Any
 from tb_gradflow.analyse.compare import Change, Difference, FindingChange, VariableChange
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.report import Finding, VariableReport
-from tb_gradflow.serve.report import FINDING_KEYS, Report, finite
+from tb_gradflow.serve.finite import finite
+from tb_gradflow.serve.report import FINDING_KEYS, Report
 from tb_gradflow.serve.report_text import finding_lines, heading
 from tb_gradflow.serve.text import Look, Role, clean, count, table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tb_gradflow.record.report import Finding
@@ -43,7 +43,7 @@ class Course:
             complete = True
             if index.traces and len(history.trace(index.session.id, index.traces[-1]).ops) > MOST_OPS:
                 return self._told(complete)
-            for step in _wanted(index.steps, self._found):
+            for step in wanted(index.steps, self._found):
                 if time.monotonic() - begin > SECONDS_AT_ONCE:
                     complete = self._spent > SECONDS_IN_ALL
                     break
@@ -54,18 +54,22 @@ class Course:
             return self._told(complete)
 
     def _told(self, complete: bool) -> Json:
-        steps = sorted(self._found)
-        keys = list(dict.fromkeys(key for step in steps for key in sorted(self._found[step])))
-        place = {key: at for at, key in enumerate(keys)}
-        return {
-            "steps": steps,
-            "findings": [
-                {"cause": cause, "op": op, "target": target, "severity": severity}
-                for cause, op, target, severity in keys
-            ],
-            "present": [sorted(place[key] for key in self._found[step]) for step in steps],
-            "complete": complete,
-        }
+        return told(self._found, complete)
+
+
+def told(found: Mapping[int, frozenset[Key]], complete: bool) -> Json:
+    """What was found at each step, as the route says it."""
+    steps = sorted(found)
+    keys = list(dict.fromkeys(key for step in steps for key in sorted(found[step])))
+    place = {key: at for at, key in enumerate(keys)}
+    return {
+        "steps": steps,
+        "findings": [
+            {"cause": cause, "op": op, "target": target, "severity": severity} for cause, op, target, severity in keys
+        ],
+        "present": [sorted(place[key] for key in found[step]) for step in steps],
+        "complete": complete,
+    }
 
 
 def key(finding: Finding) -> Key:
@@ -73,7 +77,7 @@ def key(finding: Finding) -> Key:
     return finding.cause, "" if finding.op is None else finding.op.name, finding.target, finding.severity
 
 
-def _wanted(steps: Sequence[int], found: dict[int, frozenset[Key]]) -> Iterator[int]:
+def wanted(steps: Sequence[int], found: dict[int, frozenset[Key]]) -> Iterator[int]:
     """Steps to look at next; `found` grows meanwhile."""
     count = len(steps)
     even = (
@@ -82,7 +86,7 @@ def _wanted(steps: Sequence[int], found: dict[int, frozenset[Key]]) -> Iterator[
         else sorted({at * (count - 1) // EVEN_STEPS for at in range(EVEN_STEPS + 1)})
     )
     # The ends first, then ever finer: what was looked at is spread evenly at any time.
-    for at in _spread(len(even)):
+    for at in spread(len(even)):
         if steps[even[at]] not in found:
             yield steps[even[at]]
     for left, right in itertools.pairwise(even):
@@ -94,7 +98,7 @@ def _wanted(steps: Sequence[int], found: dict[int, frozenset[Key]]) -> Iterator[
             low, high = (middle, high) if found[steps[middle]] == found[steps[low]] else (low, middle)
 
 
-def _spread(count: int) -> Iterator[int]:
+def spread(count: int) -> Iterator[int]:
     """0 to `count - 1`, the ends first, then the middles of what lies between."""
     if count > 0:
         yield 0

@@ -58,11 +58,13 @@ class History:
     Traces, chunks and diagnoses never change once they are recorded; only `refresh` looks for new ones.
     """
 
-    def __init__(self, run: StoredRun, name: str, caches: Caches) -> None:
-        """`name` is what a person calls the run; it is distinct among the runs that share `caches`."""
+    def __init__(self, run: StoredRun, name: str, caches: Caches, *, alone: bool = False) -> None:
+        """`name` is what a person calls the run; it is distinct among the runs that share `caches`. A step that is
+        `alone` belongs to no training, and says nothing of what was before it."""
         self.name = name
         self._run = run
         self._caches = caches
+        self._alone = alone
         self._index: RunIndex | None = None
 
     def refresh(self) -> RunIndex:
@@ -127,7 +129,7 @@ class History:
         trace, topology = self._analysed(session.id, head.trace)
         gradients, variables = self.gradients(session.id, head.id)[at], self.variables(session.id, head.id)[at]
         step = head.steps[at]
-        onset = self._onset(session, head, at) if ends_with(trace, variables)[0] else None
+        onset = self._onset(session, head, at) if not self._alone and ends_with(trace, variables)[0] else None
         return diagnose(trace, session, gradients, variables, head.losses[at], step, topology=topology, onset=onset)
 
     def _onset(self, session: Session, head: ChunkHead, at: int) -> Onset | None:

@@ -22,9 +22,9 @@ from tb_gradflow.errors import LogError
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.schema import FORMAT
 from tb_gradflow.serve.answers import NotThere, Runs, WrongRequest, overview
+from tb_gradflow.serve.finite import finite
 from tb_gradflow.serve.heat import QUANTITIES, heat
 from tb_gradflow.serve.history import Floats, NotRecorded
-from tb_gradflow.serve.report import finite
 from tb_gradflow.store.layout import PLUGIN
 
 STATIC = Path(__file__).parent / "static"

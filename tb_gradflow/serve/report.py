@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import fnmatch
-import math
-from collections.abc import Iterable, Mapping, Sequence
+import html
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from tb_gradflow.errors import UnhealthyGradients
+from tb_gradflow.errors import LogError, UnhealthyGradients
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.report import Diagnosis, Finding, VariableReport
+from tb_gradflow.serve.finite import finite
+from tb_gradflow.serve.history import History
+from tb_gradflow.serve.page import framed, name_in_page, page
 from tb_gradflow.serve.report_text import lines_of
 from tb_gradflow.serve.text import Look
 
@@ -30,8 +35,10 @@ class Report:
         findings: Most severe first.
     """
 
-    def __init__(self, diagnosis: Diagnosis, run: str = "") -> None:
+    def __init__(self, diagnosis: Diagnosis, run: str = "", history: Callable[[], History] | None = None) -> None:
+        """`history` gives the run that the diagnosis is of, which `save_html` and notebooks show."""
         self._diagnosis = diagnosis
+        self._history = history
         self.run = run
         self.step = diagnosis.step
         self.summary = diagnosis.summary
@@ -71,8 +78,33 @@ class Report:
         """What a person reads; without a look, in plain text of a common width."""
         return "\n".join(lines_of(self._diagnosis, self.run, look or Look()))
 
+    @property
+    def text_in_page(self) -> str:
+        """The same for a page that others get."""
+        return "\n".join(lines_of(self._diagnosis, name_in_page(self.run), Look()))
+
     def __str__(self) -> str:
         return self.text()
+
+    def save_html(self, path: str | os.PathLike[str]) -> None:
+        """Writes one page with the viewer of TensorBoard's tab: it needs no server and no network.
+
+        Of a run with many steps some are left out so that it stays below 3 MB, and no finding is.
+        """
+        Path(path).write_text(self._page(), encoding="utf-8")
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the interactive graph, or the text where scripts are not trusted."""
+        try:
+            return framed(self._page(), self.text())
+        except LogError:
+            return f"<pre>{html.escape(self.text())}</pre>"
+
+    def _page(self) -> str:
+        if self._history is None:
+            raise LogError("this report was made without the run it is of, so there is no graph to show")
+        history = self._history()
+        return page({name_in_page(history.name): history}, self.text_in_page, step=self.step)
 
     def __repr__(self) -> str:
         return f"<Report of {self.run or 'a step'}, step {self.step}: {self.summary}>"
@@ -81,17 +113,6 @@ class Report:
 def unhealthy(finding: Finding) -> bool:
     """Whether somebody should do something about it."""
     return finding.severity != "info"
-
-
-def finite(value: Any) -> Any:
-    """The same JSON value with null in the place of NaN and infinities, which JSON cannot hold."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: finite(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [finite(each) for each in value]
-    return value
 
 
 def _is_expected(finding: Finding, patterns: Sequence[str]) -> bool:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tb_gradflow.serve.course import _spread
+from tb_gradflow.serve.course import spread
 from tb_gradflow.serve.heat import NO_GRADIENT, NOT_RECORDED, heat, together, told
 from tb_gradflow.serve.history import Caches, History
 from tb_gradflow.store.directory import DirectoryReader, find_runs
@@ -67,7 +67,7 @@ def test_statistics_are_told_apart_by_what_is_in_them() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 10, 65])
 def test_every_place_is_looked_at_once_the_ends_first(count: int) -> None:
-    order = list(_spread(count))
+    order = list(spread(count))
 
     assert sorted(order) == list(range(count))
     assert order[:2] == [0, count - 1][:count]

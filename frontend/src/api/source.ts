@@ -6,6 +6,10 @@ import type {Course, Overview, RunEntry} from "./routes.ts";
 
 /** Where a viewer gets its data from. */
 export interface Source {
+  /** Whether there may be more later. */
+  readonly isLive: boolean;
+  /** What to say of where the data is from; empty for nothing. */
+  readonly note: string;
   runs(): Promise<readonly RunEntry[]>;
   overview(run: string): Promise<Overview>;
   trace(run: string, session: string, trace: number): Promise<Trace>;
@@ -31,6 +35,8 @@ type Parameters = Record<string, string | number>;
 
 /** The routes of a TensorBoard server; `base` is the address they are under. */
 export class HttpSource implements Source {
+  readonly isLive = true;
+  readonly note = "";
   readonly #base: string;
   readonly #kept = new Map<string, Promise<unknown>>();
 

@@ -46,6 +46,8 @@ export class App extends LitElement {
     keysShown: {state: true},
   };
   store: Store | null = null;
+  /** The run and step to begin with, where the address names none. */
+  start: {readonly run: string; readonly step: number | null} | null = null;
   declare palette: Palette;
   declare view: View;
   /** Whether the findings are shown. */
@@ -94,7 +96,7 @@ export class App extends LitElement {
     const key = (event: KeyboardEvent): void => press(event, this.store === null ? [] : shortcuts(this.#scope()));
     this.store?.addEventListener("change", change);
     window.addEventListener("keydown", key);
-    const poll = setInterval(() => isShown() && void this.store?.refresh(), POLL);
+    const poll = setInterval(() => isShown() && this.store?.source.isLive && void this.store.refresh(), POLL);
     const theme = watchTheme((dark) => {
       this.palette = dark ? DARK : LIGHT;
     });
@@ -109,8 +111,9 @@ export class App extends LitElement {
       this.#player = new Player(this.store, change);
       this.#beside = new Beside(this.store.source, change);
     }
-    const {run, step} = readPlace();
-    void this.store?.start(run, step === undefined ? undefined : Number(step));
+    const {run = this.start?.run, step} = readPlace();
+    const first = run === this.start?.run ? (this.start?.step ?? undefined) : undefined;
+    void this.store?.start(run, step === undefined ? first : Number(step));
   }
 
   override disconnectedCallback(): void {
@@ -152,6 +155,7 @@ export class App extends LitElement {
           : nothing}
         <main>${stage(scope)} ${drawer(scope)}</main>
       </div>
+      ${scope.store.source.note === "" ? nothing : html`<footer class="muted">${scope.store.source.note}</footer>`}
       ${this.keysShown ? keysDialog(shortcuts(scope), () => (this.keysShown = false)) : nothing}
     `;
   }

@@ -17,6 +17,11 @@ export const appStyles = css`
     gap: 14px;
     padding: 7px 14px 3px;
   }
+  footer {
+    border-top: 1px solid var(--gf-line);
+    padding: 2px 14px;
+    font-size: 12px;
+  }
   .picker {
     display: flex;
     align-items: center;

@@ -1,0 +1,153 @@
+/** The runs that lie in a page of their own. It asks nobody. */
+
+import {FORMAT, GRADIENT_STATISTICS, VARIABLE_STATISTICS, type Diagnosis, type Finding, type Trace, type VariableReport} from "../record.ts";
+import type {Quantity} from "../model/heat.ts";
+import {gradientNorms, NOT_RECORDED, valuesOf} from "./heat.ts";
+import {unpackJson, unpackNumbers, type PackedNumbers} from "./packed.ts";
+import type {ChunkEntry, Course, Overview, RunEntry} from "./routes.ts";
+import type {Source} from "./source.ts";
+
+/** As `tb_gradflow/serve/page.py` writes it. */
+export interface Embedded {
+  readonly format: number;
+  /** Of tb-gradflow. */
+  readonly version: string;
+  readonly start: {readonly run: string; readonly step: number | null};
+  readonly runs: Readonly<Record<string, EmbeddedRun>>;
+}
+
+export interface EmbeddedRun {
+  /** How many steps the log has. */
+  readonly recorded: number;
+  /** How many of them are here. */
+  readonly kept: number;
+  readonly overview: Overview;
+  readonly course: Course;
+  readonly traces: Readonly<Record<string, string>>;
+  readonly reports: string;
+  readonly gradients: Readonly<Record<string, PackedNumbers>>;
+  readonly variables: Readonly<Record<string, PackedNumbers>>;
+}
+
+/** Reports in which what they have in common is written once. */
+interface Interned {
+  readonly variables: readonly VariableReport[];
+  readonly findings: readonly Finding[];
+  readonly reports: readonly (Omit<Diagnosis, "variables" | "findings"> & {readonly variables: readonly number[]; readonly findings: readonly number[]})[];
+}
+
+export class EmbeddedSource implements Source {
+  readonly isLive = false;
+  readonly #data: Embedded;
+  readonly #kept = new Map<string, Promise<unknown>>();
+
+  constructor(data: Embedded) {
+    if (data.format !== FORMAT) {
+      throw new Error(`The page holds format ${data.format}, and its viewer reads format ${FORMAT}.`);
+    }
+    this.#data = data;
+  }
+
+  /** Who made the page, and what was left out of it. */
+  get note(): string {
+    const thinned = Object.values(this.#data.runs).filter(({recorded, kept}) => kept < recorded);
+    const parts = thinned.map(({overview, recorded, kept}) => `${kept} of ${recorded} recorded steps of ${overview.name}`);
+    const of = parts.length === 0 ? "" : ` It holds ${parts.join(", ")}: steps were left out to keep it small, findings were not.`;
+    return `Made by tb-gradflow ${this.#data.version}.${of}`;
+  }
+
+  async runs(): Promise<readonly RunEntry[]> {
+    return Object.entries(this.#data.runs).map(([run, {overview}]) => ({run, name: overview.name, error: null}));
+  }
+
+  async overview(run: string): Promise<Overview> {
+    return this.#run(run).overview;
+  }
+
+  trace(run: string, _: string, trace: number): Promise<Trace> {
+    return this.#once(`trace ${run} ${trace}`, () => unpackJson<Trace>(this.#run(run).traces[trace]));
+  }
+
+  async report(run: string, step: number): Promise<Diagnosis> {
+    const {reports, findings, variables} = await this.#once(`reports ${run}`, () => unpackJson<Interned>(this.#run(run).reports));
+    const found = step < 0 ? reports.at(-1) : reports.find((each) => each.step === step);
+    if (found === undefined) {
+      throw new Error(`This page holds no report of step ${step}.`);
+    }
+    return {...found, findings: found.findings.map((at) => findings[at]), variables: found.variables.map((at) => variables[at])};
+  }
+
+  gradients(run: string, _: string, chunk: number): Promise<Float32Array> {
+    return this.#once(`gradients ${run} ${chunk}`, () => unpackNumbers(this.#run(run).gradients[chunk]));
+  }
+
+  variables(run: string, _: string, chunk: number): Promise<Float32Array> {
+    return this.#once(`variables ${run} ${chunk}`, () => unpackNumbers(this.#run(run).variables[chunk]));
+  }
+
+  series(run: string, row: number): Promise<Float32Array> {
+    return this.#overSteps(run, row, GRADIENT_STATISTICS.length, this.#run(run).gradients, (chunk) => this.gradients(run, "", chunk));
+  }
+
+  weights(run: string, variable: number): Promise<Float32Array> {
+    return this.#overSteps(run, variable, VARIABLE_STATISTICS.length, this.#run(run).variables, (chunk) => this.variables(run, "", chunk));
+  }
+
+  /** There are never more steps than columns. */
+  async heat(run: string, trace: number, target: number, quantity: Quantity): Promise<Float32Array> {
+    const {variables} = await this.trace(run, "", trace);
+    const parts = await Promise.all(this.#chunks(run).map((chunk) => this.#heatPart(run, chunk, target, quantity)));
+    const steps = parts.flatMap(({names, values}) => {
+      const place = new Map(names.map((name, at) => [name, at]));
+      const places = variables.map(({name}) => place.get(name) ?? -1);
+      return Array.from({length: names.length === 0 ? 0 : values.length / names.length}, (_, step) =>
+        places.map((at) => (at < 0 ? NOT_RECORDED : values[step * names.length + at])),
+      );
+    });
+    return Float32Array.from(steps.flat());
+  }
+
+  async course(run: string): Promise<Course> {
+    return this.#run(run).course;
+  }
+
+  async #heatPart(run: string, chunk: ChunkEntry, target: number, quantity: Quantity): Promise<{names: readonly string[]; values: Float32Array}> {
+    const trace = await this.trace(run, "", chunk.trace);
+    const values =
+      quantity === "gradient"
+        ? gradientNorms(trace, target, await this.gradients(run, "", chunk.id), chunk.steps.length)
+        : valuesOf(await this.variables(run, "", chunk.id), quantity);
+    return {names: trace.variables.map(({name}) => name), values};
+  }
+
+  /** One row of all chunks; NaN where a chunk has no such row. */
+  async #overSteps(run: string, row: number, columns: number, packed: EmbeddedRun["gradients"], chunk: (id: number) => Promise<Float32Array>): Promise<Float32Array> {
+    const parts = await Promise.all(
+      this.#chunks(run).map(async ({id, steps}) => {
+        const values = await chunk(id);
+        const rows = packed[id].shape[1];
+        return steps.flatMap((_, step) => Array.from({length: columns}, (_, column) => (row < rows ? values[(step * rows + row) * columns + column] : NaN)));
+      }),
+    );
+    return Float32Array.from(parts.flat());
+  }
+
+  #chunks(run: string): readonly ChunkEntry[] {
+    return this.#run(run).overview.chunks;
+  }
+
+  #run(run: string): EmbeddedRun {
+    const found = this.#data.runs[run];
+    if (found === undefined) {
+      throw new Error(`This page holds no run ${run}.`);
+    }
+    return found;
+  }
+
+  #once<T>(key: string, make: () => Promise<T>): Promise<T> {
+    const known = this.#kept.get(key) as Promise<T> | undefined;
+    const made = known ?? make();
+    this.#kept.set(key, made);
+    return made;
+  }
+}

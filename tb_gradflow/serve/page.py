@@ -1,0 +1,114 @@
+"""One self-contained HTML page with the viewer of the tab: no server, no network, nothing to install.
+
+Data lies in the page as JSON that no name can break out of, and a policy in its head forbids every script but the
+viewer's own, and every address.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path, PurePath
+from typing import Any
+
+from tb_gradflow.errors import LogError
+from tb_gradflow.record.schema import FORMAT
+from tb_gradflow.serve.excerpt import Excerpt, excerpt
+from tb_gradflow.serve.history import History
+from tb_gradflow.version import VERSION
+
+VIEWER = Path(__file__).parent / "static" / "index.js"
+
+MOST_BYTES = 2_900_000
+"""Of the page: what every mail server takes, and a notebook can bear."""
+LEAST_FOR_A_RUN = 300_000
+
+FRAME_HEIGHT = 680
+
+_PAGE = """\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width">
+<meta name="generator" content="tb-gradflow {version}">
+<title>{title}</title>
+</head>
+<body>
+<pre>{text}</pre>
+<script type="application/json" id="gradflow-data">{data}</script>
+<script type="module">{viewer}</script>
+</body>
+</html>
+"""
+
+
+def page(histories: Mapping[str, History], text: str, step: int | None = None) -> str:
+    """The runs by name, opened at the first of them; `text` is what a reader sees until the viewer has started.
+
+    Raises LogError where a run cannot be read, or the viewer was not built.
+    """
+    viewer = viewer_code()
+    run = next(iter(histories), "")
+    room = max(LEAST_FOR_A_RUN, (MOST_BYTES - len(viewer) - len(text)) // max(1, len(histories)))
+    excerpts = {name: excerpt(history, name, room, step) for name, history in histories.items()}
+    return _PAGE.format(
+        policy=_policy(viewer),
+        version=VERSION,
+        title=html.escape(f"Gradient flow: {', '.join(histories)}"[:200]),
+        text=html.escape(text),
+        data=_embeddable(_data(excerpts, run, step)),
+        viewer=viewer,
+    )
+
+
+def name_in_page(name: str) -> str:
+    """What a page that others get calls a run: where it lay on this machine is nobody's business."""
+    return (PurePath(name).name or "run") if PurePath(name).is_absolute() else name
+
+
+def framed(page: str, text: str) -> str:
+    """The page inside another one, such as a notebook; the text is seen where no scripts are trusted."""
+    # A frame of an origin of its own: it can reach nothing of the page around it.
+    identity = f"tb-gradflow-{hashlib.sha256(page.encode()).hexdigest()[:12]}"
+    return (
+        f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts allow-downloads" title="Gradient flow" '
+        f'style="width:100%;height:{FRAME_HEIGHT}px;border:0"></iframe>\n'
+        f'<details open id="{identity}"><summary>As text</summary><pre>{html.escape(text)}</pre></details>\n'
+        f'<script>document.getElementById("{identity}").removeAttribute("open")</script>'
+    )
+
+
+def viewer_code() -> str:
+    """The viewer as a script inside HTML: nothing in it may look like the end or the beginning of one."""
+    if not VIEWER.is_file():
+        raise LogError(f"the page was not built, {VIEWER} is missing: install the package with `pip install -e .`")
+    code = VIEWER.read_text(encoding="utf-8")
+    return re.sub(r"<(?=/script|script|!--)", r"\\x3c", code, flags=re.IGNORECASE)
+
+
+def _policy(viewer: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(viewer.encode()).digest()).decode()
+    return f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:"
+
+
+def _data(excerpts: Mapping[str, Excerpt], run: str, step: int | None) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "start": {"run": run, "step": step},
+        "runs": {
+            name: {"recorded": each.recorded, "kept": each.kept, **each.content} for name, each in excerpts.items()
+        },
+    }
+
+
+def _embeddable(value: Any) -> str:
+    """JSON in which no text can end the script that holds it."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
