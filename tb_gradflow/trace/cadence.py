@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
-from statistics import median
 from typing import Literal, Protocol
 
 from tb_gradflow.errors import SetupError
+from tb_gradflow.trace.meter import Meter
 
 UpdateFreq = int | Literal["auto", "epoch"]
 
@@ -20,42 +18,40 @@ CLOSEST = 10
 
 
 class Cadence(Protocol):
+    """A rule for which steps to record.
+
+    Attributes:
+        meter: What recording costs. Whoever runs the steps tells it how long each was.
+    """
+
+    @property
+    def meter(self) -> Meter: ...
+
     def is_due(self, steps: int, new_epoch: bool) -> bool:
         """Whether to record, given the number of steps since recording began and whether an epoch begins."""
 
-    def took(self, seconds: float, *, recorded: bool) -> None:
-        """How long an execution of the training function was, with all that the recorder did for it."""
 
-
-@dataclass(frozen=True, slots=True)
 class Fixed:
     """A rule that does not depend on the time."""
 
-    rule: Callable[[int, bool], bool]
+    def __init__(self, rule: Callable[[int, bool], bool]) -> None:
+        self.meter = Meter()
+        self._rule = rule
 
     def is_due(self, steps: int, new_epoch: bool) -> bool:
-        return self.rule(steps, new_epoch)
-
-    def took(self, seconds: float, *, recorded: bool) -> None:
-        """Of no concern."""
+        return self._rule(steps, new_epoch)
 
 
 class Affordable:
     """The first steps, then as often as recording takes no more than a share of the training time.
 
-    What recording costs is what a recorded execution takes longer than the median plain one. The first execution of
-    either kind is left out: it is traced and compiled in that one. The debt of the first steps is paid off before
-    the next is recorded, so that the recorded ones are spread evenly after that.
+    The debt of the first steps is paid off before the next is recorded, so that the recorded ones are spread evenly
+    after that.
     """
 
     def __init__(self, overhead: float) -> None:
+        self.meter = Meter()
         self._overhead = overhead
-        self._plain: deque[float] = deque(maxlen=101)
-        self._extra: deque[float] = deque(maxlen=11)
-        self._compiled = {True: False, False: False}
-        self._dense: list[float] = []
-        self._elapsed = 0.0
-        self._spent = 0.0
         self._last = 0
 
     def is_due(self, steps: int, new_epoch: bool) -> bool:
@@ -64,30 +60,9 @@ class Affordable:
             self._last = steps
         return due
 
-    def took(self, seconds: float, *, recorded: bool) -> None:
-        if not self._compiled[recorded]:
-            self._compiled[recorded] = True
-            return
-        self._elapsed += seconds
-        if not recorded:
-            self._plain.append(seconds)
-        elif self._plain:
-            self._spend(seconds)
-        else:
-            self._dense.append(seconds)
-
     def _affords_one(self) -> bool:
-        if not self._plain:
-            return False
-        while self._dense:
-            self._spend(self._dense.pop())
-        expected = median(self._extra) if self._extra else 0.0
-        return self._spent + expected <= self._overhead * self._elapsed
-
-    def _spend(self, seconds: float) -> None:
-        extra = max(seconds - median(self._plain), 0.0)
-        self._extra.append(extra)
-        self._spent += extra
+        expected = self.meter.expected
+        return expected is not None and self.meter.spent + expected <= self._overhead * self.meter.elapsed
 
 
 def cadence(update_freq: UpdateFreq, overhead: float) -> Cadence:

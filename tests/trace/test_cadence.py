@@ -15,7 +15,7 @@ def recorded_steps(rule: Cadence, steps: int, *, plain: float, recorded: float, 
     for step in range(steps):
         due = rule.is_due(step, step == 0)
         found += [step] if due else []
-        rule.took((recorded if due else plain) + first[due], recorded=due)
+        rule.meter.took((recorded if due else plain) + first[due], recorded=due)
         first[due] = 0.0
     return found
 
