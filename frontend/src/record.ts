@@ -36,7 +36,7 @@ export const SNAPSHOT = 'Snapshot';
 
 /** A line of the user's code. */
 export interface Source {
-  /** Path as Python knows it. */
+  /** Path, relative to the working directory or to where Python imports it from. Older logs have others. */
   readonly file: string;
   /** Line number, from one. */
   readonly line: number;

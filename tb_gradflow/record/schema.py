@@ -56,7 +56,7 @@ class Source:
     """A line of the user's code.
 
     Attributes:
-        file: Path as Python knows it.
+        file: Path, relative to the working directory or to where Python imports it from. Older logs have others.
         line: Line number, from one.
         function: Name of the function the line is in.
         code: The line itself, stripped; empty if the file could not be read.

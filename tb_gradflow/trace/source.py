@@ -15,7 +15,7 @@ import site
 import sys
 import sysconfig
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tb_gradflow.record.schema import Source
@@ -145,6 +145,31 @@ def first_meant(frames: Sequence[Frame]) -> Frame | None:
 def _source(frame: Frame) -> Source:
     code = linecache.getline(frame.file, frame.line).strip()
     return Source(file=frame.file, line=frame.line, function=frame.function, code=code)
+
+
+def in_log(source: Source) -> Source:
+    """The line as the log names it: by a path that says nothing of the machine. See `path_in_log`."""
+    return replace(source, file=path_in_log(source.file, os.getcwd()))
+
+
+@functools.lru_cache(maxsize=4096)
+def path_in_log(file: str, directory: str) -> str:
+    """Relative to the working directory; elsewhere to where Python imports it from; the bare name if neither holds it.
+
+    Never absolute: a log is shown to others, and a home directory is nobody's business. What is no path, such as a
+    cell of a notebook, stays as it is.
+    """
+    if file.startswith("<") or not os.path.isabs(file):
+        return file.replace(os.sep, "/")
+    # The longest root is the one that a person would name the file from.
+    roots = sorted((os.path.abspath(entry) for entry in sys.path if entry), key=len, reverse=True)
+    for path in dict.fromkeys((file, os.path.realpath(file))):
+        for root in (directory, os.path.realpath(directory), *roots):
+            inside = root.rstrip(os.sep) + os.sep
+            # Relative to the root of all files it would be absolute in everything but its first letter.
+            if inside != os.sep and path.startswith(inside):
+                return path[len(inside) :].replace(os.sep, "/")
+    return os.path.basename(file)
 
 
 @functools.lru_cache(maxsize=4096)

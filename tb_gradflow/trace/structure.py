@@ -26,7 +26,7 @@ from tb_gradflow.trace.flatten import Flattener
 from tb_gradflow.trace.outside import constants_of, given_data
 from tb_gradflow.trace.own_gradients import own_gradient
 from tb_gradflow.trace.reach import influenced_by, needed_for
-from tb_gradflow.trace.source import Frame, frames_of, origin_of
+from tb_gradflow.trace.source import Frame, frames_of, in_log, origin_of
 from tb_gradflow.trace.variables import MadeTensor, Variables, distinct
 
 _DELICATE = frozenset({"Log", "Log1p", "Sqrt", "Rsqrt", "RealDiv", "Reciprocal", "Pow", "Exp", "Acos", "Asin"})
@@ -80,7 +80,7 @@ class _Sources:
         return self._index.setdefault(source, len(self._index)) if self.keep and source is not None else None
 
     def all(self) -> tuple[Source, ...]:
-        return tuple(self._index)
+        return tuple(in_log(source) for source in self._index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +240,9 @@ class _Builder:
         return tuple(layer for scope, layer in self._collector.layers.items() if scope in scopes)
 
     def _targets(self) -> tuple[Target, ...]:
-        names = distinct([_target_name(call.frames) for call in self._collector.calls])
+        written = [_target_name(call.frames) for call in self._collector.calls]
+        # A name says what a loss is; an expression is a piece of the user's code.
+        names = distinct([name if self._sources.keep or name.isidentifier() else "loss" for name in written])
         targets = []
         for name, call in zip(names, self._collector.calls, strict=True):
             op, output = -1, 0

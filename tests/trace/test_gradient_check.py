@@ -368,5 +368,5 @@ def test_an_eager_step_is_compared_too(function: Any) -> None:
     [finding] = report.findings
     assert finding.cause == "custom_gradient_wrong"
     assert finding.source is not None
-    assert finding.source.file == __file__
+    assert __file__.endswith(finding.source.file)
     assert check.inputs
