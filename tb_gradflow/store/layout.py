@@ -31,8 +31,11 @@ from tb_gradflow.record.schema import FORMAT
 PLUGIN = "gradflow"
 """TensorBoard's name of this plugin, and of the sub-directory in which its logs lie."""
 
-Kind = Literal["session", "trace", "steps", "gradients", "variables"]
-_KINDS: tuple[Kind, ...] = ("session", "trace", "steps", "gradients", "variables")
+Kind = Literal["session", "trace", "steps", "gradients", "variables", "cost"]
+_KINDS: tuple[Kind, ...] = ("session", "trace", "steps", "gradients", "variables", "cost")
+
+COST_COLUMNS = ("steps", "recorded", "seconds", "extra", "set_up")
+"""Columns of a `cost` tensor: the fields of `record.cost.Cost`."""
 
 FIXED_STEP_COLUMNS = 3
 """Columns of a `steps` tensor before the losses: step, wall time, trace."""
@@ -45,7 +48,8 @@ class Tag:
     Attributes:
         kind: What lies there.
         session: Id of the session.
-        number: Index of the trace, or the first step of the chunk; -1 for a session.
+        number: Index of the trace, or the first step of the chunk; for a cost the last recorded step before it was
+            written; -1 for a session.
     """
 
     kind: Kind

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tb_gradflow.errors import LogError
+from tb_gradflow.record.cost import Cost
 from tb_gradflow.record.schema import Session, Trace
 from tb_gradflow.record.upgrade import read_session, read_trace
-from tb_gradflow.store.layout import FIXED_STEP_COLUMNS, Tag, unpack_json
+from tb_gradflow.store.layout import COST_COLUMNS, FIXED_STEP_COLUMNS, Tag, unpack_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,16 @@ class StoredRun:
         """Float32 `[steps, variables, 2]`. Raises KeyError if there is no such chunk."""
         tag = Tag("variables", session, chunk)
         return self._reader.arrays([tag])[tag]
+
+    def cost(self, session: str) -> Cost | None:
+        """What recording has cost up to the newest chunk; null in logs that do not say it."""
+        tags = [tag for tag in self._reader.tags() if tag.kind == "cost" and tag.session == session]
+        if not tags:
+            return None
+        newest = max(tags, key=lambda tag: tag.number)
+        data = self._reader.arrays([newest])[newest].data
+        steps, recorded, *seconds = struct.unpack(f"<{len(COST_COLUMNS)}d", data)
+        return Cost(int(steps), int(recorded), *seconds)
 
     def _json(self, tag: Tag) -> object:
         blob = self._reader.blob(tag)

@@ -18,8 +18,10 @@ from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 from tb_gradflow.record.codec import encode
+from tb_gradflow.record.cost import Cost
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Session, StepRecord, Trace
 from tb_gradflow.store.layout import (
+    COST_COLUMNS,
     FIXED_STEP_COLUMNS,
     Tag,
     blob_value,
@@ -95,6 +97,7 @@ class LogWriter:
         self._offered = 0
         self._last_step = -1
         self._buffer: list[StepRecord] = []
+        self._cost: Cost | None = None
         began = int(session.id) / 1000
         self._write(version_event(began))
         self._write(event([blob_value(Tag("session", session.id, -1), pack_json(encode(session)))], 0, began))
@@ -122,6 +125,10 @@ class LogWriter:
         self._buffer.append(record)
         if position == 0 or len(self._buffer) >= CHUNK_STEPS or self._is_time():
             self._write_chunk()
+
+    def write_cost(self, cost: Cost) -> None:
+        """What recording has cost so far; of several the last one counts. One for each chunk is kept at most."""
+        self._cost = cost
 
     def flush(self) -> None:
         """Everything that was given so far is in the file when this returns."""
@@ -166,6 +173,8 @@ class LogWriter:
         if not steps:
             return
         self._write(chunk_event(self._session.id, steps))
+        if self._cost is not None:
+            self._write(cost_event(self._session.id, steps[-1], self._cost))
         self._wrote = self._clock()
         self._sink.flush()
 
@@ -173,6 +182,15 @@ class LogWriter:
         data = record.SerializeToString()
         self._sink.write(data)
         self._bytes += len(data)
+
+
+def cost_event(session: str, after: StepRecord, cost: Cost) -> Event:
+    """What recording has cost by the step `after`."""
+    numbers = [float(getattr(cost, column)) for column in COST_COLUMNS]
+    value = float64_value(
+        Tag("cost", session, after.step), (1, len(numbers)), struct.pack(f"<{len(numbers)}d", *numbers)
+    )
+    return event([value], after.step, after.wall_time)
 
 
 def chunk_event(session: str, steps: Sequence[StepRecord]) -> Event:

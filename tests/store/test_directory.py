@@ -8,6 +8,7 @@ import pytest
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 from tb_gradflow.errors import LogError, NewerLogError
+from tb_gradflow.record.cost import Cost
 from tb_gradflow.record.schema import FORMAT
 from tb_gradflow.store.directory import DirectoryReader, find_runs
 from tb_gradflow.store.layout import Tag, name_of_root, parse_tag, run_name
@@ -36,6 +37,19 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     assert gradients.shape == (7, 3, 6)
     assert gradients.data == b"".join(step(number).gradients for number in range(33, 40))
     assert run.variables(index.session.id, 0).data == step(0).variables
+
+
+def test_the_newest_cost_is_read_and_older_logs_have_none(tmp_path: Path) -> None:
+    with open_writer(tmp_path / "new") as writer:
+        writer.write_trace(trace())
+        for number in range(40):
+            writer.write_cost(Cost(10 * number, number, 0.1 * number, 0.01 * number, 2.5))
+            writer.write_step(step(number))
+    write_log(tmp_path / "old", steps=3)
+
+    costs = [stored(tmp_path / name).cost(session().id) for name in ("new", "old")]
+
+    assert costs == [Cost(390, 39, 0.1 * 39, 0.01 * 39, 2.5), None]
 
 
 def test_losses_that_are_not_finite_stay_what_they_are(tmp_path: Path) -> None:
