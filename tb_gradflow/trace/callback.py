@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,12 +15,11 @@ import tensorflow as tf
 from tb_gradflow.errors import SetupError
 from tb_gradflow.trace.cadence import UpdateFreq
 from tb_gradflow.trace.collector import Tensors
-from tb_gradflow.trace.inputs import batch_of_keras
+from tb_gradflow.trace.fitting import Fitting, TrainFunction, fitting
 from tb_gradflow.trace.options import checked
-from tb_gradflow.trace.recorder import Identity, Recorder, Tracing, fault_message, warn
-from tb_gradflow.trace.step import InstrumentedStep, owned_variables
-
-TrainFunction = Callable[[Any], Any]
+from tb_gradflow.trace.recorder import Identity, Recorder, SilentRecorder, Tracing, fault_message, index_of, warn
+from tb_gradflow.trace.step import InstrumentedStep
+from tb_gradflow.trace.workers import in_step_with_others, is_writer, unsupported
 
 
 class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
@@ -56,7 +57,8 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         source: bool = True,
     ) -> None:
         super().__init__()
-        if keras.backend.backend() != "tensorflow":
+        # Who loads Keras 2 trains with that, whatever backend Keras 3 has.
+        if keras.backend.backend() != "tensorflow" and "tf_keras" not in sys.modules:
             raise SetupError(
                 f"GradFlowCallback records TensorFlow, and Keras runs on {keras.backend.backend()}: "
                 'set KERAS_BACKEND="tensorflow" before Keras is imported'
@@ -68,6 +70,8 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         self._plain: TrainFunction | None = None
         self._sampled: TrainFunction | None = None
         self._tracing = Tracing()
+        self._fitting: Fitting | None = None
+        self._steps_per_execution = 1
         self._step = 0
         self._first_step: int | None = None
         self._epoch_begins = False
@@ -81,7 +85,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._epoch_begins = True
         self._epoch_start = None
-        if self._plain is not None and self.model.steps_per_execution > 1:
+        if self._plain is not None:
             self._guarded(self._note_epoch_start)
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
@@ -105,7 +109,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         if recorded:
             self._guarded(self._correct_step)
             self._guarded(lambda: self._write(self._step - 1))
-        self._options.cadence.took(time.perf_counter() - self._began, recorded=recorded)
+        self._options.cadence.meter.took(time.perf_counter() - self._began, recorded=recorded)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         self._guarded(self._correct_step)
@@ -118,27 +122,30 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         self._plain = self._sampled = None
 
     def _prepare(self) -> None:
-        reason = _unsupported(self.model)
+        fitted = fitting(self.model)
+        reason = unsupported(fitted.strategy, fitted.is_eager)
         if reason:
             warn(f"tb_gradflow records nothing of this training: {reason}")
             return
+        self._fitting = fitted
         if self._recorder is None:
-            identity = Identity(str(self.model.name), keras.__version__, self._options.expected)
-            self._recorder = Recorder(self._options.log_dir, identity)
-        optimizer = getattr(self.model, "optimizer", None)
-        self._step = max(self._step, int(optimizer.iterations) if optimizer is not None else 0)
+            self._options = in_step_with_others(self._options, fitted.strategy)
+            identity = Identity(str(self.model.name), fitted.keras, self._options.expected)
+            kind = Recorder if is_writer(fitted.strategy) else SilentRecorder
+            self._recorder = kind(self._options.log_dir, identity)
+        self._step = max(self._step, fitted.iterations or 0)
         if self._first_step is None:
             self._first_step = self._step
         self._tracing = Tracing(self._recorder)
         step = InstrumentedStep(
-            self.model.train_step,
-            lambda: owned_variables(self.model),
-            self._options.settings,
+            fitted.step,
+            fitted.variables,
+            dataclasses.replace(self._options.settings, eager=fitted.is_eager),
             self._tracing.finished,
-            batch_of_keras,
+            fitted.inputs,
             self._tracing.failed,
         )
-        self._sampled = self.model._make_function(lambda data: step(data))
+        self._sampled = fitted.function_of(lambda data: step(data))
         self._plain = self.model.train_function
 
     def _check_alone(self) -> None:
@@ -151,25 +158,29 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             )
 
     def _note_epoch_start(self) -> None:
-        if self.model.optimizer is not None:
-            self._epoch_start = (self._step, int(self.model.optimizer.iterations))
+        assert self._fitting is not None
+        self._steps_per_execution = self._fitting.steps_per_execution
+        iterations = self._fitting.iterations
+        if self._steps_per_execution > 1 and iterations is not None:
+            self._epoch_start = (self._step, iterations)
 
     def _correct_step(self) -> None:
         """The last execution of an epoch may run fewer than `steps_per_execution` steps, and Keras does not say so;
         the optimizer has counted them."""
-        if self._epoch_start is None:
+        if self._epoch_start is None or self._fitting is None:
             return
         step, iterations = self._epoch_start
-        counted = int(self.model.optimizer.iterations) - iterations
-        if 0 < self._step - (step + counted) < self.model.steps_per_execution:
+        counted = (self._fitting.iterations or 0) - iterations
+        if 0 < self._step - (step + counted) < self._steps_per_execution:
             self._step = step + counted
 
     def _due(self) -> bool:
         """Whether one of the steps that the coming execution runs is to be recorded."""
-        count = self.model.steps_per_execution
         since = self._step - (self._first_step or 0)
         is_due = self._options.cadence.is_due
-        return any(is_due(since + ahead, self._epoch_begins and ahead == 0) for ahead in range(count))
+        return any(
+            is_due(since + ahead, self._epoch_begins and ahead == 0) for ahead in range(self._steps_per_execution)
+        )
 
     def _run_sampled(self, iterator: Any) -> Any:
         assert self._plain is not None and self._sampled is not None
@@ -198,7 +209,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         assert self._recorder is not None and self._measured is not None
         measured, self._measured = self._measured, None
         values = {name: value.numpy() for name, value in measured.items()}
-        self._recorder.add_step(step, self._tracing.indices[int(values["trace"])], values)
+        self._recorder.add_step(step, self._tracing.indices[index_of(values)], values)
 
     def _guarded(self, action: Callable[[], None]) -> None:
         if self._broken:
@@ -209,12 +220,14 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             self._broken = True
             warn(f"tb_gradflow stops recording; training goes on. Please report this: {type(error).__name__}: {error}")
 
+    # Keras 2 asks a callback for these; they are what makes it call the ones above for each batch.
+    _supports_tf_logs = True
 
-def _unsupported(model: Any) -> str | None:
-    """Why this version cannot record a model; null if it can."""
-    if model.run_eagerly:
-        return "the model is compiled with run_eagerly=True, and only compiled steps are recorded so far."
-    replicas = model.distribute_strategy.num_replicas_in_sync
-    if replicas > 1:
-        return f"it runs on {replicas} replicas, and only one is supported so far."
-    return None
+    def _implements_train_batch_hooks(self) -> bool:
+        return True
+
+    def _implements_test_batch_hooks(self) -> bool:
+        return False
+
+    def _implements_predict_batch_hooks(self) -> bool:
+        return False

@@ -8,6 +8,7 @@ from typing import Any
 
 import keras
 import tensorflow as tf
+from tensorflow.python.distribute.values import DistributedValues
 
 Named = Sequence[tuple[str, Any]]
 """Tensors and what to call them."""
@@ -37,6 +38,17 @@ def arguments_of(function: Callable[..., Any]) -> NameInputs:
         return list(_floating(given))
 
     return named
+
+
+def part_of_replica(
+    number: int, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[Sequence[Any], dict[str, Any]]:
+    """What one of this process's replicas is given of the arguments of the step that runs them."""
+
+    def part(value: Any) -> Any:
+        return value.values[number] if isinstance(value, DistributedValues) else value
+
+    return tf.nest.map_structure(part, tuple(args)), tf.nest.map_structure(part, dict(kwargs))
 
 
 def _floating(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

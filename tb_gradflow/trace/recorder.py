@@ -23,6 +23,12 @@ from tb_gradflow.version import VERSION
 
 _LOGGER = logging.getLogger("tb_gradflow")
 
+MANY_TRACES = 16
+"""An eager step has a structure of its own for each size of its batch. From here on those of other sizes are recorded
+under one that is the same otherwise."""
+
+MOST_TRACES = 256
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:
@@ -50,6 +56,7 @@ class Recorder:
         self._writer: LogWriter | None = None
         self._path = ""
         self._traces: list[Trace] = []
+        self._noted: set[str] = set()
         self._told = False
 
     def add_trace(self, trace: Trace) -> int:
@@ -57,8 +64,17 @@ class Recorder:
         for known in self._traces:
             if replace(trace, index=known.index) == known:
                 return known.index
+        if len(self._traces) >= MANY_TRACES:
+            for known in self._traces:
+                if _sizeless(trace) == _sizeless(known):
+                    return known.index
+        if len(self._traces) >= MOST_TRACES:
+            raise ValueError(f"{MOST_TRACES} different steps are recorded, and this is yet another one")
         numbered = replace(trace, index=len(self._traces))
         self._traces.append(numbered)
+        for note in set(trace.notes) - self._noted:
+            _LOGGER.warning("tb_gradflow: %s", note)
+        self._noted.update(trace.notes)
         self._open().write_trace(numbered)
         return numbered.index
 
@@ -71,7 +87,7 @@ class Recorder:
         """Records the numbers of one step: those that `step.InstrumentedStep` returned."""
         gradients = np.ascontiguousarray(measurements["gradients"], "<f4")
         variables = np.ascontiguousarray(measurements["variables"], "<f4")
-        losses = tuple(float(value) for value in np.asarray(measurements["losses"]))
+        losses = tuple(float(value) for value in np.ravel(measurements["losses"]))
         record = StepRecord(trace, step, time.time(), losses, gradients.tobytes(), variables.tobytes())
         self._open().write_step(record)
         if not self._told:
@@ -115,6 +131,30 @@ class Recorder:
             ]
         for line in lines:
             _LOGGER.warning("%s", line)
+
+
+class SilentRecorder(Recorder):
+    """Writes nothing: for the workers of a training whose log another one writes."""
+
+    def add_trace(self, trace: Trace) -> int:
+        return 0
+
+    def add_failed_trace(self, trace: Trace) -> None:
+        pass
+
+    def add_step(self, step: int, trace: int, measurements: dict[str, Any]) -> None:
+        pass
+
+
+def index_of(measurements: dict[str, Any]) -> int:
+    """Which of an instrumented step's traces its numbers are of."""
+    return int(np.ravel(measurements["trace"])[0])
+
+
+def _sizeless(trace: Trace) -> Trace:
+    """The structure without the shapes of tensors."""
+    ops = tuple(replace(op, outputs=tuple(replace(out, shape=None) for out in op.outputs)) for op in trace.ops)
+    return replace(trace, index=0, ops=ops)
 
 
 class Tracing:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -17,13 +17,14 @@ from tb_gradflow.record.schema import Input, Trace
 from tb_gradflow.trace.collector import Collector, Tensors
 from tb_gradflow.trace.eager_collector import EagerCollector
 from tb_gradflow.trace.gradient_checks import CheckingCollector, GradientChecks
-from tb_gradflow.trace.inputs import Named, NameInputs, arguments_of
+from tb_gradflow.trace.inputs import Named, NameInputs, arguments_of, part_of_replica
 from tb_gradflow.trace.patches import watching
+from tb_gradflow.trace.replicas import Measured, ReplicaCollector, is_shared, joined
 from tb_gradflow.trace.sink import Sink
 from tb_gradflow.trace.snapshots import link_snapshots
 from tb_gradflow.trace.statistics import GRADIENT_COLUMNS, VARIABLE_COLUMNS, gradient_statistics, variable_statistics
 from tb_gradflow.trace.structure import trace_of
-from tb_gradflow.trace.variables import Owned, Variables, is_floating
+from tb_gradflow.trace.variables import Owned, Variables, is_floating, local, replica_here
 
 OnTrace = Callable[[Trace, BaseException | None], None]
 
@@ -50,7 +51,8 @@ class Settings:
 class InstrumentedStep:
     """Wraps `step`, a function of a batch, so that it returns `(outputs, measurements)`.
 
-    `variables` answers the model's variables when a trace begins; `on_trace` is told of each finished trace, and
+    `variables` answers the model's variables when a trace begins, or those of each replica if the step runs several in
+    threads of their own; `on_trace` is told of each finished trace, and
     of the exception if the user's step raised one while it was traced. Everything the measurements need is
     derived from symbolic tensors: nothing here runs between steps. `on_fault` is told where the recorder itself
     fails; the step is traced to its end all the same, without measurements. Without it the fault is raised.
@@ -59,7 +61,7 @@ class InstrumentedStep:
     def __init__(
         self,
         step: Callable[..., Any],
-        variables: Callable[[], Variables],
+        variables: Callable[[], Variables | Sequence[Variables]],
         settings: Settings,
         on_trace: OnTrace,
         inputs: NameInputs | None = None,
@@ -75,28 +77,45 @@ class InstrumentedStep:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            variables = self._variables()
-            collector = self._collector(variables)
-            before = [item.variable.read_value() if is_floating(item) else None for item in variables]
-            collector.own_ops()
+            collectors = [self._collector(each) for each in self._of_replicas()]
+            before = [_values(collector.variables) for collector in collectors]
+            for collector in collectors:
+                collector.own_ops()
         except Exception as fault:
             self._on_fault(fault)
             return self._step(*args, **kwargs), {}
         try:
-            with watching(collector), collector.recording():
+            with watching(*collectors), collectors[0].recording():
                 outputs = self._step(*args, **kwargs)
         except BaseException as error:
-            self._tell_of(error, collector)
+            self._tell_of(error, collectors[0])
             raise
         try:
-            if collector.fault is not None:
-                raise collector.fault
-            given = self._name_inputs(args, kwargs)
-            index = self._tell(collector, given, None)
-            return outputs, self._measurements(collector, index, given, before)
+            for collector in collectors:
+                if collector.fault is not None:
+                    raise collector.fault
+            return outputs, self._measured(collectors, before, args, kwargs)
         except Exception as fault:
             self._on_fault(fault)
             return outputs, {}
+
+    def _of_replicas(self) -> Sequence[Variables]:
+        variables = self._variables()
+        return [variables] if isinstance(variables, Variables) else variables
+
+    def _measured(self, collectors: Sequence[Collector], before: Sequence[Any], args: Any, kwargs: Any) -> Measured:
+        shared = is_shared(collectors[0])
+        given = [
+            self._name_inputs(*(part_of_replica(number, args, kwargs) if shared else (args, kwargs)))
+            for number in range(len(collectors))
+        ]
+        # All replicas do the same: the first one of this process tells of it.
+        index = self._tell(collectors[0], given[0], None) if replica_here() == 0 else 0
+        measured = [
+            self._measurements(collector, index, inputs, values)
+            for collector, inputs, values in zip(collectors, given, before, strict=True)
+        ]
+        return joined(collectors, measured) if shared else measured[0]
 
     def _tell_of(self, error: BaseException, collector: Collector) -> None:
         """The user's step has raised: what was seen until then is told, and nothing takes the place of that error."""
@@ -109,7 +128,7 @@ class InstrumentedStep:
             return EagerCollector(variables, self._settings.tensors, checks=self._settings.checks)
         if self._settings.checks is not None:
             return CheckingCollector(variables, exact=self._settings.exact, checks=self._settings.checks)
-        return Collector(variables, self._settings.tensors, exact=self._settings.exact)
+        return ReplicaCollector(variables, self._settings.tensors, exact=self._settings.exact)
 
     def _tell(self, collector: Collector, given: Named, error: BaseException | None) -> int:
         index = self._traces
@@ -121,7 +140,7 @@ class InstrumentedStep:
         self._on_trace(dataclasses.replace(trace, inputs=inputs), error)
         return index
 
-    def _measurements(self, collector: Collector, index: int, given: Named, before: list[Any]) -> dict[str, Any]:
+    def _measurements(self, collector: Collector, index: int, given: Named, before: list[Any]) -> Measured:
         calls = [call for call in collector.calls if call.statistics is not None]
         losses = [_taken(call.loss) for call in calls]
         rows = [_taken(call.statistics) for call in sorted(calls, key=lambda call: call.first_row)]
@@ -133,6 +152,10 @@ class InstrumentedStep:
             "variables": _norms(collector.variables, before),
             **collector.more(),
         }
+
+
+def _values(variables: Variables) -> list[Any]:
+    return [item.variable.read_value() if is_floating(item) else None for item in variables]
 
 
 def _raised(fault: Exception) -> None:
@@ -166,11 +189,11 @@ def owned_variables(model: Any) -> Variables:
         metrics = {id(variable) for variable in of_metrics()}
         for variable in model.variables:
             if id(variable) not in metrics:
-                yield Owned(variable.value, variable.path, id(variable) in trainable, tracked=True)
+                yield Owned(local(variable), variable.path, id(variable) in trainable, tracked=True)
 
     def ignored() -> list[Any]:
         slots = [variable for optimizer in _optimizers(model) for variable in optimizer.variables]
-        return [variable.value for variable in (*of_metrics(), *slots)]
+        return [local(variable) for variable in (*of_metrics(), *slots)]
 
     return Variables(owned, ignored)
 

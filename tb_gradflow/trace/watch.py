@@ -20,9 +20,10 @@ from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.cadence import UpdateFreq
 from tb_gradflow.trace.collector import Tensors
 from tb_gradflow.trace.options import Options, checked
-from tb_gradflow.trace.recorder import Identity, Recorder, Tracing, fault_message, warn
+from tb_gradflow.trace.recorder import Identity, Recorder, Tracing, fault_message, index_of, warn
+from tb_gradflow.trace.replica_variables import variables_of
 from tb_gradflow.trace.step import InstrumentedStep
-from tb_gradflow.trace.variables import Owned, Variables
+from tb_gradflow.trace.variables import Variables
 
 
 def watch(
@@ -58,7 +59,8 @@ class Watched:
         self._plain = plain
         self._run = run
         self._sampled: Any = None
-        self._variables = Variables()
+        self._variables: Sequence[Variables] = [Variables()]
+        self._eagerly = False
         self._tracing: Tracing | None = None
         self._of_instances: weakref.WeakKeyDictionary[Any, Watched] = weakref.WeakKeyDictionary()
         functools.update_wrapper(self, plain.python_function)
@@ -85,7 +87,7 @@ class Watched:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         run = self._run
         # Inside another compiled function it is a part of that one's step.
-        if run.broken or not tf.executing_eagerly() or not run.may_record():
+        if run.broken or not tf.executing_eagerly():
             return self._plain(*args, **kwargs)
         began = time.perf_counter()
         due = run.is_due()
@@ -112,21 +114,31 @@ class Watched:
         return outputs
 
     def _prepared(self, args: Any, kwargs: Any) -> Any:
-        # Traced here at the latest, which its own next call needs anyway.
-        self._variables = _variables_of(self._plain, args, kwargs)
-        if self._sampled is None:
-            self._tracing = Tracing(self._run.recorder(self.__name__))
-            step = InstrumentedStep(
-                _converted(self._plain),
-                lambda: self._variables,
-                self._run.options.settings,
-                self._on_trace,
-                on_fault=self._tracing.failed,
-            )
-            self._sampled = self._plain._clone(
-                python_function=tf.autograph.experimental.do_not_convert(lambda *a, **k: step(*a, **k))
-            )
+        eagerly = tf.config.functions_run_eagerly()
+        if eagerly:
+            # What the last step read, for nothing tells beforehand what this one will.
+            known = [owned for variables in self._variables for owned in variables]
+            self._variables = [Variables(lambda: known)]
+        else:
+            # Traced here at the latest, which its own next call needs anyway.
+            self._variables = variables_of(self._plain.get_concrete_function(*args, **kwargs))
+        if self._sampled is None or eagerly != self._eagerly:
+            self._eagerly = eagerly
+            self._sampled = self._instrumented()
         return self._sampled
+
+    def _instrumented(self) -> Any:
+        self._tracing = Tracing(self._run.recorder(self.__name__))
+        step = InstrumentedStep(
+            self._plain.python_function if self._eagerly else _converted(self._plain),
+            lambda: self._variables,
+            dataclasses.replace(self._run.options.settings, eager=self._eagerly),
+            self._on_trace,
+            on_fault=self._tracing.failed,
+        )
+        return self._plain._clone(
+            python_function=tf.autograph.experimental.do_not_convert(lambda *a, **k: step(*a, **k))
+        )
 
     def _on_trace(self, trace: Trace, error: BaseException | None) -> None:
         asked = {each.variable for each in trace.variable_gradients if each.outcome != "not_asked"}
@@ -156,28 +168,18 @@ class _Run:
         if self._recorder is not None:
             self._recorder.flush()
 
-    def may_record(self) -> bool:
-        """Whether functions are compiled."""
-        if tf.config.functions_run_eagerly():
-            self.broken = True
-            warn(
-                "tb_gradflow records nothing of this training: `tf.config.run_functions_eagerly(True)` is set, and "
-                "only compiled steps are recorded so far."
-            )
-        return not self.broken
-
     def is_due(self) -> bool:
         return self.options.cadence.is_due(self._step, self._step == 0)
 
     def completed(self, seconds: float, *, recorded: bool) -> None:
         self._step += 1
-        self.options.cadence.took(seconds, recorded=recorded)
+        self.options.cadence.meter.took(seconds, recorded=recorded)
 
     def write(self, measured: dict[str, Any], tracing: Tracing) -> None:
         try:
             assert self._recorder is not None
             values = {name: value.numpy() for name, value in measured.items()}
-            self._recorder.add_step(self._step, tracing.indices[int(values["trace"])], values)
+            self._recorder.add_step(self._step, tracing.indices[index_of(values)], values)
         except Exception as error:  # a fault of the recorder must never reach the training
             self.broken = True
             self.tell_fault(error)
@@ -198,11 +200,3 @@ def _converted(function: Any) -> Callable[..., Any]:
     enabled = ag_ctx.ControlStatusCtx(ag_ctx.Status.ENABLED)
     converted: Callable[..., Any] = tf.__internal__.autograph.tf_convert(function.python_function, enabled)
     return converted
-
-
-def _variables_of(function: Any, args: Any, kwargs: Any) -> Variables:
-    """The trainable variables that a compiled step reads."""
-    captured = function.get_concrete_function(*args, **kwargs).variables
-    owned = [Owned(each, each.name.removesuffix(":0"), True, tracked=False) for each in captured if each.trainable]
-    others = [each for each in captured if not each.trainable]
-    return Variables(lambda: owned, lambda: others)

@@ -1,0 +1,155 @@
+"""What the callback needs of the model that `fit` trains, of Keras 3 or of Keras 2 (tf_keras).
+
+Both build a compiled training function from `model.train_step`, keep it as `model.train_function` and read it anew for
+each batch. So a second one is built, and run, while another step stands in the place of the model's own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tb_gradflow.trace.inputs import Named, batch_of_keras
+from tb_gradflow.trace.step import owned_variables
+from tb_gradflow.trace.variables import Owned, Variables, local
+
+TrainFunction = Callable[[Any], Any]
+
+
+class Fitting:
+    """A model of Keras 3 while it is trained."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    @property
+    def keras(self) -> str:
+        """The version of its Keras."""
+        return _version("keras")
+
+    @property
+    def is_eager(self) -> bool:
+        """Whether its steps are run eagerly."""
+        return bool(self._model.run_eagerly) or tf.config.functions_run_eagerly()
+
+    @property
+    def strategy(self) -> Any:
+        """The `tf.distribute.Strategy` that it is trained under."""
+        return self._model.distribute_strategy
+
+    @property
+    def steps_per_execution(self) -> int:
+        return int(self._model.steps_per_execution)
+
+    @property
+    def iterations(self) -> int | None:
+        """How many steps its optimizer has made; null without an optimizer."""
+        optimizer = getattr(self._model, "optimizer", None)
+        return int(local(optimizer.iterations).numpy()) if optimizer is not None else None
+
+    @property
+    def step(self) -> Callable[..., Any]:
+        """Its training step, as Keras calls it."""
+        step: Callable[..., Any] = self._model.train_step
+        return step
+
+    def variables(self) -> Variables:
+        return owned_variables(self._model)
+
+    def inputs(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Named:
+        """The names of what a step is given."""
+        return batch_of_keras(args, kwargs)
+
+    def function_of(self, step: Callable[..., Any]) -> TrainFunction:
+        """A training function that runs `step`, built as Keras builds the model's own."""
+        step = tf.autograph.experimental.do_not_convert(step)
+        model, plain = self._model, self._model.train_function
+        compiled = getattr(model, "train_tf_function", None)
+        with self._stepping(step):
+            model.make_train_function(force=True)
+        function, model.train_function = model.train_function, plain
+        if compiled is not None:
+            model.train_tf_function = compiled
+
+        def run(iterator: Any) -> Any:
+            # Keras asks for the model's step when it traces the function, in its first run or in a later one.
+            with self._stepping(step):
+                return function(iterator)
+
+        return run
+
+    @contextlib.contextmanager
+    def _stepping(self, step: Callable[..., Any]) -> Iterator[None]:
+        # Past Keras's own `__setattr__`, which would track it.
+        attributes = vars(self._model)
+        own = attributes.get("train_step")
+        attributes["train_step"] = step
+        try:
+            yield
+        finally:
+            del attributes["train_step"]
+            if own is not None:
+                attributes["train_step"] = own
+
+
+class LegacyFitting(Fitting):
+    """A model of Keras 2, which has other names for some of it."""
+
+    @property
+    def keras(self) -> str:
+        return _version("tf_keras")
+
+    @property
+    def steps_per_execution(self) -> int:
+        count = self._model._steps_per_execution
+        return 1 if count is None else int(count.numpy())
+
+    def variables(self) -> Variables:
+        model = self._model
+
+        def owned() -> Iterator[Owned]:
+            trainable = {id(variable) for variable in model.trainable_variables}
+            for variable in model.variables:
+                yield Owned(local(variable), _path(variable), id(variable) in trainable, tracked=True)
+
+        def ignored() -> list[Any]:
+            optimizers = [value for value in vars(model).values() if _is_legacy_optimizer(value)]
+            slots = [variable for optimizer in optimizers for variable in _slots(optimizer)]
+            totals = [variable for metric in model.metrics for variable in metric.variables]
+            return [local(variable) for variable in (*slots, *totals, model._train_counter)]
+
+        return Variables(owned, ignored)
+
+
+def fitting(model: Any) -> Fitting:
+    """For whichever Keras the model is of."""
+    return LegacyFitting(model) if is_legacy(model) else Fitting(model)
+
+
+def is_legacy(model: Any) -> bool:
+    """Whether a model is of Keras 2."""
+    legacy = sys.modules.get("tf_keras")
+    return legacy is not None and isinstance(model, legacy.Model)
+
+
+def _version(package: str) -> str:
+    return str(sys.modules[package].__version__)
+
+
+def _path(variable: Any) -> str:
+    return str(variable.name).removesuffix(":0")
+
+
+def _is_legacy_optimizer(value: Any) -> bool:
+    legacy = sys.modules["tf_keras"]
+    return isinstance(value, (legacy.optimizers.Optimizer, legacy.optimizers.legacy.Optimizer))
+
+
+def _slots(optimizer: Any) -> Iterable[Any]:
+    variables = optimizer.variables
+    listed: Iterable[Any] = variables() if callable(variables) else variables
+    return listed

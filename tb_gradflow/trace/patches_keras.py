@@ -1,0 +1,94 @@
+"""What of Keras 3 and of Keras 2 (tf_keras) tells when a loss is scaled, an update is made and a layer begins."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from tb_gradflow.trace.looking import Here
+from tb_gradflow.trace.replaced import replaced
+
+
+def patch_keras(undo: contextlib.ExitStack, here: Here) -> None:
+    """Whichever of the two is loaded, until `undo` is closed."""
+    if "keras" in sys.modules:
+        _patch_three(undo, here)
+    if "tf_keras" in sys.modules:
+        _patch_two(undo, here)
+
+
+def _patch_three(undo: contextlib.ExitStack, here: Here) -> None:
+    import keras
+
+    base = next(c for c in keras.optimizers.Optimizer.__mro__ if "apply" in vars(c) and "scale_loss" in vars(c))
+    for owner in (base, keras.optimizers.LossScaleOptimizer):
+        replaced(undo, owner, "scale_loss", lambda original: _scaling(original, here))
+        replaced(undo, owner, "apply", lambda original: _applying(original, here))
+    replaced(undo, keras.layers.Layer, "_open_name_scope", lambda original: _name_scope(original, here))
+
+
+def _patch_two(undo: contextlib.ExitStack, here: Here) -> None:
+    import tf_keras
+
+    for optimizer in (tf_keras.optimizers.Optimizer, tf_keras.optimizers.legacy.Optimizer):
+        for owner in optimizer.__mro__:
+            replaced(undo, owner, "apply_gradients", lambda original: _applying(original, here))
+    loss_scale = sys.modules[tf_keras.mixed_precision.LossScaleOptimizer.__module__]
+    for name in ("LossScaleOptimizer", "LossScaleOptimizerV3"):
+        if hasattr(loss_scale, name):
+            replaced(undo, getattr(loss_scale, name), "get_scaled_loss", lambda original: _scaling(original, here))
+            replaced(undo, getattr(loss_scale, name), "apply_gradients", lambda original: _applying(original, here))
+    # The first thing that a layer does once it is in its name scope, eagerly or not.
+    replaced(undo, tf_keras.layers.Layer, "_maybe_cast_inputs", lambda original: _entering(original, here))
+
+
+def _scaling(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def scale_loss(self: Any, loss: Any) -> Any:
+        result = original(self, loss)
+        look = here()
+        if look is not None and isinstance(result, tf.Tensor) and look.listener.knows(result):
+            look.listener.scaled(loss, result)
+        return result
+
+    return scale_loss
+
+
+def _applying(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def apply(self: Any, *args: Any, **kwargs: Any) -> Any:
+        look = here()
+        if look is None:
+            return original(self, *args, **kwargs)
+        return look.listener.applying(lambda: original(self, *args, **kwargs))
+
+    return apply
+
+
+def _name_scope(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
+    @functools.wraps(original)
+    @contextlib.contextmanager
+    def open_name_scope(self: Any) -> Iterator[Any]:
+        with original(self) as scope:
+            look = here()
+            if look is not None:
+                look.listener.entered(self, tf.get_current_name_scope())
+            yield scope
+
+    return open_name_scope
+
+
+def _entering(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def maybe_cast_inputs(self: Any, *args: Any, **kwargs: Any) -> Any:
+        look = here()
+        if look is not None:
+            look.listener.entered(self, tf.get_current_name_scope())
+        return original(self, *args, **kwargs)
+
+    return maybe_cast_inputs
