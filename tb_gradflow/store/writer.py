@@ -75,8 +75,9 @@ class LogWriter:
     run is seen at once, and a long one does not fall into thousands of chunks. The very first step is written
     immediately.
 
-    At `cap_bytes` of output every second step is kept from there on, after each further half of it every second
-    of those: a log of any length stays readable, and its early steps stay dense.
+    Of the steps that it is given it keeps one in `stride`. At `cap_bytes` of output it is full: whoever can begins a
+    new file then, see `store.thinning`. If it is given more all the same, every second step is kept from there on,
+    after each further half of the cap every second of those.
     """
 
     def __init__(
@@ -85,11 +86,13 @@ class LogWriter:
         sink: RecordSink,
         *,
         cap_bytes: int = VOLUME_CAP_BYTES,
+        stride: int = 1,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._session = session
         self._sink = sink
         self._cap_bytes = cap_bytes
+        self.stride = stride
         self._clock = clock
         self._began = self._wrote = clock()
         self._bytes = 0
@@ -118,12 +121,25 @@ class LogWriter:
         self._last_step = record.step
         position = self._offered
         self._offered += 1
-        if position % self._stride() != 0:
-            return
+        if position % self._stride_now() == 0:
+            self._keep(record, at_once=position == 0)
+
+    def keep_step(self, record: StepRecord) -> None:
+        """The same for a step that is kept whatever the stride."""
+        self._check(record)
+        self._last_step = record.step
+        self._keep(record)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the cap is reached."""
+        return self._bytes >= self._cap_bytes
+
+    def _keep(self, record: StepRecord, *, at_once: bool = False) -> None:
         if self._buffer and self._buffer[0].trace != record.trace:
             self._write_chunk()
         self._buffer.append(record)
-        if position == 0 or len(self._buffer) >= CHUNK_STEPS or self._is_time():
+        if at_once or len(self._buffer) >= CHUNK_STEPS or self._is_time():
             self._write_chunk()
 
     def write_cost(self, cost: Cost) -> None:
@@ -160,9 +176,9 @@ class LogWriter:
             if len(record.gradients) != expected:
                 raise ValueError(f"step {record.step}: {len(record.gradients)} bytes of gradients, expected {expected}")
 
-    def _stride(self) -> int:
+    def _stride_now(self) -> int:
         over = self._bytes - self._cap_bytes
-        return 1 if over < 0 else int(2 ** (1 + over // max(1, self._cap_bytes // 2)))
+        return self.stride * (1 if over < 0 else int(2 ** (1 + over // max(1, self._cap_bytes // 2))))
 
     def _is_time(self) -> bool:
         now = self._clock()

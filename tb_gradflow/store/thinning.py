@@ -1,0 +1,48 @@
+"""Keeps a log that has reached its cap readable: every second step of the past stays."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, StepRecord
+from tb_gradflow.store.run import Array, ChunkHead, StoredRun
+from tb_gradflow.store.writer import LogWriter
+
+_FLOAT32_BYTES = 4
+
+
+def thin(run: StoredRun, writer: LogWriter, pinned: Collection[int] = ()) -> int:
+    """Writes every second step of the newest session of `run`, and those of `pinned`, to `writer`, which has another
+    session. Returns how many steps there were.
+
+    Raises LogError if the run cannot be read.
+    """
+    index = run.index()
+    session = index.session.id
+    for trace in index.traces:
+        writer.write_trace(run.trace(session, trace))
+    position = 0
+    for head in index.chunks:
+        gradients, variables = run.gradients(session, head.id), run.variables(session, head.id)
+        for at, step in enumerate(head.steps):
+            if position % 2 == 0 or step in pinned:
+                writer.keep_step(_record(head, at, gradients, variables))
+            position += 1
+    writer.flush()
+    return position
+
+
+def _record(head: ChunkHead, at: int, gradients: Array, variables: Array) -> StepRecord:
+    return StepRecord(
+        head.trace,
+        head.steps[at],
+        head.wall_times[at],
+        head.losses[at],
+        _row(gradients, at, len(GRADIENT_STATISTICS)),
+        _row(variables, at, len(VARIABLE_STATISTICS)),
+    )
+
+
+def _row(array: Array, at: int, columns: int) -> bytes:
+    size = array.shape[1] * columns * _FLOAT32_BYTES
+    return array.data[at * size : (at + 1) * size]
