@@ -137,7 +137,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         if self._first_step is None:
             self._first_step = self._step
         self._tracing = Tracing(self._recorder)
-        step = InstrumentedStep(
+        self._instrumented = step = InstrumentedStep(
             fitted.step,
             fitted.variables,
             dataclasses.replace(self._options.settings, eager=fitted.is_eager),
@@ -199,7 +199,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             warn(fault_message(self._step, error, lost))
         else:
             if self._tracing.fault is None:
-                self._measured = measured
+                self._measured = measured or self._instrumented.left()
             else:
                 self._broken = True
                 warn(fault_message(self._step, self._tracing.fault))

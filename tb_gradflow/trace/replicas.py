@@ -8,6 +8,7 @@ replica has shows in both. The structure is that of the first replica.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -93,7 +94,35 @@ def joined(collectors: Sequence[Collector], measured: Sequence[Measured]) -> Mea
             name: strategy.reduce(tf.distribute.ReduceOp.SUM, PerReplica([one[name] for one in placed]), axis=None)
             for name in placed[0]
         }
-    return _combined(first, total, with_axis=is_replica())
+    return _combined(first, total)
+
+
+class Left:
+    """Where replicas leave their step's numbers.
+
+    What a replica returns goes through Keras, which adds it up over the replicas or takes the mean, each version in
+    another way, and some of them over all elements. So the first replica of this process puts it aside.
+    """
+
+    def __init__(self) -> None:
+        self._sinks: dict[int, dict[str, Sink]] = {}
+        self._last: Sink | None = None
+
+    def leave(self, index: int, measured: Measured) -> None:
+        """In the step: the numbers of its trace `index`."""
+        if self._last is None:
+            self._last = Sink([])
+        self._last.write(tf.constant(float(index)))
+        self._sinks[index] = {name: Sink(value.shape) for name, value in measured.items()}
+        for name, sink in self._sinks[index].items():
+            sink.write(measured[name])
+
+    def take(self) -> Measured:
+        """After a step: its numbers; none if it left none."""
+        if self._last is None:
+            return {}
+        index = float(self._last.take())
+        return {} if math.isnan(index) else {name: sink.take() for name, sink in self._sinks[int(index)].items()}
 
 
 def _placed(collector: Collector, measured: Measured) -> Mapping[str, Any]:
@@ -110,7 +139,7 @@ def _placed(collector: Collector, measured: Measured) -> Mapping[str, Any]:
     return tables | {f"part {number}": part.take() for number, part in enumerate(collector.parts)}
 
 
-def _combined(first: ReplicaCollector, total: Mapping[str, Any], *, with_axis: bool) -> Measured:
+def _combined(first: ReplicaCollector, total: Mapping[str, Any]) -> Measured:
     rows = _together(total["gradients"])
     if first.parts:
         summed = [
@@ -119,14 +148,12 @@ def _combined(first: ReplicaCollector, total: Mapping[str, Any], *, with_axis: b
         ]
         places = [[part.row] for part in first.parts]
         rows = tf.tensor_scatter_nd_update(rows, places, tf.concat(summed, 0))
-    found = {
+    return {
         "trace": total["trace"][0],
         "losses": tf.reduce_sum(total["losses"], 0),
         "gradients": rows,
         "variables": total["variables"][0],
     }
-    # Keras takes the mean over the replicas of what a step returns, and over several workers along the first axis.
-    return {name: value[tf.newaxis] for name, value in found.items()} if with_axis else found
 
 
 def _together(tables: Any) -> Any:

@@ -19,12 +19,12 @@ from tb_gradflow.trace.eager_collector import EagerCollector
 from tb_gradflow.trace.gradient_checks import CheckingCollector, GradientChecks
 from tb_gradflow.trace.inputs import Named, NameInputs, arguments_of, part_of_replica
 from tb_gradflow.trace.patches import watching
-from tb_gradflow.trace.replicas import Measured, ReplicaCollector, is_shared, joined
+from tb_gradflow.trace.replicas import Left, Measured, ReplicaCollector, is_shared, joined
 from tb_gradflow.trace.sink import Sink
 from tb_gradflow.trace.snapshots import link_snapshots
 from tb_gradflow.trace.statistics import GRADIENT_COLUMNS, VARIABLE_COLUMNS, gradient_statistics, variable_statistics
 from tb_gradflow.trace.structure import trace_of
-from tb_gradflow.trace.variables import Owned, Variables, is_floating, local, replica_here
+from tb_gradflow.trace.variables import Owned, Variables, is_floating, is_replica, local, replica_here
 
 OnTrace = Callable[[Trace, BaseException | None], None]
 
@@ -49,13 +49,17 @@ class Settings:
 
 
 class InstrumentedStep:
-    """Wraps `step`, a function of a batch, so that it returns `(outputs, measurements)`.
+    """Wraps `step`, a function of a batch, so that it returns `(outputs, measurements)`. Replicas return none; theirs
+    are `left`.
 
     `variables` answers the model's variables when a trace begins, or those of each replica if the step runs several in
     threads of their own; `on_trace` is told of each finished trace, and
     of the exception if the user's step raised one while it was traced. Everything the measurements need is
     derived from symbolic tensors: nothing here runs between steps. `on_fault` is told where the recorder itself
     fails; the step is traced to its end all the same, without measurements. Without it the fault is raised.
+
+    Attributes:
+        touched: The variables that the step was last seen to read or write.
     """
 
     def __init__(
@@ -73,7 +77,9 @@ class InstrumentedStep:
         self._settings = settings
         self._on_trace = on_trace
         self._on_fault = on_fault or _raised
+        self._left = Left()
         self._traces = 0
+        self.touched: Sequence[Any] = ()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -90,6 +96,7 @@ class InstrumentedStep:
         except BaseException as error:
             self._tell_of(error, collectors[0])
             raise
+        self.touched = getattr(tf.compat.v1.get_default_graph(), "variables", ())
         try:
             for collector in collectors:
                 if collector.fault is not None:
@@ -98,6 +105,10 @@ class InstrumentedStep:
         except Exception as fault:
             self._on_fault(fault)
             return outputs, {}
+
+    def left(self) -> Measured:
+        """The numbers of the step that has just run, if it was one of replicas that had to put them aside."""
+        return self._left.take()
 
     def _of_replicas(self) -> Sequence[Variables]:
         variables = self._variables()
@@ -115,7 +126,14 @@ class InstrumentedStep:
             self._measurements(collector, index, inputs, values)
             for collector, inputs, values in zip(collectors, given, before, strict=True)
         ]
-        return joined(collectors, measured) if shared else measured[0]
+        if not shared:
+            return measured[0]
+        whole = joined(collectors, measured)
+        if not is_replica():
+            return whole
+        if replica_here() == 0:
+            self._left.leave(index, whole)
+        return {}
 
     def _tell_of(self, error: BaseException, collector: Collector) -> None:
         """The user's step has raised: what was seen until then is told, and nothing takes the place of that error."""
