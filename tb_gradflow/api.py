@@ -138,7 +138,8 @@ class Log:
 
     def report(self, step: int | None = None) -> Report:
         """What is wrong at `step`; without it, at the last recorded one."""
-        return Report(self._history.diagnose(step), self._history.name, lambda: self._history)
+        diagnosis = self._history.diagnose(step)
+        return Report(diagnosis, self._history.name, lambda: self._history, self._note())
 
     def history(self, variable: str) -> dict[str, Numbers]:
         """One variable over the recorded steps.
@@ -160,6 +161,13 @@ class Log:
             **{statistic: gradients[:, column] for column, statistic in enumerate(GRADIENT_STATISTICS)},
             **{statistic: weights[:, column] for column, statistic in enumerate(VARIABLE_STATISTICS)},
         }
+
+    def _note(self) -> str:
+        earlier = self._history.index().earlier
+        if not earlier:
+            return ""
+        others = "an earlier recording" if earlier == 1 else f"{earlier} earlier recordings"
+        return f"The directory also holds {others}, not shown: give each training a directory of its own."
 
     def _part(self, session: str, head: ChunkHead, trace: Trace, variable: str) -> tuple[Numbers, Numbers]:
         gradients = np.full((len(head.steps), len(GRADIENT_STATISTICS)), np.nan, np.float32)

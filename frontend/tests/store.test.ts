@@ -37,6 +37,7 @@ class Log implements Source {
       run,
       name: run,
       session,
+      earlier_sessions: 0,
       traces: [0],
       chunks,
       steps: this.steps,

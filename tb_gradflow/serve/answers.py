@@ -107,6 +107,7 @@ def overview_of(index: RunIndex, run: str, name: str) -> Json:
         "run": run,
         "name": name,
         "session": encode(index.session),
+        "earlier_sessions": index.earlier,
         "traces": list(index.traces),
         "chunks": [{"id": head.id, "trace": head.trace, "steps": list(head.steps)} for head in index.chunks],
         "steps": list(index.steps),

@@ -100,12 +100,18 @@ class History:
         return self._numbers(Tag("variables", session, chunk), self._run.variables, len(VARIABLE_STATISTICS))
 
     def series(self, row: int) -> Floats:
-        """One row of the gradients over all steps, `[steps, statistics]`; NaN where the trace has no such row."""
-        return self._over_steps(self.gradients, row, len(GRADIENT_STATISTICS))
+        """One row of the gradients over all steps, `[steps, statistics]`; NaN where the trace has no such row.
+
+        Raises NotRecorded where no trace has it.
+        """
+        return self._over_steps(self.gradients, row, len(GRADIENT_STATISTICS), "row")
 
     def weights(self, variable: int) -> Floats:
-        """One variable's weight and update norms over all steps; NaN where the trace has no such variable."""
-        return self._over_steps(self.variables, variable, len(VARIABLE_STATISTICS))
+        """One variable's weight and update norms over all steps; NaN where the trace has no such variable.
+
+        Raises NotRecorded where no trace has it.
+        """
+        return self._over_steps(self.variables, variable, len(VARIABLE_STATISTICS), "variable")
 
     def diagnose(self, step: int | None = None) -> Diagnosis:
         """What `step` says; without it, the last recorded one, or the structure alone if no step was completed."""
@@ -147,19 +153,22 @@ class History:
             for place in range(at if chunk is head else len(chunk.steps) - 1, -1, -1):
                 yield (chunk.steps[place], *ends_with(trace, numbers[place]))
 
-    def _over_steps(self, numbers: Callable[[str, int], Floats], row: int, statistics: int) -> Floats:
+    def _over_steps(self, numbers: Callable[[str, int], Floats], row: int, statistics: int, called: str) -> Floats:
         index = self.index()
 
-        def part(head: ChunkHead) -> Floats:
+        def part(head: ChunkHead) -> tuple[int, Floats]:
             chunk = numbers(index.session.id, head.id)
             if row < chunk.shape[1]:
                 # A copy, so that the chunk itself can go.
-                return np.array(chunk[:, row, :])
-            return np.full((chunk.shape[0], statistics), np.nan, np.float32)
+                return chunk.shape[1], np.array(chunk[:, row, :])
+            return chunk.shape[1], np.full((chunk.shape[0], statistics), np.nan, np.float32)
 
         with ThreadPoolExecutor(READERS) as readers:
             parts = list(readers.map(part, index.chunks))
-        return np.concatenate(parts) if parts else np.empty((0, statistics), np.float32)
+        most = max((rows for rows, _ in parts), default=0)
+        if parts and row >= most:
+            raise NotRecorded(f"the log has no {called} {row}: there are {most}, from 0 on")
+        return np.concatenate([each for _, each in parts]) if parts else np.empty((0, statistics), np.float32)
 
     def _analysed(self, session: str, index: int) -> tuple[Trace, Topology]:
         def analyse() -> tuple[Trace, Topology]:

@@ -101,7 +101,7 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard
 
     def _serve_report(self, request: wrappers.Request) -> wrappers.Response:
         history = self._runs.history(*_who(request), _text(request, "run"))
-        step = _number(request, "step") if "step" in request.args else None
+        step = _number(request, "step", least=-1) if "step" in request.args else None
         return _json(request, finite(encode(history.diagnose(step))))
 
     def _serve_gradients(self, request: wrappers.Request) -> wrappers.Response:
@@ -127,7 +127,8 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard
         quantity = _text(request, "quantity")
         if quantity not in QUANTITIES:
             raise WrongRequest(f"the parameter `quantity` must be one of {', '.join(QUANTITIES)}, got {quantity!r}")
-        trace, target, columns = (_number(request, name) for name in ("trace", "target", "columns"))
+        trace, target = _number(request, "trace"), _number(request, "target")
+        columns = _number(request, "columns", least=1)
         return _numbers(request, heat(history, trace, target, quantity, columns))
 
     def _serve_course(self, request: wrappers.Request) -> wrappers.Response:
@@ -170,10 +171,12 @@ def _text(request: wrappers.Request, name: str) -> str:
     return value
 
 
-def _number(request: wrappers.Request, name: str) -> int:
+def _number(request: wrappers.Request, name: str, least: int = 0) -> int:
     text = _text(request, name)
-    if not (text.isascii() and text.isdigit() and len(text) <= 15) and text != "-1":
-        raise WrongRequest(f"the parameter `{name}` must be a number from zero, got {text!r}")
+    digits = text[1:] if text.startswith("-") else text
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 15) or int(text) < least:
+        begin = "one" if least == 1 else "zero"
+        raise WrongRequest(f"the parameter `{name}` must be a number from {begin}, got {text!r}")
     return int(text)
 
 

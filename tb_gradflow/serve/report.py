@@ -35,8 +35,12 @@ class Report:
         findings: Most severe first.
     """
 
-    def __init__(self, diagnosis: Diagnosis, run: str = "", history: Callable[[], History] | None = None) -> None:
-        """`history` gives the run that the diagnosis is of, which `save_html` and notebooks show."""
+    def __init__(
+        self, diagnosis: Diagnosis, run: str = "", history: Callable[[], History] | None = None, note: str = ""
+    ) -> None:
+        """`history` gives the run that the diagnosis is of, which `save_html` and notebooks show; `note` says what of
+        it the report leaves out."""
+        self._note = note
         self._diagnosis = diagnosis
         self._history = history
         self.run = run
@@ -76,7 +80,9 @@ class Report:
 
     def text(self, look: Look | None = None) -> str:
         """What a person reads; without a look, in plain text of a common width."""
-        return "\n".join(lines_of(self._diagnosis, self.run, look or Look()))
+        look = look or Look()
+        lines = [*lines_of(self._diagnosis, self.run, look)]
+        return "\n".join([*lines, "", *look.wrapped(self._note)] if self._note else lines)
 
     @property
     def text_in_page(self) -> str:

@@ -6,11 +6,14 @@ Python loader walks through all that it is asked for.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 
 from tensorboard.context import RequestContext
 from tensorboard.data.provider import DataProvider, RunTagFilter
+from tensorboard.errors import PublicError
 
+from tb_gradflow.errors import LogError
 from tb_gradflow.store.layout import PLUGIN, Tag, parse_tag
 from tb_gradflow.store.run import Array
 
@@ -62,7 +65,10 @@ class ProviderReader:
         data = sequences.get(self._run, {}).get(str(tag), ())
         if not data or not data[-1].values:
             raise KeyError(str(tag))
-        return bytes(self._provider.read_blob(self._context, blob_key=data[-1].values[0].blob_key))
+        try:
+            return bytes(self._provider.read_blob(self._context, blob_key=data[-1].values[0].blob_key))
+        except PublicError as refusal:
+            raise LogError(_refused(self._run, refusal)) from refusal
 
     def arrays(self, tags: Collection[Tag]) -> Mapping[Tag, Array]:
         by_name = {str(tag): tag for tag in tags}
@@ -79,3 +85,13 @@ class ProviderReader:
             tag: Array(tuple(values.shape), values.astype(values.dtype.newbyteorder("<")).tobytes())
             for tag, values in series.items()
         }
+
+
+def _refused(run: str, refusal: PublicError) -> str:
+    # The Rust loader names a blob by JSON, and cannot read what it has written there with a backslash.
+    if json.dumps(run, ensure_ascii=False) != f'"{run}"':
+        return (
+            f"TensorBoard's fast loader cannot read a run whose name has quotes, backslashes or control characters, "
+            f"as {run!r} has: rename the directory, or start TensorBoard with --load_fast=false"
+        )
+    return f"TensorBoard cannot read the run {run!r}: {refusal}"

@@ -69,11 +69,13 @@ class RunIndex:
         session: The newest session that recorded something, or the newest of all if none did.
         traces: Indices of its traces, increasing.
         chunks: By first step.
+        earlier: How many other sessions have recorded something in the same place.
     """
 
     session: Session
     traces: tuple[int, ...]
     chunks: tuple[ChunkHead, ...]
+    earlier: int = 0
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -106,7 +108,8 @@ class StoredRun:
         of_session = [tag for tag in tags if tag.session == session.id]
         traces = sorted(tag.number for tag in of_session if tag.kind == "trace")
         heads = self._read_heads([tag for tag in of_session if tag.kind == "steps"])
-        return RunIndex(session, tuple(traces), tuple(heads))
+        earlier = {tag.session for tag in tags if tag.kind == "trace"} - {session.id}
+        return RunIndex(session, tuple(traces), tuple(heads), len(earlier))
 
     def session(self, id: str) -> Session:
         """Raises LogError if it cannot be read."""

@@ -12,7 +12,7 @@ from tb_gradflow import GradFlowCallback
 from tb_gradflow.record.schema import Trace
 from tests.e2e.tab import open_tab
 from tests.serve.processes import tensorboard
-from tests.store.samples import open_writer, step, trace
+from tests.store.samples import open_writer, session, step, trace, write_log
 
 HOSTILE = "<img src=x onerror=window.top.hacked=1>"
 
@@ -55,6 +55,33 @@ def test_whoever_looks_at_an_earlier_step_is_left_there(tmp_path: Path, page: Pa
 
         expect(tab.slider).to_have_attribute("max", "3", timeout=30_000)
         expect(tab.slider).to_have_attribute("aria-valuetext", "step 0")
+
+
+def test_tensorboards_reload_button_brings_new_steps(tmp_path: Path, page: Page) -> None:
+    """Without the page's own looks, which come every few seconds."""
+    page.add_init_script("if (window.parent !== window) window.setInterval = () => 0")
+    writer = open_writer(tmp_path / "run")
+    writer.write_trace(trace())
+    writer.write_step(step(0))
+    with tensorboard(f"--logdir={tmp_path}") as board:
+        tab = open_tab(page, board, runs=1)
+        expect(tab.slider).to_have_attribute("aria-valuetext", "step 0")
+
+        writer.write_step(step(1))
+        writer.close()
+        board.wait_for_steps("run/gradflow", 2)
+        page.locator("button.reload-button").click()
+
+        expect(tab.slider).to_have_attribute("aria-valuetext", "step 1")
+
+
+def test_a_directory_with_several_recordings_says_so(tmp_path: Path, page: Page) -> None:
+    for began in (1_700_000_000_000, 1_700_000_900_000):
+        write_log(tmp_path / "run", of=session(id=began))
+    with tensorboard(f"--logdir={tmp_path}") as board:
+        tab = open_tab(page, board, runs=1)
+
+        expect(tab.frame.get_by_text("newest of 2 recordings")).to_be_visible()
 
 
 def test_names_are_shown_as_text_whatever_they_hold(tmp_path: Path, page: Page) -> None:

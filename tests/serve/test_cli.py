@@ -28,6 +28,17 @@ def test_a_report_is_printed_for_each_run(tmp_path: Path, capsys: pytest.Capture
     assert "ERROR  nondiff_comparison" in out
 
 
+def test_a_directory_that_was_recorded_into_twice_says_that_the_newest_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for began in (1_700_000_000_000, 1_700_000_900_000):
+        write_log(tmp_path, of=session(id=began))
+
+    main(["report", str(tmp_path)])
+
+    assert "The directory also holds an earlier recording, not shown" in capsys.readouterr().out
+
+
 def test_json_holds_a_report_for_each_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_log(tmp_path / "a")
     write_log(tmp_path / "b")

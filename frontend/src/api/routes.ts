@@ -23,6 +23,8 @@ export interface Overview {
   readonly run: string;
   readonly name: string;
   readonly session: Session;
+  /** Other sessions that recorded into the same directory; they are not shown. */
+  readonly earlier_sessions: number;
   readonly traces: readonly number[];
   readonly chunks: readonly ChunkEntry[];
   /** All recorded steps, increasing. */

@@ -3,7 +3,7 @@
 import {html, LitElement, nothing, type PropertyValues, type TemplateResult} from "lit";
 import {cssVariables, DARK, LIGHT, type Palette} from "../draw/palette.ts";
 import {readPlace, watchPlace, type Place} from "../host/address.ts";
-import {isShown} from "../host/shown.ts";
+import {watchData} from "../host/reload.ts";
 import {watchTheme} from "../host/theme.ts";
 import {inOrder, keyOf, neighbour} from "../model/findings.ts";
 import {mainOf} from "../model/paths.ts";
@@ -28,8 +28,6 @@ import {appStyles} from "./app_styles.ts";
 import {drawerStyles} from "./drawer_styles.ts";
 import {shared} from "./styles.ts";
 
-/** Milliseconds between two looks for new steps. */
-const POLL = 5000;
 /** Milliseconds after which what can wait is done. */
 const REST = 60;
 /** A frame lower or narrower than this shows the graph alone at first. */
@@ -96,14 +94,13 @@ export class App extends LitElement {
     const key = (event: KeyboardEvent): void => press(event, this.store === null ? [] : shortcuts(this.#scope()));
     this.store?.addEventListener("change", change);
     window.addEventListener("keydown", key);
-    const poll = setInterval(() => isShown() && this.store?.source.isLive && void this.store.refresh(), POLL);
     const theme = watchTheme((dark) => {
       this.palette = dark ? DARK : LIGHT;
     });
     this.#endings = [
       theme,
       watchPlace((place) => this.#goBackTo(place)),
-      () => clearInterval(poll),
+      this.store?.source.isLive === true ? watchData(() => void this.store?.refresh()) : () => {},
       () => window.removeEventListener("keydown", key),
       () => this.store?.removeEventListener("change", change),
     ];
@@ -111,9 +108,8 @@ export class App extends LitElement {
       this.#player = new Player(this.store, change);
       this.#beside = new Beside(this.store.source, change);
     }
-    const {run = this.start?.run, step} = readPlace();
-    const first = run === this.start?.run ? (this.start?.step ?? undefined) : undefined;
-    void this.store?.start(run, step === undefined ? first : Number(step));
+    const {run = this.start?.run, step = run === this.start?.run ? this.start?.step : undefined} = readPlace();
+    void this.store?.start(run, step === undefined || step === null ? undefined : Number(step));
   }
 
   override disconnectedCallback(): void {

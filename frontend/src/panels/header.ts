@@ -1,6 +1,7 @@
 /** The top lines: which run and loss, what to find; which step. */
 
 import {html, nothing, type TemplateResult} from "lit";
+import {plural} from "../model/format.ts";
 import {exportMenu} from "./export.ts";
 import type {Scope} from "./scope.ts";
 import "./search.ts";
@@ -10,7 +11,7 @@ export function header(scope: Scope): TemplateResult {
   const {derived, ask} = scope;
   return html`<header>
     <button class="quiet" aria-label="Show or hide the findings" title="Show or hide the findings (f)" @click=${ask.toggleSide}>☰</button>
-    ${runPicker(scope)} ${besidePicker(scope)} ${lossPicker(scope)}
+    ${runPicker(scope)} ${earlier(scope)} ${besidePicker(scope)} ${lossPicker(scope)}
     <gf-search
       .tree=${derived.model?.tree ?? null}
       .index=${derived.searchable}
@@ -46,6 +47,14 @@ function runPicker({store, ask}: Scope): TemplateResult {
       )}
     </select>
   </label>`;
+}
+
+/** Only where a directory was recorded into more than once. */
+function earlier({store}: Scope): TemplateResult | typeof nothing {
+  const count = store.state.overview?.earlier_sessions ?? 0;
+  return count === 0
+    ? nothing
+    : html`<span class="muted wide" title="The log directory holds ${plural(count, "earlier recording")}, which this page does not show. Give each training a directory of its own to see them all.">newest of ${count + 1} recordings</span>`;
 }
 
 /** Only where there is another run. */
