@@ -15,6 +15,8 @@ ROUTING = frozenset(
     | {"PadV2", "BroadcastTo", "Tile"}
 )
 
+LOOPS = frozenset({"While", "StatelessWhile"})
+
 SOFTMAX = ("Softmax", "LogSoftmax", "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits")
 
 # `unknown` is given the benefit of the doubt: an edge that nobody asked about must not become a cut.

@@ -154,7 +154,6 @@ PROMISES = (
         ),
         "zero",
         severity="warning",
-        unmended="what multiplies with the zeros that a mask makes is not yet told with the mask",
     ),
     Promise(
         "adam_moves",

@@ -97,6 +97,7 @@ ZERO: tuple[Rule, ...] = (
     zero_factor.dropped,
     zero.branch_not_taken,
     unused.recurrent_weight_single_step,
+    unseen.loop_skipped,
     unseen.loop_saturates,
     unseen.loop_not_entered,
     unseen.loop_unseen,

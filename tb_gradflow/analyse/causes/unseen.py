@@ -6,10 +6,11 @@ it is made of: first by ops that never pass anything, then by what the batch and
 
 from __future__ import annotations
 
+from tb_gradflow.analyse.causes.zero_factor import first_of_loop, keeps_first_state
 from tb_gradflow.analyse.evidence import Suspect, Verdict
+from tb_gradflow.analyse.kinds import LOOPS
 from tb_gradflow.analyse.measured import LARGE_INPUT, is_zero
 
-_LOOPS = frozenset({"While", "StatelessWhile"})
 _SQUASHING = frozenset({"Sigmoid", "Tanh", "Softsign"})
 
 
@@ -17,6 +18,13 @@ def sign_unseen(suspect: Suspect) -> Verdict | None:
     """Sign inside: its registered gradient is all zeros, wherever it stands."""
     signs = [op for op in _between(suspect) if suspect.type_of(op) == "Sign"]
     return Verdict("nondiff_sign", "error", signs[-1]) if signs else None
+
+
+def loop_skipped(suspect: Suspect) -> Verdict | None:
+    """A recurrent layer whose mask leaves out every time step: what it hands on is its first state, zeros."""
+    loop = loop_in(suspect, _between(suspect))
+    skipped = loop >= 0 and keeps_first_state(suspect, loop)
+    return Verdict("mask_multiplies_to_zero", "warning", first_of_loop(suspect, loop)) if skipped else None
 
 
 def loop_saturates(suspect: Suspect) -> Verdict | None:
@@ -53,7 +61,7 @@ def relu_unseen(suspect: Suspect) -> Verdict | None:
 
 def loop_in(suspect: Suspect, inside: list[int]) -> int:
     """The variable of a loop among some ops, the nearest to the loss; -1 if there is none."""
-    return max((op for op in inside if suspect.type_of(op) in _LOOPS), default=-1)
+    return max((op for op in inside if suspect.type_of(op) in LOOPS), default=-1)
 
 
 def _begins_with_gradient(suspect: Suspect, loop: int) -> bool:
@@ -73,17 +81,21 @@ def unrecorded_between(suspect: Suspect, end: int) -> list[int]:
     """The ops without a recorded gradient that lie on ways from the variable to `end`, which is one of them."""
     topology, measured, target = suspect.topology, suspect.measured, suspect.target
 
+    def is_lost(op: int) -> bool:
+        gradient = measured.of_op(target, op)
+        return gradient is None or is_zero(gradient)
+
     def search() -> list[int]:
         ahead, queue = set(topology.readers[suspect.state.variable]), list(topology.readers[suspect.state.variable])
         for op in queue:  # grows while it is walked
             for user in topology.onward(op):
-                if user not in ahead and measured.of_op(target, user) is None:
+                if user not in ahead and is_lost(user):
                     ahead.add(user)
                     queue.append(user)
         back, queue = {end} & ahead, [end] if end in ahead else []
         for op in queue:
             for edge in topology.trace.ops[op].inputs:
-                if edge.op in ahead and edge.op not in back:
+                if edge.op in ahead and edge.op not in back and measured.of_op(target, edge.op) is None:
                     back.add(edge.op)
                     queue.append(edge.op)
         return sorted(back)

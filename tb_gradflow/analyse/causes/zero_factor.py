@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tb_gradflow.analyse.evidence import Suspect, Verdict
-from tb_gradflow.analyse.kinds import ROUTING, constant_of
+from tb_gradflow.analyse.kinds import LOOPS, ROUTING, constant_of
 from tb_gradflow.analyse.measured import is_empty, is_zero
 from tb_gradflow.analyse.zeros import PRODUCTS, zero_values
 
@@ -12,8 +14,12 @@ _SELECTING = frozenset({"Select", "SelectV2"})
 # Zeros stay zeros through these; and a product has zeros where one factor has.
 _PASSED_THROUGH = frozenset(
     {"Identity", "Reshape", "Cast", "Transpose", "Squeeze", "ExpandDims", "MaxPool", "AvgPool", "Mul", "Sum"}
-    | {"SelectV2", "SpaceToBatchND", "BatchToSpaceND", "ConcatV2", "Mean", "Max"}
+    | {"SelectV2", "SpaceToBatchND", "BatchToSpaceND", "ConcatV2", "Mean", "Max", "StridedSlice", "Slice", "GatherV2"}
+    | {"ReverseV2", "Tile", "BroadcastTo", "Pack"}
 )
+
+# What the rounds of a loop make is collected in a list.
+_LISTS = frozenset({"TensorListStack", "TensorListGetItem", "TensorListSetItem", "TensorListFromTensor"})
 
 # Of zero these have the slope zero.
 _FLAT_AT_ZERO = _RELU | {"Square", "Abs", "Pow"}
@@ -60,12 +66,77 @@ def factor_made_zero(suspect: Suspect) -> Verdict | None:
     if suspect.op.type not in PRODUCTS:
         return None
     for op in _behind(suspect):
+        if suspect.type_of(op) in LOOPS and keeps_first_state(suspect, op):
+            return Verdict("mask_multiplies_to_zero", "warning", first_of_loop(suspect, op))
         zeroed = _turns_zero(suspect, op)
-        for rule in (dead_relu, dropped, masked) if zeroed is not None else ():
+        for rule in (dead_relu, dropped, masked, _left_out) if zeroed is not None else ():
             verdict = rule(zeroed) if zeroed is not None else None
-            if verdict is not None:
+            if verdict is not None and verdict.cause == "dead_relu":
                 return Verdict(verdict.cause, verdict.severity)
+            if verdict is not None:
+                return replace(verdict, culprit=verdict.culprit if verdict.culprit >= 0 else op)
     return None
+
+
+def _left_out(suspect: Suspect) -> Verdict | None:
+    """A `tf.where` that chose zeros."""
+    return Verdict("branch_not_taken", "info") if suspect.op.type in _SELECTING else None
+
+
+def first_of_loop(suspect: Suspect, loop: int) -> int:
+    """Of the variables of one loop, each of which is an op of its own, the first: to speak of the whole loop."""
+    return min(_variables_of_loop(suspect, loop))
+
+
+def _variables_of_loop(suspect: Suspect, loop: int) -> list[int]:
+    ops = suspect.topology.trace.ops
+    stem = ops[loop].name.rpartition("/")[0] + "/"
+    all_loops = [op for kind in LOOPS for op in suspect.topology.by_type.get(kind, ())]
+    return [op for op in all_loops if ops[op].name.startswith(stem)] or [loop]
+
+
+def keeps_first_state(suspect: Suspect, loop: int) -> bool:
+    """Whether a loop that a mask may skip hands out zeros, as if it skipped every round: what multiplies with them
+    gets no gradient either."""
+    topology, measured, target = suspect.topology, suspect.measured, suspect.target
+
+    def search() -> bool:
+        if not any(suspect.type_of(op) in _SELECTING for op in _inside(suspect, loop)):
+            return False
+        queue = _variables_of_loop(suspect, loop)
+        for op in queue:  # grows while it is walked
+            for user in topology.onward(op):
+                if suspect.type_of(user) in PRODUCTS and _gives_zero(suspect, user, op):
+                    return True
+                if suspect.type_of(user) in _PASSED_THROUGH | _LISTS and user not in queue:
+                    queue.append(user)
+        return False
+
+    return measured.once(("first state", target, first_of_loop(suspect, loop)), search)
+
+
+def _inside(suspect: Suspect, loop: int) -> list[int]:
+    """The ops of the loop's rounds that go into what it hands on."""
+    trace = suspect.topology.trace
+    edges = [edge for place in _variables_of_loop(suspect, loop) for edge in trace.ops[place].inputs]
+    queue = [edge.op for edge in edges if edge.carried and edge.op >= 0 and edge.input == 2]
+    for op in queue:  # grows while it is walked
+        if suspect.type_of(op) not in LOOPS:
+            queue.extend(edge.op for edge in trace.ops[op].inputs if edge.op >= 0 and edge.op not in queue)
+    return queue
+
+
+def _gives_zero(suspect: Suspect, product: int, factor: int) -> bool:
+    """Whether the other factor of a product gets zero, though a gradient arrives: this factor is zero."""
+    measured, target = suspect.measured, suspect.target
+    incoming = measured.of_op(target, product)
+    others = [edge.op for edge in suspect.topology.trace.ops[product].inputs if edge.op >= 0 and edge.op != factor]
+    gradients = [measured.of_op(target, op) for op in others]
+    return (
+        incoming is not None
+        and not is_zero(incoming)
+        and any(gradient is not None and is_zero(gradient) for gradient in gradients)
+    )
 
 
 def _turns_zero(suspect: Suspect, op: int) -> Suspect | None:
@@ -86,7 +157,7 @@ def _behind(suspect: Suspect) -> list[int]:
     trace = suspect.topology.trace
     queue = [edge.op for edge in suspect.op.inputs if edge.op >= 0 and edge.op != suspect.producer]
     for op in queue:  # grows while it is walked
-        if trace.ops[op].type in _PASSED_THROUGH:
+        if trace.ops[op].type in _PASSED_THROUGH | _LISTS:
             queue.extend(edge.op for edge in trace.ops[op].inputs if edge.op >= 0 and edge.op not in queue)
     return queue
 

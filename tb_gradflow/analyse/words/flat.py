@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tb_gradflow.analyse.kinds import LOOPS
 from tb_gradflow.analyse.measured import LARGE_INPUT
 from tb_gradflow.analyse.words.code import is_simple
 from tb_gradflow.analyse.words.fields import Template, fields
@@ -109,6 +110,12 @@ def masked(group: Group) -> Text:
         return Template(
             _ZERO + "{op} divides by a count of zero: nothing in this batch belongs to {them}.",
             "Nothing to repair if other batches have some; else look at the labels.",
+        )(group)
+    if op is not None and op.type in LOOPS:
+        return Template(
+            _ZERO + "in this step a mask makes {op} leave out every time step, and what it hands on stays zero.",
+            "Look at the mask: `mask_value` of the `Masking` layer, `mask_zero` of the `Embedding`, or batches that "
+            "hold nothing but padding.",
         )(group)
     if "dropout" in name:
         return Template(
