@@ -56,15 +56,7 @@ class TensorBoard:
 
     def get(self, path: str) -> Answer:
         """The answer to a path below TensorBoard's address, whatever its status."""
-        request = urllib.request.Request(self.url + path, headers={"Accept-Encoding": "gzip"})
-        try:
-            with urllib.request.urlopen(request, timeout=60) as response:
-                status, headers, body = response.status, dict(response.headers), response.read()
-        except urllib.error.HTTPError as error:
-            status, headers, body = error.code, dict(error.headers), error.read()
-        if headers.get("Content-Encoding") == "gzip":
-            body = gzip.decompress(body)
-        return Answer(status, headers, body)
+        return ask_at(self.url, path)
 
     def ask(self, route: str, **parameters: object) -> Answer:
         """The answer of one of the plugin's routes."""
@@ -88,6 +80,19 @@ class TensorBoard:
             time.sleep(0.2)
 
 
+def ask_at(url: str, path: str) -> Answer:
+    """The answer to a path below an address, whatever its status."""
+    request = urllib.request.Request(url + path, headers={"Accept-Encoding": "gzip"})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as response:
+            status, headers, body = response.status, dict(response.headers), response.read()
+    except urllib.error.HTTPError as error:
+        status, headers, body = error.code, dict(error.headers), error.read()
+    if headers.get("Content-Encoding") == "gzip":
+        body = gzip.decompress(body)
+    return Answer(status, headers, body)
+
+
 @contextlib.contextmanager
 def tensorboard(*flags: str, tensorflow: bool = False) -> Iterator[TensorBoard]:
     """A TensorBoard of its own on a free port, ended when the block ends."""
@@ -96,13 +101,14 @@ def tensorboard(*flags: str, tensorflow: bool = False) -> Iterator[TensorBoard]:
         command, env=environment(tensorflow), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
     try:
-        yield TensorBoard(_address(process))
+        yield TensorBoard(address_of(process))
     finally:
         process.terminate()
         process.communicate(timeout=30)
 
 
-def _address(process: subprocess.Popen[str]) -> str:
+def address_of(process: subprocess.Popen[str]) -> str:
+    """Where a TensorBoard that has just been started answers."""
     said = []
     assert process.stderr is not None
     for line in process.stderr:
