@@ -9,11 +9,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tb_gradflow import summary
     from tb_gradflow.api import compare, explain, open_log
     from tb_gradflow.trace.callback import GradFlowCallback
     from tb_gradflow.trace.watch import watch
 
-__all__ = ["GradFlowCallback", "compare", "explain", "open_log", "watch"]
+__all__ = ["GradFlowCallback", "compare", "explain", "open_log", "summary", "watch"]
 
 
 # Where each public name lives, and whether that needs TensorFlow.
@@ -28,8 +29,10 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     # TensorBoard imports this package to find the plugin; it must not pay for TensorFlow.
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "summary":
+        return importlib.import_module("tb_gradflow.summary")
     home, needs_tensorflow = _HOMES[name]
     if needs_tensorflow:
         _load_recorder(name)

@@ -29,10 +29,12 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     "serve": ({"record", "analyse", "store"}, {"numpy", "tensorboard", "werkzeug"}),
     # `explain` loads the recorder, when it is called.
     "api": ({"record", "analyse", "serve", "store", "trace"}, {"numpy"}),
+    # Loads the recorder, when it is called.
+    "summary": ({"trace"}, set()),
     "cli": ({"api", "demo", "serve", "store"}, set()),
     # A demonstration is a user's program: it imports the package itself.
     "demo": ({"__init__"}, {"numpy", "tensorflow", "keras"}),
-    "__init__": ({"api", "trace"}, set()),
+    "__init__": ({"api", "summary", "trace"}, set()),
 }
 
 
@@ -109,9 +111,14 @@ def test_recording_without_tensorflow_says_what_to_install(name: str) -> None:
 
 
 def test_the_package_has_exactly_its_public_names() -> None:
-    assert dir(tb_gradflow) == sorted(tb_gradflow.__all__) == ["GradFlowCallback", "compare", "explain", "open_log", "watch"]
+    assert (
+        dir(tb_gradflow)
+        == sorted(tb_gradflow.__all__)
+        == ["GradFlowCallback", "compare", "explain", "open_log", "summary", "watch"]
+    )
     for name in tb_gradflow.__all__:
-        assert callable(getattr(tb_gradflow, name))
+        assert callable(getattr(tb_gradflow, name)) or name == "summary"
+    assert callable(tb_gradflow.summary.gradients)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = tb_gradflow.nonsense
 

@@ -34,6 +34,8 @@ export const PYTHON = 'Python';
 
 export const SNAPSHOT = 'Snapshot';
 
+export const EAGER = 'Eager';
+
 /** A line of the user's code. */
 export interface Source {
   /** Path, relative to the working directory or to where Python imports it from. Older logs have others. */

@@ -50,6 +50,9 @@ SNAPSHOT = "Snapshot"
 """Op type of what is no op either: a tensor from before the step, whose value was found to be computed from that of a
 variable. `api` says how, such as `tf.exp`; null where the relation has no name."""
 
+EAGER = "Eager"
+"""Op type of what is no op either: all that an eager loss was computed by, where nobody saw it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Source:

@@ -7,6 +7,7 @@ that was cut off, is read as far as it is whole, and from there on when it is as
 from __future__ import annotations
 
 import logging
+import mmap
 import os
 import struct
 from collections.abc import Collection, Iterator, Mapping
@@ -52,7 +53,7 @@ def find_runs(root: str) -> dict[str, str]:
     runs: dict[str, str] = {}
     foreign = 0
     for directory, _, names in os.walk(root, followlinks=True):
-        ours = [name for name in names if is_event_file(name)]
+        ours = [name for name in names if is_event_file(os.path.join(directory, name))]
         foreign += sum("tfevents" in name for name in names) - len(ours)
         if ours:
             runs[run_name(os.path.relpath(directory, root).replace(os.sep, "/"))] = directory
@@ -65,9 +66,18 @@ def find_runs(root: str) -> dict[str, str]:
     return dict(sorted(runs.items()))
 
 
-def is_event_file(name: str) -> bool:
-    """Whether a file of that name is one of ours."""
-    return "tfevents" in name and name.endswith(f".{PLUGIN}")
+def is_event_file(path: str) -> bool:
+    """Whether a file is one of ours, or one of a `tf.summary` writer that has records of ours as well."""
+    name = os.path.basename(path)
+    return "tfevents" in name and (name.endswith(f".{PLUGIN}") or _mentions_us(path))
+
+
+def _mentions_us(path: str) -> bool:
+    with open(path, "rb") as file:
+        if not os.fstat(file.fileno()).st_size:
+            return False
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return content.find(str(Tag("session", "", -1)).encode()) >= 0
 
 
 class DirectoryReader:
@@ -83,8 +93,9 @@ class DirectoryReader:
 
     def tags(self) -> Collection[Tag]:
         for name in sorted(os.listdir(self._directory)):
-            if is_event_file(name):
-                self._scan(os.path.join(self._directory, name))
+            path = os.path.join(self._directory, name)
+            if path in self._read_up_to or is_event_file(path):
+                self._scan(path)
         if not self._places and self._damaged:
             raise LogError("; ".join(self._damaged.values()))
         return self._places.keys()

@@ -6,6 +6,23 @@ import re
 
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, Writer, quoted
+from tb_gradflow.record.schema import EAGER
+
+
+def tape_scope(group: Group) -> Text:
+    """Of an eager loss nobody knows what it was computed from."""
+    target = group.trace.targets[group.suspect.target].op if group.suspect.target >= 0 else -1
+    if target >= 0 and group.trace.ops[target].type == EAGER:
+        return Template(
+            "{they_get} no gradient. The loss was eager, so its way is not recorded: either the loss was not computed "
+            "from {them}, or something on the way let no gradient pass.",
+            "Take the step inside of `tf.function`, or record it with `tb_gradflow.watch`, to see where the way ends.",
+        )(group)
+    return Template(
+        "{they_get} no gradient: a differentiable way leads to the loss, and the tape did not see it{line}. "
+        "The forward pass, or a part of it, ran outside of the `with` block.",
+        "Call the model inside: `with tf.GradientTape() as tape: loss = loss_fn(y, model(x, training=True))`.",
+    )(group)
 
 
 def output_not_used(group: Group) -> Text:
@@ -122,11 +139,7 @@ WRITERS: dict[str, Writer] = {
     ),
     "not_in_gradient_sources": not_asked,
     "tape_not_watching": not_watching,
-    "tape_scope": Template(
-        "{they_get} no gradient: a differentiable way leads to the loss, and the tape did not see it{line}. "
-        "The forward pass, or a part of it, ran outside of the `with` block.",
-        "Call the model inside: `with tf.GradientTape() as tape: loss = loss_fn(y, model(x, training=True))`.",
-    ),
+    "tape_scope": tape_scope,
     "xla_boundary": xla,
     "not_measured": Template(
         "Not verified: no step was completed, so nobody knows what gradient {names} would get. The structure alone "

@@ -1,0 +1,315 @@
+"""Gradients that the user's own loop took, recorded under its `tf.summary` writer: `tb_gradflow.summary.gradients`.
+
+Nobody hears of the tape here: the gradients are those that are given. Inside a `tf.function` the way from the
+variables to the loss is read from the loss's own graph; an eager loss has none, and only variables are recorded.
+
+What is recorded goes through the user's writer, into its own file. A writer does not tell its directory, so there is no
+other way; and as the writer stays the only one there, TensorBoard's Python loader, which stops reading a file once a
+later one lies beside it, reads all of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework.func_graph import FuncGraph
+from tensorflow.python.ops import summary_ops_v2
+from tensorflow.python.util import tf_stack
+
+from tb_gradflow.errors import SetupError
+from tb_gradflow.record.schema import EAGER, VARIABLE_STATISTICS, Layer, Trace
+from tb_gradflow.store.writer import LogWriter
+from tb_gradflow.trace.call import Answer, Call
+from tb_gradflow.trace.flat_ops import FlatOp, Input, Known, Ref
+from tb_gradflow.trace.flatten import Flattener
+from tb_gradflow.trace.recorder import Identity, Recorder, warn
+from tb_gradflow.trace.source import frames_of
+from tb_gradflow.trace.statistics import GRADIENT_COLUMNS, gradient_statistics, variable_statistics
+from tb_gradflow.trace.structure import trace_of
+from tb_gradflow.trace.variables import Variables, distinct, local
+
+_UNSEEN = (
+    "A loss was eager, and such a tensor does not know what it was computed from: the variables are recorded, the way "
+    "between them and the loss is not. Take the step inside of `tf.function`, or record it with "
+    "`tb_gradflow.watch`, to see it."
+)
+
+
+def record_gradients(loss: Any, variables: Sequence[Any], gradients: Sequence[Any], name: str) -> None:
+    """See `tb_gradflow.summary.gradients`."""
+    if len(variables) != len(gradients):
+        found = f"{len(gradients)} for {len(variables)} variables"
+        raise SetupError(f"gradients must be one for each variable, got {found}")
+    writer = summary_ops_v2._summary_state.writer
+    if writer is None or isinstance(writer, summary_ops_v2._NoopSummaryWriter):
+        return
+    step = tf.summary.experimental.get_step()
+    if step is None:
+        raise SetupError("no step is set: use `writer.as_default(step=…)` or `tf.summary.experimental.set_step(…)`")
+    if id(writer) not in _LOGS:
+        _LOGS[id(writer)] = SummaryLog(writer)
+    _LOGS[id(writer)].record(loss, variables, gradients, name, step)
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """What one call measured in one step: the loss, `[gradients, 6]` of those that there were, `[variables, 4]`."""
+
+    loss: float
+    rows: Any
+    norms: Any
+
+
+@dataclass(slots=True)
+class _Looked:
+    """What `trace_of` asks for."""
+
+    calls: list[Call]
+    variables: Variables
+    layers: dict[str, Layer]
+    by_tape: bool = True
+
+
+class _Before:
+    """A graph without the ops that were made after one: those of the gradients, and of what was done with them."""
+
+    def __init__(self, graph: Any, last: Any) -> None:
+        self._graph = graph
+        self._last = last
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._graph, name)
+
+    def get_operations(self) -> Any:
+        operations = self._graph.get_operations()
+        return operations[: operations.index(self._last) + 1]
+
+
+class SummaryLog:
+    """What goes through one writer. The calls of one step are one record, which is complete when the next begins."""
+
+    def __init__(self, writer: Any) -> None:
+        self._variables = Variables()
+        self._calls: list[tuple[str, Call]] = []
+        self._eager: dict[Any, int] = {}
+        self._traces: dict[tuple[int, ...], tuple[Trace, int]] = {}
+        self._pending: dict[int, _Measured] = {}
+        self._step = self._last = -1
+        self._broken = self._told = False
+        # TensorFlow runs the calls of a compiled step in threads of its own.
+        self._lock = threading.RLock()
+        self._recorder = WriterRecorder(writer)
+        _before_flush(writer, self)
+        weakref.finalize(self, self._recorder.flush)
+
+    def record(self, loss: Any, variables: Sequence[Any], gradients: Sequence[Any], name: str, step: Any) -> None:
+        """One call of `summary.gradients`, eager or in a graph that is being made."""
+        if self._broken:
+            return
+        with self._guarded():
+            recording = tf.summary.should_record_summaries()
+            if not isinstance(loss, tf.__internal__.EagerTensor):
+                self._record_in_graph(loss, variables, gradients, name, step, recording)
+            elif recording:
+                call = self._eager_call(variables, gradients, name)
+                numbers = (loss, *_measured(variables, gradients))
+                self._arrived(call, int(step), *(number.numpy() for number in numbers))
+
+    def flush(self) -> None:
+        """Everything recorded so far is with the writer when this returns."""
+        if not self._broken:
+            with self._guarded():
+                self._write()
+                self._recorder.flush()
+
+    def _record_in_graph(self, loss: Any, variables: Any, gradients: Any, name: str, step: Any, recording: Any) -> None:
+        graph = _Before(loss.graph, loss.op)
+        flattener = Flattener(graph, self._variables.of_handle)
+        for variable in variables:
+            self._variables.index_of(variable)
+        flattener.extend()
+        call = self._add(flattener, flattener.ref(loss), variables, gradients, name)
+
+        def hand_over() -> Any:
+            numbers = [tf.cast(step, tf.int64), tf.cast(loss, tf.float32), *_measured(variables, gradients)]
+            return tf.numpy_function(lambda *values: self._heard(call, *values), numbers, tf.bool)
+
+        tf.__internal__.smart_cond.smart_cond(recording, hand_over, lambda: tf.constant(False))
+
+    def _eager_call(self, variables: Any, gradients: Any, name: str) -> int:
+        key = (name, tuple(id(each) for each in variables), tuple(each is None for each in gradients))
+        if key not in self._eager:
+            with FuncGraph("eager").as_default():
+                flattener = _unseen(name, self._variables, variables, gradients)
+            self._eager[key] = self._add(flattener, Ref(len(variables), 0), variables, gradients, name)
+        return self._eager[key]
+
+    def _add(self, flattener: Flattener, ref: Ref | None, variables: Any, gradients: Any, name: str) -> int:
+        """A place where gradients are recorded; its number."""
+        frames = frames_of(tf_stack.extract_stack())
+        call = Call(flattener, () if ref is None else (ref,), None, frames, "none", frozenset())
+        rows = 0
+        for variable, gradient in zip(variables, gradients, strict=True):
+            index = self._variables.index_of(variable)
+            call.variables[index] = Answer("none", None) if gradient is None else Answer("value", rows)
+            rows += gradient is not None
+        call.first_row = rows
+        self._calls.append((name, call))
+        return len(self._calls) - 1
+
+    def _heard(self, call: int, step: Any, loss: Any, rows: Any, norms: Any) -> Any:
+        if not self._broken:
+            with self._guarded():
+                self._arrived(call, int(step), loss, rows, norms)
+        return np.bool_(True)
+
+    def _arrived(self, call: int, step: int, loss: Any, rows: Any, norms: Any) -> None:
+        if step != self._step:
+            self._write()
+        self._step = step
+        self._pending[call] = _Measured(float(np.sum(loss)), rows, norms)
+
+    def _write(self) -> None:
+        pending, self._pending = self._pending, {}
+        if not pending:
+            return
+        if self._step <= self._last:
+            self._tell_order()
+            return
+        self._last = self._step
+        calls = tuple(sorted(pending))
+        trace, index = self._trace(calls)
+        norms = np.full((len(trace.variables), len(VARIABLE_STATISTICS)), np.nan, np.float32)
+        for call in calls:
+            norms[list(self._calls[call][1].variables)] = pending[call].norms
+        measured = {
+            "losses": [pending[call].loss for call in calls],
+            "gradients": np.concatenate([pending[call].rows for call in calls]),
+            "variables": norms,
+        }
+        self._recorder.add_step(self._step, index, measured)
+
+    def _trace(self, calls: tuple[int, ...]) -> tuple[Trace, int]:
+        """The structure that a step with these calls has, and the number that it is recorded under."""
+        if calls not in self._traces:
+            trace = self._made(calls)
+            self._traces[calls] = trace, self._recorder.add_trace(trace)
+        return self._traces[calls]
+
+    def _made(self, calls: tuple[int, ...]) -> Trace:
+        named, row = [self._calls[call] for call in calls], 0
+        placed = []
+        for _, call in named:
+            answers = {
+                index: Answer(each.outcome, None if each.row is None else each.row + row)
+                for index, each in call.variables.items()
+            }
+            placed.append(replace(call, variables=answers))
+            row += call.first_row
+        trace = trace_of(_Looked(placed, self._variables, {}), 0)
+        asked = {index for call in placed for index in call.variables}
+        names = distinct([name for name, _ in named])
+        return replace(
+            trace,
+            targets=tuple(replace(target, name=name) for target, name in zip(trace.targets, names, strict=True)),
+            variables=tuple(replace(each, tracked=number in asked) for number, each in enumerate(trace.variables)),
+            notes=(*trace.notes, _UNSEEN) if any(op.type == EAGER for op in trace.ops) else trace.notes,
+        )
+
+    def _tell_order(self) -> None:
+        if not self._told:
+            self._told = True
+            warn(
+                f"tb_gradflow leaves out step {self._step}, which came after step {self._last}: steps must increase. "
+                "Give the writer another step each time: `with writer.as_default(step=step)`."
+            )
+
+    @contextlib.contextmanager
+    def _guarded(self) -> Iterator[None]:
+        try:
+            with self._lock:
+                yield
+        except Exception as error:  # a fault of the recorder must never reach the training
+            self._broken = True
+            warn(f"tb_gradflow stops recording; training goes on. Please report this: {type(error).__name__}: {error}")
+
+
+_LOGS: dict[int, SummaryLog] = {}
+"""By the id of its writer, which the log keeps alive."""
+
+
+class WriterRecorder(Recorder):
+    """One session of a log that lies in the file of a `tf.summary` writer."""
+
+    def __init__(self, writer: Any) -> None:
+        super().__init__("", Identity("summary", keras.__version__, ()))
+        self._summary_writer = writer
+
+    def flush(self) -> None:
+        if self._writer is not None:
+            self._writer.flush()
+
+    def _open(self) -> LogWriter:
+        if self._writer is None:
+            self._writer = LogWriter(self._session, _WriterSink(self._summary_writer))
+        return self._writer
+
+
+class _WriterSink:
+    """Takes the records of an event file, and has a writer write their summaries."""
+
+    def __init__(self, writer: Any) -> None:
+        self._writer = writer
+
+    def write(self, record: bytes) -> None:
+        event = tf.compat.v1.Event.FromString(record)
+        # The file's first record, with its version, is the writer's own.
+        if event.HasField("summary") and not getattr(self._writer, "_closed", False):
+            with tf.init_scope(), self._writer.as_default(), tf.summary.record_if(True):
+                tf.summary.experimental.write_raw_pb(event.summary.SerializeToString(), step=event.step)
+
+    def flush(self) -> None:
+        """The writer has a rhythm of its own."""
+
+    def close(self) -> None:
+        """The writer is the user's."""
+
+
+def _unseen(name: str, known: Variables, variables: Sequence[Any], gradients: Sequence[Any]) -> Flattener:
+    """The way to an eager loss, as far as the gradients tell: it was computed from those variables that have one."""
+    loss = tf.constant(0.0)  # something to point at
+    flattener = Flattener(loss.graph, known.of_handle)
+    inputs = []
+    for slot, (variable, gradient) in enumerate(zip(variables, gradients, strict=True)):
+        spec = (tf.TensorSpec(variable.shape, variable.dtype),)
+        read = known.index_of(variable)
+        flattener.ops.append(FlatOp(f"eager {name}/{slot}", "ReadVariableOp", loss.op, spec, False, reads=read))
+        inputs.append(Input(Ref(slot, 0), slot, "unknown" if gradient is None else "yes"))
+    whole = FlatOp(f"eager {name}", EAGER, loss.op, (loss,), False, inputs, known=Known(EAGER))
+    flattener.ops.append(whole)
+    return flattener
+
+
+def _measured(variables: Sequence[Any], gradients: Sequence[Any]) -> tuple[Any, Any]:
+    rows = [gradient_statistics(each) for each in gradients if each is not None]
+    norms = [variable_statistics(tf.convert_to_tensor(local(each)), None) for each in variables]
+    return tf.stack(rows) if rows else tf.zeros([0, GRADIENT_COLUMNS]), tf.stack(norms)
+
+
+def _before_flush(writer: Any, log: SummaryLog) -> None:
+    """Whoever flushes or closes a writer wants to read all that was recorded."""
+    flush_writer = writer.flush
+
+    def flush() -> Any:
+        log.flush()
+        return flush_writer()
+
+    writer.flush = flush

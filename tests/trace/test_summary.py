@@ -1,0 +1,165 @@
+"""`tb_gradflow.summary.gradients`, under a writer of `tf.summary`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tb_gradflow
+from tb_gradflow.errors import SetupError
+from tests.trace.recording import data
+
+
+class Loop:
+    """A step that takes two gradients, of which one is asked for a variable that nothing uses."""
+
+    def __init__(self, compiled: bool) -> None:
+        keras.utils.set_random_seed(3)
+        self.model = keras.Sequential(
+            [keras.Input((6,)), keras.layers.Dense(4, "tanh", name="a"), keras.layers.Dense(2, name="b")], name="net"
+        )
+        self.unused = tf.Variable(1.0, name="unused")
+        self.expected: list[float] = []
+        self.step = tf.function(self._step) if compiled else self._step
+
+    def _step(self, x: Any, y: Any) -> Any:
+        kernel = self.model.trainable_variables[0].value
+        with tf.GradientTape(persistent=True) as tape:
+            error = tf.reduce_mean(tf.square(self.model(x) - y))
+            size = tf.reduce_sum(tf.square(kernel))
+        variables = [*(each.value for each in self.model.trainable_variables), self.unused]
+        gradients = tape.gradient(error, variables)
+        tb_gradflow.summary.gradients(error, variables, gradients)
+        tb_gradflow.summary.gradients(size, [kernel], [tape.gradient(size, kernel)], name="size")
+        for variable, gradient in zip(variables, gradients, strict=True):
+            if gradient is not None:
+                variable.assign_sub(0.1 * gradient)
+        return tf.norm(gradients[0])
+
+    def run(self, writer: Any, steps: int = 5, every: int = 1) -> list[float]:
+        x, y = (tf.constant(each) for each in data())
+        number = tf.Variable(0, dtype=tf.int64)
+        norms = []
+        with writer.as_default(step=number):
+            for step in range(steps):
+                number.assign(step)
+                with tf.summary.record_if(lambda: tf.equal(number % every, 0)):
+                    norms.append(float(self.step(x, y)))
+                    tf.summary.scalar("norm", norms[-1])
+        return norms
+
+
+@pytest.mark.parametrize("compiled", [True, False], ids=["tf.function", "eager"])
+def test_the_gradients_that_were_given_are_recorded_where_the_writer_records(compiled: bool, tmp_path: Path) -> None:
+    """At its steps, in its run, as a log like any other."""
+    writer = tf.summary.create_file_writer(str(tmp_path / "train"))
+
+    norms = Loop(compiled).run(writer, every=2)
+
+    writer.close()
+    log = tb_gradflow.open_log(tmp_path / "train")
+    assert log.steps == (0, 2, 4)
+    np.testing.assert_allclose(log.history("net/a/kernel")["norm"], norms[::2], rtol=1e-5)
+    status = {name: each.status for name, each in log.report().variables.items()}
+    assert {status[name] for name in status if name != "unused"} == {"connected"}
+    assert status["unused"] == ("unused" if compiled else "disconnected")
+    assert len(list((tmp_path / "train").iterdir())) == 1
+
+
+def test_losses_are_called_what_the_user_calls_them(tmp_path: Path) -> None:
+    writer = tf.summary.create_file_writer(str(tmp_path))
+
+    Loop(compiled=True).run(writer)
+
+    writer.flush()
+    [trace] = {each.index: each for each in _traces(tmp_path)}.values()
+    assert [target.name for target in trace.targets] == ["loss", "size"]
+    assert {op.type for op in trace.ops} >= {"MatMul", "Tanh", "ReadVariableOp"}
+    assert not any("gradient_tape" in op.name for op in trace.ops)
+
+
+def test_an_eager_loss_does_not_know_its_way_and_the_report_says_so(tmp_path: Path) -> None:
+    writer = tf.summary.create_file_writer(str(tmp_path))
+
+    Loop(compiled=False).run(writer)
+
+    writer.flush()
+    report = tb_gradflow.open_log(tmp_path).report()
+    [finding] = report.findings
+    assert "The loss was eager" in finding.message
+    assert "tb_gradflow.watch" in finding.fix
+    assert "does not know what it was computed from" in str(report).replace("\n", " ")
+
+
+def test_without_a_writer_nothing_is_recorded_and_nothing_happens() -> None:
+    loop = Loop(compiled=True)
+
+    assert float(loop.step(*(tf.constant(each) for each in data()))) > 0
+
+
+def test_the_writers_own_summaries_stay_what_they_are(tmp_path: Path) -> None:
+    writer = tf.summary.create_file_writer(str(tmp_path))
+
+    Loop(compiled=True).run(writer)
+
+    writer.close()
+    [path] = tmp_path.iterdir()
+    events = list(tf.compat.v1.train.summary_iterator(str(path)))
+    assert [event.step for event in events for value in event.summary.value if value.tag == "norm"] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda v: tb_gradflow.summary.gradients(v * 1.0, [v], []), "one for each variable, got 0 for 1 variables"),
+        (lambda v: tb_gradflow.summary.gradients(v * 1.0, [v], [v * 1.0]), "no step is set"),
+    ],
+)
+def test_wrong_arguments_are_told(call: Callable[[Any], Any], told: str, tmp_path: Path) -> None:
+    with tf.summary.create_file_writer(str(tmp_path)).as_default(), pytest.raises(SetupError, match=told):
+        call(tf.Variable(1.0))
+
+
+def test_a_step_that_does_not_increase_is_left_out_and_told_once(tmp_path: Path) -> None:
+    weight = tf.Variable(1.0, name="w")
+    writer = tf.summary.create_file_writer(str(tmp_path))
+
+    def train() -> None:
+        for step in (1, 2, 1, 0, 3):
+            with writer.as_default(step=step):
+                tb_gradflow.summary.gradients(weight * 1.0, [weight], [tf.constant(1.0)])
+        writer.flush()
+
+    with pytest.warns(RuntimeWarning, match="leaves out step 1, which came after step 2") as told:
+        train()
+
+    assert len(told) == 1
+    assert tb_gradflow.open_log(tmp_path).steps == (1, 2, 3)
+
+
+def test_a_fault_of_the_recorder_leaves_the_training_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tb_gradflow.trace.summaries.trace_of", lambda *_, **__: 1 / 0)
+    writer = tf.summary.create_file_writer(str(tmp_path))
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        norms = Loop(compiled=True).run(writer)
+
+    assert len(norms) == 5
+    assert sum("ZeroDivisionError" in str(each.message) for each in told) == 1
+
+
+def _traces(directory: Path) -> Any:
+    from tb_gradflow.store.directory import DirectoryReader
+    from tb_gradflow.store.run import StoredRun
+
+    run = StoredRun(DirectoryReader(str(directory)))
+    index = run.index()
+    return [run.trace(index.session.id, number) for number in index.traces]
