@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from tb_gradflow.analyse.kinds import ROUTING, is_float, passes_gradient
+from tb_gradflow.analyse.kinds import LOOPS, ROUTING, is_float, passes_gradient
 from tb_gradflow.analyse.measured import Measured
 from tb_gradflow.analyse.status import State
 from tb_gradflow.analyse.topology import Crossing, Topology
@@ -180,11 +180,18 @@ def birth_suspects(measured: Measured, troubled: list[State], *, zero: bool) -> 
         for reader in readers:
             # The sum over its reads is what is troubled; where the reads themselves are fine, the next op is met.
             inside[reader] = arrives[reader] >= 0
+
+        def troubling(
+            user: int, producer: int, inside: list[bool] = inside, bad: list[bool] = bad, topology: Topology = topology
+        ) -> bool:
+            # The rounds of a loop use what it hands out, and what is known of them is nothing.
+            return bad[user] if topology.trace.ops[producer].type in LOOPS else inside[user]
+
         crossings = [
             Crossing(producer, consumer, consumer, edge)
             for producer, is_inside in enumerate(inside)
             # A sum is not finite where one of its terms is not; what the others hand back is no news then.
-            if is_inside and (zero or not any(inside[user] for user in topology.onward(producer)))
+            if is_inside and (zero or not any(troubling(user, producer) for user in topology.onward(producer)))
             for consumer, edge in topology.consumers[producer]
             if passes_gradient(edge) and arrives[consumer] >= 0 and not inside[consumer]
         ]

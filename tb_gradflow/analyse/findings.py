@@ -13,6 +13,7 @@ from tb_gradflow.analyse.measured import Measured
 from tb_gradflow.analyse.status import State
 from tb_gradflow.analyse.words import text_of
 from tb_gradflow.analyse.words.cuts import also_cut_by
+from tb_gradflow.analyse.words.moves import moved_anyway
 from tb_gradflow.analyse.words.names import Group, line_of
 from tb_gradflow.analyse.words.own_gradient import ignored_override
 from tb_gradflow.record.report import Finding, OpReport, SourceReport
@@ -127,7 +128,7 @@ def _distance(measured: Measured, target: int, op: int) -> int:
 
 
 def _finding(group: Group) -> Finding:
-    text = text_of(group)
+    text, moves = text_of(group), moved_anyway(group)
     op, line = group.op, line_of(group.trace, group.verdict.cause, group.culprit)
     source = group.trace.sources[line] if line is not None else None
     return Finding(
@@ -136,8 +137,8 @@ def _finding(group: Group) -> Finding:
         variables=group.names,
         op=OpReport(op.name, op.type) if op is not None and op.type not in (PYTHON, SNAPSHOT) else None,
         source=SourceReport(source.file, source.line, source.code) if source is not None else None,
-        message=text.message + also_cut_by(group) + ignored_override(group),
-        fix=text.fix,
+        message=text.message + moves.message + also_cut_by(group) + ignored_override(group),
+        fix=text.fix + moves.fix,
         target=group.suspect.target,
         culprit=group.culprit,
         path=path_of(group),

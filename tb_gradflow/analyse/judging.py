@@ -70,7 +70,7 @@ def _judged_by_status(measured: Measured, states: Sequence[State]) -> list[Judge
         *_judged(cut_suspects(measured, [state for state in cut if _was_asked(state)]), causes.judge_cuts),
         *_judged((without_op(measured, state) for state in missing), _by(causes.MISSING)),
         *_judged(_ends(measured, states), _by(causes.UNUSED)),
-        *_judged(birth_suspects(measured, _with(states, "zero"), zero=True), _by(causes.ZERO)),
+        *_judged(birth_suspects(measured, _with(states, "zero"), zero=True), causes.judge_zeros),
         *_excused_if_skipped(
             measured,
             _judged(birth_suspects(measured, _with(states, "nan", "inf"), zero=False), _by(causes.NOT_FINITE)),

@@ -15,6 +15,7 @@ from tb_gradflow.analyse.causes import (
     normalisers,
     not_finite,
     own_gradient,
+    recurrence,
     strength,
     tape,
     unseen,
@@ -95,6 +96,7 @@ ZERO: tuple[Rule, ...] = (
     cancelling.offset_on_both_sides,
     cancelling.gradient_cancellation,
     zero_factor.dropped,
+    unseen.branch_taken_is_flat,
     zero.branch_not_taken,
     unused.recurrent_weight_single_step,
     unseen.loop_skipped,
@@ -124,6 +126,7 @@ NOT_FINITE: tuple[Rule, ...] = (
     not_finite.where_inactive_branch,
     not_finite.nonfinite_input,
     not_finite.fp16_overflow,
+    recurrence.overflowing_recurrence,
     not_finite.singular_here,
     not_finite.broken_before,
     not_finite.last_resort_input,
@@ -180,6 +183,17 @@ def judge(suspects: Iterable[Suspect], rules: tuple[Rule, ...]) -> tuple[Suspect
             if verdict is not None:
                 return suspect, verdict
     return None
+
+
+def judge_zeros(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
+    """The first verdict, except that a branch which was not chosen explains its own way alone: what makes zeros of
+    the others is told."""
+    listed = tuple(suspects)
+    found = judge(listed, ZERO)
+    if found is None or found[1].cause != "branch_not_taken":
+        return found
+    other = judge((each for each in listed if each.op.type not in zero.BRANCHES), ZERO)
+    return other if other is not None and other[1].cause != "zero_gradient" else found
 
 
 def judge_cuts(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:

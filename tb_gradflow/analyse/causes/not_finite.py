@@ -138,7 +138,7 @@ def _is_half(suspect: Suspect, op: int) -> bool:
 
 def singular_here(suspect: Suspect) -> Verdict | None:
     """The functions that leave the finite numbers at a point of their own: sqrt at 0, log at 0, 0/0, exp."""
-    return None if _passes_on(suspect) else _accused(suspect, suspect.culprit)
+    return None if _passes_on(suspect) else accused(suspect, suspect.culprit)
 
 
 def broken_before(suspect: Suspect) -> Verdict | None:
@@ -149,7 +149,7 @@ def broken_before(suspect: Suspect) -> Verdict | None:
             (
                 verdict
                 for op in suspect.topology.ancestors(suspect.culprit)
-                if (verdict := _accused(suspect, op)) is not None
+                if (verdict := accused(suspect, op)) is not None
             ),
             None,
         ),
@@ -166,12 +166,14 @@ def not_finite(suspect: Suspect) -> Verdict | None:
     return Verdict("not_finite", "error")
 
 
-def _accused(suspect: Suspect, op: int) -> Verdict | None:
+def accused(suspect: Suspect, op: int) -> Verdict | None:
     """The verdict on an op that can leave the finite numbers; null if it cannot."""
     trace = suspect.topology.trace
     cause = CAUSE.get(trace.ops[op].type)
     if cause is None or (cause == "pow_fraction_at_zero" and _is_whole_power(suspect, op)):
         return None
+    if cause == "zero_over_zero" and constant_of(trace.ops[op], 1):
+        return None  # nobody's divisor is zero there
     place = {"zero_over_zero": 1, "log_zero": 0}.get(cause, -1) if op != suspect.culprit or cause != "log_zero" else -1
     overflown = _exponential_in(suspect, op, place)
     if overflown >= 0:

@@ -20,6 +20,19 @@ def sign_unseen(suspect: Suspect) -> Verdict | None:
     return Verdict("nondiff_sign", "error", signs[-1]) if signs else None
 
 
+def branch_taken_is_flat(suspect: Suspect) -> Verdict | None:
+    """Both branches of a `tf.cond` use the variable, so one that does was taken: what is inside is flat."""
+    if suspect.op.type not in ("If", "StatelessIf"):
+        return None
+    reached = suspect.topology.reached_from(suspect.topology.readers[suspect.state.variable])
+    if not {1, 2} <= {edge.input for edge in suspect.op.inputs if edge.op in reached}:
+        return None
+    squashing = [op for op in _between(suspect) if suspect.type_of(op) in _SQUASHING]
+    if squashing:
+        return Verdict("saturation_sigmoid", "warning", squashing[-1])
+    return relu_unseen(suspect)
+
+
 def loop_skipped(suspect: Suspect) -> Verdict | None:
     """A recurrent layer whose mask leaves out every time step: what it hands on is its first state, zeros."""
     loop = loop_in(suspect, _between(suspect))

@@ -21,6 +21,26 @@ def zero_gradient(group: Group) -> Text:
     return Template(_ZERO + why + ".", "Look at what {op} is given in this step.")(group)
 
 
+def exploding(group: Group) -> Text:
+    """Large, or so large that it is not finite any more, in the forward pass already or on the way back alone."""
+    suspect = group.suspect
+    tame = 'start recurrent weights with `recurrent_initializer="orthogonal"`'
+    if suspect.state.status in ("nan", "inf") or not suspect.measured.loss_is_finite(suspect.target):
+        grown = suspect.measured.loss_is_finite(suspect.target)
+        what = "the gradient" if grown else "what {op} computes"
+        where = " on its way back through {op}" if grown else ""
+        return Template(
+            "{plight}: " + what + " is multiplied with the same weights again and again" + where + ", and grows until "
+            "it is infinite.",
+            f'Keep the factor near one: {tame}; bound the state, `activation="tanh"`; take fewer steps. Clipping '
+            "gradients comes too late for what is infinite.",
+        )(group)
+    return Template(
+        _SIZE + "it grows on the way from the loss, most of all at {op} and its like.",
+        f"Clip it, `keras.optimizers.Adam(clipnorm=1.0)`; scale inputs and targets to about 1; {tame}.",
+    )(group)
+
+
 _LET_THROUGH = (
     'Let something through below zero, `activation="leaky_relu"`, lower the learning rate, or start the bias of the '
     "layer at zero."
@@ -55,11 +75,7 @@ WRITERS: dict[str, Writer] = {
         'Keep it alive along the way: `activation="relu"` with `kernel_initializer="he_normal"`, '
         "`keras.layers.BatchNormalization()`, or residual connections, `x = x + layer(x)`.",
     ),
-    "exploding_recurrence": Template(
-        _SIZE + "it grows on the way from the loss, most of all at {op} and its like.",
-        "Clip it, `keras.optimizers.Adam(clipnorm=1.0)`; scale inputs and targets to about 1; start recurrent weights "
-        'with `recurrent_initializer="orthogonal"`.',
-    ),
+    "exploding_recurrence": exploding,
     "normalise_zero_vector": Template(
         _SIZE + "{op} divides by the length of a vector that is nearly zero.",
         "Give it a larger epsilon: `tf.math.l2_normalize({x}, axis=-1, epsilon=1e-3)`.",

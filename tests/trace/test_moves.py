@@ -1,0 +1,56 @@
+"""A weight that moves although its gradient is exactly zero: the finding says what can move it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tb_gradflow
+
+
+class Heads(keras.Model):
+    """Two heads, the second one behind a mask."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = keras.layers.Dense(2)
+        self.second = keras.layers.Dense(2, bias_initializer="ones")
+
+    def call(self, x: Any) -> Any:
+        return self.first(x), self.second(x)
+
+    def train_step(self, data: Any) -> Any:
+        x, mask = data
+        with tf.GradientTape() as tape:
+            first, second = self(x)
+            loss = tf.reduce_mean(first**2) + tf.reduce_mean((mask * second) ** 2)
+        weights = self.trainable_variables
+        self.optimizer.apply(tape.gradient(loss, weights), weights)
+        return {"loss": loss}
+
+
+def message(optimizer: Any) -> str:
+    """Of the finding on a head that one step taught and the next one masks."""
+    model, x = Heads(), np.ones((4, 3), np.float32)
+    model.compile(optimizer)
+    model.fit(x, np.ones((4, 1), np.float32), verbose=0)
+    [finding] = tb_gradflow.explain(model, x, np.zeros((4, 1), np.float32)).findings
+    assert finding.cause == "mask_multiplies_to_zero"
+    return str(finding.message)
+
+
+@pytest.mark.parametrize("optimizer", [lambda: keras.optimizers.Adam(), lambda: keras.optimizers.SGD(momentum=0.9)])
+def test_what_an_optimizer_remembers_may_move_a_weight_without_a_gradient(optimizer: Any) -> None:
+    assert "remembers of earlier ones" in message(optimizer())
+
+
+def test_a_decay_is_known_by_the_same_share_of_every_weight() -> None:
+    assert "that is a weight decay" in message(keras.optimizers.SGD(0.01, weight_decay=0.1))
+
+
+def test_a_weight_that_stays_is_not_said_to_move() -> None:
+    assert "all the same" not in message(keras.optimizers.SGD(0.01))
