@@ -7,6 +7,8 @@ built page and not its sources, so it needs no Node either.
 from __future__ import annotations
 
 import hashlib
+import html
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -28,6 +30,7 @@ class FrontendBuildHook(BuildHookInterface[Any]):
         static = root / "tb_gradflow" / "serve" / "static"
         if (root / "frontend" / "package.json").is_file():
             build_page(root / "frontend", static, stamp=root / "build" / "frontend.sha256")
+            build_causes(root / "docs" / "causes", static / "causes")
         if not (static / "index.js").is_file():
             raise RuntimeError(f"{static / 'index.js'} is missing: build from a checkout or a complete source archive")
 
@@ -60,6 +63,63 @@ def source_fingerprint(frontend: Path) -> str:
     return digest.hexdigest()
 
 
+CAUSE_PAGE = """\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ max-width: 50rem; margin: 2rem auto; padding: 0 1rem; font: 15px/1.5 system-ui, sans-serif; }}
+pre {{ overflow-x: auto; padding: 0.8rem; border: 1px solid #8884; border-radius: 8px; font-size: 13px; }}
+</style>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
+
+
+def build_causes(pages: Path, out: Path) -> None:
+    """The pages of the causes, to which the findings in the tab lead, as HTML."""
+    out.mkdir(parents=True, exist_ok=True)
+    for page in sorted(pages.glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        content = CAUSE_PAGE.format(title=html.escape(page.stem), body="\n".join(html_of(text)))
+        (out / f"{page.stem}.html").write_text(content, encoding="utf-8")
+
+
+def html_of(text: str) -> list[str]:
+    """The little of Markdown that these pages are written in: headings, paragraphs, lists of links, fenced code."""
+    # What follows leads to files of the repository, which is not here.
+    text = text.partition("\n## More of the kind")[0].partition("\n[All causes]")[0]
+    parts = re.split(r"^```\w*\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    blocks = []
+    for number, part in enumerate(parts):
+        if number % 2:
+            blocks.append(f"<pre><code>{html.escape(part)}</code></pre>")
+        else:
+            blocks += [block_of(each) for each in part.split("\n\n") if each.strip()]
+    return blocks
+
+
+def block_of(block: str) -> str:
+    heading = re.match(r"(#+) (.*)", block.strip())
+    if heading:
+        level = len(heading[1])
+        return f"<h{level}>{inline_of(heading[2])}</h{level}>"
+    return f"<p>{inline_of(block.strip())}</p>"
+
+
+def inline_of(text: str) -> str:
+    text = html.escape(text, quote=False)
+    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
+    text = re.sub(r"\*\*([^*]+)\*\*", r"<b>\1</b>", text)
+    return re.sub(r"&lt;(https://[^\s&]+(?:&amp;[^\s&]+)*)&gt;", r'<a href="\1" rel="noopener">\1</a>', text)
+
+
 def run(command: list[str], directory: Path) -> None:
     # npm is a script of the shell's on Windows, which only its full name starts.
     program = shutil.which(command[0]) or command[0]
@@ -70,4 +130,6 @@ def run(command: list[str], directory: Path) -> None:
 
 if __name__ == "__main__":
     ROOT = Path(__file__).parent
-    build_page(ROOT / "frontend", ROOT / "tb_gradflow" / "serve" / "static", stamp=ROOT / "build" / "frontend.sha256")
+    STATIC = ROOT / "tb_gradflow" / "serve" / "static"
+    build_page(ROOT / "frontend", STATIC, stamp=ROOT / "build" / "frontend.sha256")
+    build_causes(ROOT / "docs" / "causes", STATIC / "causes")

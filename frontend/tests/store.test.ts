@@ -11,6 +11,11 @@ const TRACE = answered(trace([{name: "a"}, {name: "b", from: ["a"]}]), {a: "valu
 class Log implements Source {
   readonly isLive = true;
   readonly note = "";
+
+  pageOf(): null {
+    return null;
+  }
+
   steps = [0, 5, 10];
   session = "1";
   failing = new Set<string>();

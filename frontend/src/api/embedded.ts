@@ -56,6 +56,10 @@ export class EmbeddedSource implements Source {
     return `Made by tb-gradflow ${this.#data.version}.${of}`;
   }
 
+  pageOf(): null {
+    return null;
+  }
+
   async runs(): Promise<readonly RunEntry[]> {
     return Object.entries(this.#data.runs).map(([run, {overview}]) => ({run, name: overview.name, error: null}));
   }

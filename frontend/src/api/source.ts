@@ -10,6 +10,8 @@ export interface Source {
   readonly isLive: boolean;
   /** What to say of where the data is from; empty for nothing. */
   readonly note: string;
+  /** Where the page about a cause is; null if there is none here. */
+  pageOf(cause: string): string | null;
   runs(): Promise<readonly RunEntry[]>;
   overview(run: string): Promise<Overview>;
   trace(run: string, session: string, trace: number): Promise<Trace>;
@@ -42,6 +44,10 @@ export class HttpSource implements Source {
 
   constructor(base: string) {
     this.#base = base;
+  }
+
+  pageOf(cause: string): string {
+    return new URL(`static/causes/${encodeURIComponent(cause)}.html`, this.#base).href;
   }
 
   async runs(): Promise<readonly RunEntry[]> {

@@ -146,7 +146,7 @@ export class App extends LitElement {
       <div class="columns">
         ${this.side
           ? html`<aside class="side" aria-label="Findings">
-              <gf-findings .hidden=${diagnosis === null && problems.size > 0} .diagnosis=${diagnosis} .sources=${this.store?.state.trace?.sources ?? []} .chosen=${this.view.finding} @gf-finding=${this.#onFinding}></gf-findings>
+              <gf-findings .hidden=${diagnosis === null && problems.size > 0} .diagnosis=${diagnosis} .sources=${this.store?.state.trace?.sources ?? []} .chosen=${this.view.finding} .pageOf=${this.#pageOf} @gf-finding=${this.#onFinding}></gf-findings>
             </aside>`
           : nothing}
         <main>${stage(scope)} ${drawer(scope)}</main>
@@ -269,6 +269,8 @@ export class App extends LitElement {
       this.#go(node);
     }
   }
+
+  readonly #pageOf = (cause: string): string | null => this.store?.source.pageOf(cause) ?? null;
 
   readonly #onFinding = ({detail}: CustomEvent<Finding>): void => {
     this.side &&= window.innerWidth >= ROOM_FOR_FINDINGS;

@@ -16,6 +16,7 @@ export class FindingsPanel extends LitElement {
     diagnosis: {attribute: false},
     sources: {attribute: false},
     chosen: {attribute: false},
+    pageOf: {attribute: false},
     copied: {state: true},
   };
   declare diagnosis: Diagnosis | null;
@@ -23,6 +24,8 @@ export class FindingsPanel extends LitElement {
   declare sources: readonly Source[];
   /** Key of the finding whose path is lit. */
   declare chosen: string | null;
+  /** Where the page about a cause is; null if there is none. */
+  declare pageOf: (cause: string) => string | null;
   declare copied: string;
 
   static override styles = [shared, findingsStyles];
@@ -32,6 +35,7 @@ export class FindingsPanel extends LitElement {
     this.diagnosis = null;
     this.sources = [];
     this.chosen = null;
+    this.pageOf = () => null;
     this.copied = "";
   }
 
@@ -82,9 +86,17 @@ export class FindingsPanel extends LitElement {
           </div>`}
       ${finding.fix === "" ? nothing : this.#fix(finding)}
       <div class="about" title=${finding.variables.join("\n")}>
-        ${about(finding.variables)}<span class="cause">${[finding.cause.replaceAll("_", " "), finding.op?.type ?? ""].filter(Boolean).join(" · ")}</span>
+        ${about(finding.variables)}<span class="cause">${this.#cause(finding.cause)}${finding.op === null ? nothing : ` · ${finding.op.type}`}</span>
       </div>
     </article>`;
+  }
+
+  /** Leads to a page with a program that has it, the reason and the repair. */
+  #cause(cause: string): TemplateResult {
+    const [words, page] = [cause.replaceAll("_", " "), this.pageOf(cause)];
+    return page === null
+      ? html`${words}`
+      : html`<a href=${page} target="_blank" rel="noopener" title="What it is, a program that has it, and the repair" @click=${(event: Event) => event.stopPropagation()}>${words}</a>`;
   }
 
   #code(source: SourceReport): TemplateResult {

@@ -132,6 +132,9 @@ export const findingsStyles = css`
     font-size: 11.5px;
     padding: 1px 7px;
   }
+  .cause a {
+    color: inherit;
+  }
   .cause {
     display: block;
     margin-top: 1px;

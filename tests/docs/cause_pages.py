@@ -1,0 +1,175 @@
+"""Makes docs/causes/<cause>.md: what each cause is, a program that has it, what the report says, and the repair.
+
+    python -m tests.docs.cause_pages             # runs the programs, and writes all pages
+    python -m tests.docs.cause_pages dead_relu   # only these
+
+Meaning and remedy are those of the tables in docs/causes.md, the programs those of tests/cases.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tb_gradflow.demo.gallery import DEMOS
+from tests.cases.judge import HERE as CASES
+
+REPOSITORY = Path(__file__).parents[2]
+INDEX = REPOSITORY / "docs" / "causes.md"
+PAGES = REPOSITORY / "docs" / "causes"
+
+ROW = re.compile(r"\| `(\w+)` \| (.*) \| (.*) \| (.*) \|")
+REPORT = "REPORT "
+
+CALLS = {
+    "keras": "tb_gradflow.explain(model, x, y)",
+    "function": "tb_gradflow.explain(loss_fn, args=args, variables=variables)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A row of docs/causes.md."""
+
+    name: str
+    meaning: str
+    severity: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A program of tests/cases."""
+
+    name: str
+    truth: dict[str, Any]
+
+    @property
+    def program(self) -> str:
+        return program_of(CASES / self.name / "case.py")
+
+    @property
+    def repair(self) -> str:
+        """What is different in the repaired program; empty if there is none."""
+        fixed = CASES / self.name / "fixed.py"
+        if not fixed.is_file():
+            return ""
+        lines = difflib.unified_diff(self.program.splitlines(), program_of(fixed).splitlines(), n=2, lineterm="")
+        hunks = "\n".join(line for line in lines if not line.startswith(("---", "+++"))).split("@@ -")[1:]
+        return "\n⋮\n".join(hunk.partition("\n")[2].rstrip("\n") for hunk in hunks)
+
+
+def program_of(path: Path) -> str:
+    """Line by line the program, so that a report's line numbers are those of the page."""
+    return path.read_text(encoding="utf-8").replace("# mypy: ignore-errors\n", "# case.py\n", 1).strip()
+
+
+def causes() -> dict[str, Cause]:
+    rows = (ROW.fullmatch(line) for line in INDEX.read_text(encoding="utf-8").splitlines())
+    return {row[1]: Cause(*row.groups()) for row in rows if row is not None}
+
+
+def cases_of() -> dict[str, list[Case]]:
+    """Cause -> its programs: the shortest first, for it shows the cause with the least around it."""
+    found: dict[str, list[Case]] = {}
+    for path in sorted(CASES.glob("*/truth.json")):
+        truth = json.loads(path.read_text(encoding="utf-8"))
+        if truth.get("verdict") != "healthy":
+            found.setdefault(truth["cause"], []).append(Case(path.parent.name, truth))
+    return {
+        cause: sorted(cases, key=lambda case: (not case.repair, len(case.program))) for cause, cases in found.items()
+    }
+
+
+def page(cause: Cause, cases: Sequence[Case], report: str) -> str:
+    """The text of one page; `report` is what the first of the cases is told."""
+    return "\n".join(_lines(cause, cases, report)) + "\n"
+
+
+def _lines(cause: Cause, cases: Sequence[Case], report: str) -> Iterator[str]:
+    yield f"# `{cause.name}`"
+    yield from ("", f"**What it is** ({cause.severity}): {cause.meaning}.", "", f"**What to do**: {cause.fix}.")
+    if cases:
+        first = cases[0]
+        yield from ("", "## A program that has it", "", f"{first.truth['title']}, made from <{first.truth['source']}>.")
+        yield from ("", "```python", first.program, "```", "")
+        yield f"`print({CALLS.get(str(first.truth['kind']), CALLS['function'])})` says:"
+        yield from ("", "```text", report, "```")
+        if first.repair:
+            yield from (
+                "",
+                "## The repair",
+                "",
+                f"In short: {first.truth['fix_hint']}.",
+                "",
+                "```diff",
+                first.repair,
+                "```",
+            )
+    more = [f"[`{demo.name}`](../../tb_gradflow/demo/{demo.name}.py)" for demo in DEMOS if demo.cause == cause.name]
+    more += [f"[{case.truth['title']}](../../tests/cases/{case.name}/case.py)" for case in cases[1:]]
+    if more:
+        yield from ("", "## More of the kind", "", *(f"- {each}" for each in more))
+    yield from ("", "[All causes](../causes.md)")
+
+
+def reports(names: Sequence[str]) -> dict[str, str]:
+    """What `explain` says about each case, as text."""
+    command = [sys.executable, "-m", "tests.docs.cause_pages", "--explain", *names]
+    environ = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1", "PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run(command, cwd=REPOSITORY, env=environ, capture_output=True, text=True, check=False)
+    lines = [line[len(REPORT) :].split(" ", 1) for line in done.stdout.splitlines() if line.startswith(REPORT)]
+    found = {name: json.loads(text) for name, text in lines}
+    missing = set(names) - set(found)
+    assert not missing, f"no report of {missing}: {done.stderr[-2000:]}"
+    return found
+
+
+def explain(name: str) -> str:
+    """Run where the program lies, so that the report names it as its reader would."""
+    os.chdir(CASES / name)
+    import importlib.util
+
+    import keras
+
+    import tb_gradflow
+
+    keras.utils.clear_session()
+    spec = importlib.util.spec_from_file_location(name, CASES / name / "case.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    case = module.build()
+    if case["kind"] == "keras":
+        size = case.get("fit_kwargs", {}).get("batch_size")
+        return str(tb_gradflow.explain(case["model"], case["x"], case["y"], batch_size=size))
+    return str(tb_gradflow.explain(case["loss_fn"], args=case["args"], variables=case["variables"]))
+
+
+def main(arguments: Sequence[str]) -> None:
+    if arguments[:1] == ["--explain"]:
+        for name in arguments[1:]:
+            sys.stdout.write(f"\n{REPORT}{name} {json.dumps(explain(name))}\n")
+            sys.stdout.flush()
+        return
+    known, cases = causes(), cases_of()
+    wanted = [name for name in known if name in arguments or not arguments]
+    told = reports([cases[name][0].name for name in wanted if name in cases])
+    PAGES.mkdir(exist_ok=True)
+    for name in wanted:
+        of = cases.get(name, [])
+        text = page(known[name], of, told[of[0].name] if of else "")
+        (PAGES / f"{name}.md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

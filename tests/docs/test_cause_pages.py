@@ -1,0 +1,58 @@
+"""The pages of the causes say what is so today."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import hatch_build
+from tb_gradflow.analyse.words import known_causes
+from tests.docs.cause_pages import PAGES, cases_of, causes, page, reports
+
+HOW = "run `python -m tests.docs.cause_pages`"
+
+SAMPLES = ("nondiff_rounding", "pow_fraction_at_zero", "output_not_used")
+"""To run all programs takes minutes, and `tests/cases` does."""
+
+
+def report_in(text: str) -> str:
+    found = re.search(r"```text\n(.*?)\n```", text, re.DOTALL)
+    return found[1] if found else ""
+
+
+def test_there_is_a_page_for_each_cause_and_for_nothing_else() -> None:
+    assert {path.stem for path in PAGES.glob("*.md")} == causes().keys() == known_causes(), HOW
+
+
+@pytest.mark.parametrize("name", sorted(causes()))
+def test_a_page_holds_the_meaning_the_program_and_the_repair_as_they_are(name: str) -> None:
+    text = (PAGES / f"{name}.md").read_text(encoding="utf-8")
+
+    assert text == page(causes()[name], cases_of().get(name, []), report_in(text)), HOW
+
+
+def test_a_page_holds_what_the_report_says() -> None:
+    """But for the numbers of the variables, which are not the same on every machine."""
+    cases = {name: cases_of()[name][0].name for name in SAMPLES}
+
+    said = reports(list(cases.values()))
+
+    for name, case in cases.items():
+        written = report_in((PAGES / f"{name}.md").read_text(encoding="utf-8"))
+        assert written.partition("Variables:")[0] == said[case].partition("Variables:")[0], HOW
+
+
+def test_the_tab_has_each_page_and_no_name_in_it_is_taken_for_html() -> None:
+    program = "```python\nif a < b:\n    c = '</pre>'\n```"
+    text = f"# `dead<relu>`\n\n**What it is**: `a < b`.\n\n{program}\n\n[All causes](../causes.md)\n"
+
+    html = "\n".join(hatch_build.html_of(text))
+
+    assert html.splitlines() == [
+        "<h1><code>dead&lt;relu&gt;</code></h1>",
+        "<p><b>What it is</b>: <code>a &lt; b</code>.</p>",
+        "<pre><code>if a &lt; b:",
+        "    c = &#x27;&lt;/pre&gt;&#x27;",
+        "</code></pre>",
+    ]

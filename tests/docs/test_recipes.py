@@ -1,0 +1,93 @@
+"""What the documentation tells people to write works when it is written."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tb_gradflow
+from tests.serve.processes import environment
+
+DOCS = Path(__file__).parents[2] / "docs"
+README = Path(__file__).parents[2] / "README.md"
+
+
+def code_in(path: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def pytest_says(program: str, directory: Path) -> subprocess.CompletedProcess[str]:
+    (directory / "test_gradients.py").write_text(program)
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_gradients.py"],
+        cwd=directory,
+        env={**environment(tensorflow=True), "CUDA_VISIBLE_DEVICES": "-1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_recipe_for_pytest_passes_and_fails_with_the_report(tmp_path: Path) -> None:
+    recipe = code_in(DOCS / "testing.md")[0]
+    broken = recipe.replace("keras.layers.Dense(1)]", "keras.layers.Dense(1), keras.layers.Lambda(keras.ops.round)]")
+
+    assert pytest_says(recipe, tmp_path).returncode == 0
+    failed = pytest_says(broken, tmp_path)
+    assert failed.returncode == 1
+    assert "UnhealthyGradients" in failed.stdout
+    assert "ERROR  nondiff_rounding" in failed.stdout
+
+
+def test_the_other_lines_about_tests_work_on_its_report() -> None:
+    recipe, *others = code_in(DOCS / "testing.md")
+    namespace: dict[str, Any] = {}
+    exec(recipe, namespace)
+    import numpy as np
+    import tensorflow as tf
+
+    x, y = np.ones((4, 8), "float32"), np.ones((4, 1), "float32")
+    model = namespace["make_model"]()
+    weights = tf.Variable([2.0], name="weights")
+    namespace |= {"x": x, "y": y, "variables": [weights], "loss_fn": lambda x, y: tf.reduce_mean(x * weights - y)}
+    namespace["report"] = tb_gradflow.explain(model, x, y)
+    name = next(name for name in namespace["report"].variables if name.endswith("dense/kernel"))
+
+    for code in others:
+        exec(code.replace("sequential/dense/kernel", name), namespace)
+
+
+@pytest.mark.parametrize("page", [DOCS / "start.md", README], ids=lambda page: page.name)
+def test_what_the_first_page_says_to_write_works(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import keras
+    import numpy as np
+    import tensorflow as tf
+
+    monkeypatch.chdir(tmp_path)
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    x, y = np.ones((64, 4), "float32"), np.ones((64, 1), "float32")
+    names = {"tf": tf, "model": model, "x": x, "y": y, "loss_fn": keras.losses.MeanSquaredError()}
+    namespace: dict[str, Any] = {**names, "tb_gradflow": tb_gradflow, "optimizer": keras.optimizers.SGD()}
+
+    for code in code_in(page):
+        exec(code.replace('@tb_gradflow.watch("logs/run1")', "@tb_gradflow.watch('logs/run2')"), namespace)
+    if "train_step" in namespace:
+        # Line numbers of code that stands in no file are asked for too.
+        namespace["train_step"](tf.constant(x), tf.constant(y))
+
+    assert (tmp_path / "logs" / "run1" / "gradflow").is_dir()
+
+
+def test_every_link_between_the_pages_leads_somewhere() -> None:
+    pages = [README, *DOCS.glob("*.md"), *(DOCS / "causes").glob("*.md")]
+
+    for page in pages:
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
+            if not target.startswith("http"):
+                assert (page.parent / target).exists(), f"{page.name} leads to {target}"
