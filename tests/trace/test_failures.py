@@ -54,18 +54,6 @@ def test_a_model_that_is_not_compiled_is_told_by_keras_in_its_words(tmp_path: Pa
         model.fit(*data(), callbacks=[GradFlowCallback(str(tmp_path))], verbose=0)
 
 
-def test_eager_training_is_told_to_be_unrecorded_and_goes_on(tmp_path: Path) -> None:
-    def build() -> Any:
-        model = models.functional()
-        model.compile("adam", "mse", run_eagerly=True)
-        return model
-
-    with pytest.warns(RuntimeWarning, match="run_eagerly=True"):
-        trained = train(build, *data(), GradFlowCallback(str(tmp_path)))
-
-    assert len(trained.losses) == 1
-
-
 def test_a_full_disk_ends_the_recording_and_not_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = data(rows=64)
     plain = train(models.functional, x, y, epochs=2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -163,16 +162,3 @@ def test_a_fault_of_the_recorder_leaves_the_training_alone(tmp_path: Path, monke
         recorded, _ = loop.run(3)
 
     assert recorded == losses
-
-
-def test_eager_functions_are_told_to_be_unrecorded(tmp_path: Path) -> None:
-    loop = Loop(tb_gradflow.watch(str(tmp_path)))
-    tf.config.run_functions_eagerly(True)
-    try:
-        with pytest.warns(RuntimeWarning, match="records nothing.*run_functions_eagerly"):
-            loop.run(1)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            loop.run(1)
-    finally:
-        tf.config.run_functions_eagerly(False)
