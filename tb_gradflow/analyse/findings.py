@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from tb_gradflow.analyse.causes.cancelling import takes_out
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.analyse.judging import Judged, judged_of, without_op
 from tb_gradflow.analyse.measured import Measured
@@ -76,9 +77,17 @@ def _grouped(measured: Measured, judged: list[Judged]) -> list[Group]:
         kind = trace.ops[each.culprit].type if each.culprit >= 0 else ""
         place: object = ("line", source, kind) if source is not None else ("op", each.culprit)
         if each.verdict.cause in _TOLD_AT_ONCE:
-            place = kind if each.verdict.cause == "zero_init_by_design" else None
+            place = kind if each.verdict.cause == "zero_init_by_design" else _taker(each)
         groups.setdefault((each.verdict.cause, each.verdict.severity, place), []).append(each)
     return [_group(measured, listed) for listed in groups.values()]
+
+
+def _taker(judged: Judged) -> str | None:
+    """Of an offset without influence, what kind of op takes it out again; null for all other causes."""
+    if judged.verdict.cause != "shift_invariant_parameter" or judged.culprit < 0:
+        return None
+    taker = takes_out(judged.suspect, judged.culprit)
+    return judged.suspect.type_of(taker) if taker >= 0 else judged.suspect.type_of(judged.culprit)
 
 
 # One story, however many ops play a part in it.
@@ -104,7 +113,8 @@ def _group(measured: Measured, judged: list[Judged]) -> Group:
     lead = _lead(measured, judged)
     others = tuple(dict.fromkeys(op for op in lead.others if op != lead.culprit)) if _is_cut(lead) else ()
     states = sorted((each.suspect.state for each in judged), key=lambda state: state.variable)
-    return Group(lead.verdict, lead.suspect, tuple(states), lead.culprit, others)
+    culprits = dict(sorted((each.suspect.state.variable, each.culprit) for each in judged))
+    return Group(lead.verdict, lead.suspect, tuple(states), lead.culprit, others, culprits)
 
 
 def _lead(measured: Measured, judged: list[Judged]) -> Judged:

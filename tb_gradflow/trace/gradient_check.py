@@ -99,7 +99,7 @@ class _Comparison:
             known,
             forward=tuple(dict.fromkeys(op.type for op in self._part.ops)),
             identity=self._is_identity(automatic),
-            response=_response(returned, answered),
+            response="other" if self._is_limited(returned, automatic) else _response(returned, answered),
             inputs=inputs,
         )
 
@@ -126,6 +126,17 @@ class _Comparison:
             for result, arrived in zip(self._values.results, self._upstream, strict=True)
             if arrived is not None
         )
+
+    def _is_limited(self, returned: Sequence[Any], automatic: Sequence[Any]) -> bool:
+        """Whether it is the derivative of an elementwise function, cut off at a limit: as Huber's loss has it."""
+        arrived = [each for each in self._upstream if each is not None]
+        if len(arrived) != 1 or len(returned) != 1 or returned[0] is None or automatic[0] is None:
+            return False
+        own, derivative = _plain(returned[0]), _plain(automatic[0])
+        if own.shape != arrived[0].shape or derivative.shape != own.shape:
+            return False
+        felt = arrived[0] != 0
+        return is_cut_off(own[felt] / arrived[0][felt], derivative[felt] / arrived[0][felt])
 
     def _input(self, place: int, returned: Array | None, automatic: Array | None) -> InputCheck:
         slot = self._probe.slots[place][0]
@@ -210,6 +221,22 @@ def _worst(returned: Array, automatic: Array | None) -> list[tuple[int, ...]]:
         spread = np.linspace(0, own.size - 1, SAMPLES).astype(int) if own.size else np.zeros(0, int)
         order = np.array(list(dict.fromkeys([*largest.tolist(), *spread.tolist()])), int)
     return [tuple(int(each) for each in np.unravel_index(place, own.shape)) for place in order.tolist()]
+
+
+def is_cut_off(own: Array, derivative: Array) -> bool:
+    """Whether `own` is `derivative` cut off at one limit on both sides of zero.
+
+    Evidence is an element inside the limits where the two are the same, or elements at both limits: a gradient that
+    lacks a factor may have one of these by chance.
+    """
+    if not own.size or not (np.all(np.isfinite(own)) and np.all(np.isfinite(derivative))):
+        return False
+    limit = float(np.max(np.abs(own)))
+    if not limit or not np.allclose(own, np.clip(derivative, -limit, limit), rtol=_SAME, atol=_SAME * limit):
+        return False
+    cut = np.abs(derivative) > (1 + _SAME) * limit
+    inside = np.any((np.abs(own) < 0.99 * limit) & (np.abs(own) > _FLAT * limit))
+    return bool(np.any(cut) and (inside or (np.any(own[cut] > 0) and np.any(own[cut] < 0))))
 
 
 def _response(returned: Sequence[Any], answered: Sequence[Any]) -> Response:

@@ -46,9 +46,17 @@ def shift_invariant_parameter(suspect: Suspect) -> Verdict | None:
             or state.gradient.norm > _NOISE * behind.norm
         ):
             continue
-        if _is_normalised(suspect, shift) or _ends_in_softmax(suspect, shift):
+        if takes_out(suspect, shift) >= 0:
             return Verdict("shift_invariant_parameter", "info", shift)
     return None
+
+
+def takes_out(suspect: Suspect, shift: int) -> int:
+    """What takes an offset out again that is added at `shift`: an op of the batch normalisation behind it, or the
+    softmax that follows; -1 if neither is near."""
+    if _is_normalised(suspect, shift):
+        return suspect.topology.onward(shift)[0]
+    return _softmax_behind(suspect, shift)
 
 
 def offset_on_both_sides(suspect: Suspect) -> Verdict | None:
@@ -210,14 +218,15 @@ def _is_normalised(suspect: Suspect, op: int) -> bool:
     )
 
 
-def _ends_in_softmax(suspect: Suspect, op: int) -> bool:
+def _softmax_behind(suspect: Suspect, op: int) -> int:
+    """The softmax that scores end in; -1 if something else comes first, or the way forks."""
     for _ in range(_SCORING_STEPS):
         users = suspect.topology.onward(op)
         if len(users) != 1:
-            return False
+            return -1
         op = users[0]
         if suspect.type_of(op) == "Softmax":
-            return True
+            return op
         if suspect.type_of(op) not in _SCORING:
-            return False
-    return False
+            return -1
+    return -1

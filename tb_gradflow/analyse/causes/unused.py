@@ -20,6 +20,10 @@ _PARTS = re.compile(r"_?(kernel|bias|weights?|w|b|scale|offset|gamma|beta)$")
 _STATE_WEIGHTS = ("recurrent", "weight_hh", "w_hh")
 _NEAR = 12
 
+_LINEAR = frozenset(
+    {"ReadVariableOp", "Identity", "Cast", "Reshape", "Squeeze", "Sum", "Mean", "AddN", "AddV2", "Add", "Pack", "Neg"}
+    | {"Sub", "Mul"}
+)
 _ADDITIONS = frozenset({"AddN", "AddV2", "Add", "Pack"})
 
 
@@ -98,7 +102,23 @@ def regularizer_only(suspect: Suspect) -> Verdict | None:
         return None
     if state.status == "unused":
         return Verdict("regularizer_only", "warning") if _has_penalised_sibling(suspect) else None
-    return Verdict("regularizer_only", "warning") if is_penalty_alone(topology, state.variable, state.target) else None
+    if not is_penalty_alone(topology, state.variable, state.target):
+        return None
+    return Verdict("regularizer_only", "info" if is_only_added(topology, state.variable) else "warning")
+
+
+def is_only_added(topology: Topology, variable: int) -> bool:
+    """Whether nothing but sums, and products with constants, lie between a variable and data: its gradient is the same
+    number in every step, and pulls it nowhere in particular, as the penalty on a weight does."""
+    queue = list(topology.readers[variable])
+    for op in queue:  # grows while it is walked
+        if topology.trace.ops[op].data:
+            continue
+        factors = [edge for edge in topology.trace.ops[op].inputs if edge.op >= 0]
+        if topology.trace.ops[op].type not in _LINEAR or (topology.trace.ops[op].type == "Mul" and len(factors) > 1):
+            return False
+        queue.extend(user for user in topology.onward(op) if user not in queue)
+    return True
 
 
 def is_penalty_alone(topology: Topology, variable: int, target: int) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from tb_gradflow.analyse.causes.cancelling import takes_out
 from tb_gradflow.analyse.kinds import LOOPS
 from tb_gradflow.analyse.measured import LARGE_INPUT
 from tb_gradflow.analyse.words.code import is_simple
 from tb_gradflow.analyse.words.fields import Template, fields
-from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, namespace
+from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, layer_of, namespace, quoted
 from tb_gradflow.analyse.zeros import PRODUCTS
 
 _ZERO = "{they_get} a gradient of exactly zero: "
@@ -170,9 +171,16 @@ def without_influence(group: Group) -> Text:
             "{they_have} no influence: both sides of {op} contain {them}. What arrives is rounding noise.",
             "Harmless; `use_bias=False` saves the weights.",
         )(group)
+    takers = [taker for op in dict.fromkeys(group.culprits.values()) if (taker := takes_out(group.suspect, op)) >= 0]
+    layers = list(dict.fromkeys(layer_of(group.trace, taker) for taker in takers))
+    name = "softmax" if takers and group.trace.ops[takers[0]].type == "Softmax" else "batch normalisation"
+    each = "behind each of them" if len(group.variables) > 1 else "behind it"
+    why = f"the {name} {each} ({quoted(layers, 'layers')}) takes every offset out again"
+    if not takers or "" in layers:
+        why = f"the {name} that follows {{op}}" if takers else "a normalisation or softmax that follows {op}"
+        why += " takes every offset out again"
     return Template(
-        "{they_have} no influence: what follows {op} takes every offset out again (a normalisation, or a "
-        "softmax). What arrives is rounding noise.",
+        "{they_have} no influence: " + why + ". What arrives is rounding noise.",
         "Harmless; `use_bias=False` saves the weights.",
     )(group)
 

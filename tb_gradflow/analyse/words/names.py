@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ntpath
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.analyse.kinds import scopes_of
@@ -31,6 +31,7 @@ class Group:
         states: The variables and what they got, in the order of the trace.
         culprit: Index of the op to blame; -1 if none is.
         others: Further culprits that would still cut the same variables off.
+        culprits: The culprit of each variable.
     """
 
     verdict: Verdict
@@ -38,6 +39,7 @@ class Group:
     states: tuple[State, ...]
     culprit: int
     others: tuple[int, ...] = ()
+    culprits: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def trace(self) -> Trace:

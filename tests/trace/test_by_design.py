@@ -1,0 +1,118 @@
+"""What people do on purpose is information or nothing; what looks nearly like it and is wrong is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tb_gradflow
+from tb_gradflow.serve.report import Report
+
+VALUES = [0.3, 0.7, -1.3, 2.1]
+
+
+def of_function(function: Any) -> Report:
+    w = tf.Variable(VALUES, name="w")
+    weights = tf.constant([0.4, -0.9, 0.5, 0.7])
+    return tb_gradflow.explain(lambda: tf.reduce_sum(function(w * 1.0) * weights), variables=[w])
+
+
+@tf.custom_gradient
+def huber_like(x: Any) -> Any:
+    return x * x, lambda upstream: upstream * tf.clip_by_value(2.0 * x, -1.0, 1.0)
+
+
+@tf.custom_gradient
+def sign_beyond_one(x: Any) -> Any:
+    return tf.square(x), lambda upstream: upstream * tf.where(tf.abs(x) < 1.0, 2.0 * x, 2.0 * tf.sign(x))
+
+
+@tf.custom_gradient
+def turned_round(x: Any) -> Any:
+    return tf.identity(x), lambda upstream: -0.5 * upstream
+
+
+@tf.custom_gradient
+def weakened(x: Any) -> Any:
+    return tf.identity(x), lambda upstream: 0.1 * upstream
+
+
+@tf.custom_gradient
+def clipped(x: Any) -> Any:
+    return tf.identity(x), lambda upstream: tf.clip_by_norm(upstream, 0.1)
+
+
+@pytest.mark.parametrize("function", [huber_like, sign_beyond_one, turned_round, weakened, clipped])
+def test_a_gradient_that_is_shaped_on_purpose_is_no_fault(function: Any) -> None:
+    of_function(function).assert_healthy()
+
+
+@tf.custom_gradient
+def without_its_argument(x: Any) -> Any:
+    return x * x, lambda upstream: 2.0 * upstream
+
+
+@tf.custom_gradient
+def wrong_sign_in_part(x: Any) -> Any:
+    return x * x, lambda upstream: upstream * 2.0 * tf.abs(x)
+
+
+@tf.custom_gradient
+def half_of_it(x: Any) -> Any:
+    return x * x, lambda upstream: upstream * x
+
+
+@tf.custom_gradient
+def without_a_term(x: Any) -> Any:
+    return x * tf.sigmoid(x), lambda upstream: upstream * tf.sigmoid(x)
+
+
+@pytest.mark.parametrize("function", [without_its_argument, wrong_sign_in_part, half_of_it, without_a_term])
+def test_a_gradient_that_lacks_something_is_told(function: Any) -> None:
+    [finding] = of_function(function).findings
+
+    assert (finding.cause, finding.severity) == ("custom_gradient_wrong", "warning")
+
+
+@pytest.mark.parametrize("added", [lambda b: b, lambda b: 0.5 * tf.reduce_sum(b)])
+def test_what_is_only_added_to_the_loss_is_information_with_words_of_its_own(added: Any) -> None:
+    w, b = tf.Variable([1.0, 2.0], name="w"), tf.Variable(0.5, name="b")
+
+    def loss(x: Any) -> Any:
+        return tf.reduce_mean(tf.square(x * w)) + added(b)
+
+    [finding] = tb_gradflow.explain(loss, args=(tf.ones((4, 2)),), variables=[w, b]).findings
+
+    assert (finding.cause, finding.severity, finding.variables) == ("regularizer_only", "info", ("b",))
+    assert "only added to the loss" in finding.message
+
+
+def test_a_penalty_without_data_stays_a_warning() -> None:
+    w, b = tf.Variable([1.0, 2.0], name="w"), tf.Variable([0.5], name="b")
+
+    def loss(x: Any) -> Any:
+        return tf.reduce_mean(tf.square(x * w)) + tf.reduce_sum(tf.square(b))
+
+    [finding] = tb_gradflow.explain(loss, args=(tf.ones((4, 2)),), variables=[w, b]).findings
+
+    assert (finding.cause, finding.severity, finding.variables) == ("regularizer_only", "warning", ("b",))
+
+
+def test_offsets_in_front_of_normalisations_are_told_with_the_layers_that_take_them_out() -> None:
+    keras.utils.set_random_seed(1)
+    layers = keras.layers
+    parts = [layers.Conv2D(4, 3, name="first"), layers.BatchNormalization(name="calm"), layers.ReLU()]
+    parts += [layers.Conv2D(4, 3, name="second"), layers.BatchNormalization(name="calmer"), layers.ReLU()]
+    model = keras.Sequential([keras.Input((9, 9, 2)), *parts, layers.GlobalAveragePooling2D(), layers.Dense(1)])
+    model.compile("sgd", "mse")
+    x = np.random.default_rng(0).normal(size=(16, 9, 9, 2)).astype(np.float32)
+
+    [finding] = tb_gradflow.explain(model, x, x[:, 0, 0, :1]).findings
+
+    assert (finding.cause, finding.severity) == ("shift_invariant_parameter", "info")
+    assert finding.variables == ("sequential/first/bias", "sequential/second/bias")
+    assert "the batch normalisation behind each of them (`calm` and `calmer`)" in finding.message
