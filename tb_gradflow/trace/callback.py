@@ -17,9 +17,9 @@ from tb_gradflow.trace.cadence import UpdateFreq
 from tb_gradflow.trace.collector import Tensors
 from tb_gradflow.trace.fitting import Fitting, TrainFunction, fitting
 from tb_gradflow.trace.options import checked
-from tb_gradflow.trace.recorder import Identity, Recorder, SilentRecorder, Tracing, fault_message, index_of, warn
+from tb_gradflow.trace.recorder import Identity, Recorder, Tracing, fault_message, index_of, warn
 from tb_gradflow.trace.step import InstrumentedStep
-from tb_gradflow.trace.workers import in_step_with_others, is_writer, unsupported
+from tb_gradflow.trace.workers import in_step_with_others, is_one_of_several, recorder_for, unsupported
 
 
 class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
@@ -62,6 +62,11 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             raise SetupError(
                 f"GradFlowCallback records TensorFlow, and Keras runs on {keras.backend.backend()}: "
                 'set KERAS_BACKEND="tensorflow" before Keras is imported'
+            )
+        if is_one_of_several() and "tf_keras" not in sys.modules:
+            warn(
+                "tb_gradflow: `fit` of Keras 3 does not support MultiWorkerMirroredStrategy. Train with `fit` of tf_keras, "
+                "or with a loop of your own under `tb_gradflow.watch`."
             )
         self._options = checked(log_dir, update_freq, overhead, tensors, expected, source)
         self._began = 0.0
@@ -129,10 +134,9 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             return
         self._fitting = fitted
         if self._recorder is None:
-            self._options = in_step_with_others(self._options, fitted.strategy)
+            self._options = in_step_with_others(self._options)
             identity = Identity(str(self.model.name), fitted.keras, self._options.expected)
-            kind = Recorder if is_writer(fitted.strategy) else SilentRecorder
-            self._recorder = kind(self._options.log_dir, identity)
+            self._recorder = recorder_for(self._options.log_dir, identity)
         self._step = max(self._step, fitted.iterations or 0)
         if self._first_step is None:
             self._first_step = self._step

@@ -24,6 +24,7 @@ from tb_gradflow.trace.recorder import Identity, Recorder, Tracing, fault_messag
 from tb_gradflow.trace.replica_variables import variables_of
 from tb_gradflow.trace.step import InstrumentedStep
 from tb_gradflow.trace.variables import Variables
+from tb_gradflow.trace.workers import in_step_with_others, recorder_for
 
 
 def watch(
@@ -160,7 +161,8 @@ class _Run:
 
     def recorder(self, name: str) -> Recorder:
         if self._recorder is None:
-            self._recorder = Recorder(self.options.log_dir, Identity(name, keras.__version__, self.options.expected))
+            identity = Identity(name, keras.__version__, self.options.expected)
+            self._recorder = recorder_for(self.options.log_dir, identity)
             weakref.finalize(self, self._recorder.flush)
         return self._recorder
 
@@ -169,6 +171,8 @@ class _Run:
             self._recorder.flush()
 
     def is_due(self) -> bool:
+        if self._step == 0:
+            self.options = in_step_with_others(self.options)
         return self.options.cadence.is_due(self._step, self._step == 0)
 
     def completed(self, seconds: float, *, recorded: bool) -> None:

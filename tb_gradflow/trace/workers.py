@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.eager import context
 
+from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.cadence import DENSE_STEPS, Affordable, Fixed
 from tb_gradflow.trace.options import Options
+from tb_gradflow.trace.recorder import Identity, Recorder, SilentRecorder, warn
 
 SPARSE_STEPS = 100
 """With several workers every one must record the same steps: what recording costs on each of them cannot decide. One
@@ -24,19 +28,59 @@ def unsupported(strategy: Any, is_eager: bool) -> str | None:
     return None
 
 
-def is_one_of_several(strategy: Any) -> bool:
-    """Whether other processes train the same model in step with this one."""
-    return bool(strategy.extended._in_multi_worker_mode())
+def is_one_of_several() -> bool:
+    """Whether other processes train in step with this one, and meet it in collective ops."""
+    return context.context()._collective_ops_server_def is not None and _worker_count() > 1
 
 
-def is_writer(strategy: Any) -> bool:
-    """Whether this process writes the log: of several workers, the chief does."""
-    return not is_one_of_several(strategy) or bool(strategy.extended.should_save_summary)
-
-
-def in_step_with_others(options: Options, strategy: Any) -> Options:
+def in_step_with_others(options: Options) -> Options:
     """The same, with a rule that chooses the same steps in each worker."""
-    if not is_one_of_several(strategy) or not isinstance(options.cadence, Affordable):
+    if not is_one_of_several() or not isinstance(options.cadence, Affordable):
         return options
-    together = Fixed(lambda steps, new_epoch: steps < DENSE_STEPS or steps % SPARSE_STEPS == 0)
-    return replace(options, cadence=together)
+    return replace(options, cadence=Fixed(lambda steps, new_epoch: steps < DENSE_STEPS or steps % SPARSE_STEPS == 0))
+
+
+def recorder_for(log_dir: str, identity: Identity) -> Recorder:
+    """Of several workers, the chief writes the log."""
+    if not is_one_of_several():
+        return Recorder(log_dir, identity)
+    return ChiefRecorder(log_dir, identity) if _is_chief() else SilentRecorder(log_dir, identity)
+
+
+class ChiefRecorder(Recorder):
+    """Writes for several workers. Where it cannot, it says so once and is silent: a chief that stopped to run recorded
+    steps would leave the others waiting for it."""
+
+    _failed = False
+
+    def add_trace(self, trace: Trace) -> int:
+        return self._tried(lambda: super(ChiefRecorder, self).add_trace(trace)) or 0
+
+    def add_step(self, *args: Any, **kwargs: Any) -> None:
+        self._tried(lambda: super(ChiefRecorder, self).add_step(*args, **kwargs))
+
+    def flush(self) -> None:
+        self._tried(super().flush)
+
+    def _tried(self, action: Callable[[], Any]) -> Any:
+        if self._failed:
+            return None
+        try:
+            return action()
+        except Exception as error:
+            self._failed = True
+            warn(f"tb_gradflow stops writing; training goes on. Please report this: {type(error).__name__}: {error}")
+            return None
+
+
+def _is_chief() -> bool:
+    """As TensorFlow's own: the task called chief, or the first worker where there is none."""
+    own = context.context()._collective_ops_server_def
+    if any(job.name == "chief" for job in own.cluster.job):
+        return bool(own.job_name == "chief")
+    return bool(own.task_index == 0)
+
+
+def _worker_count() -> int:
+    jobs = context.context()._collective_ops_server_def.cluster.job
+    return sum(len(job.tasks) for job in jobs if job.name in ("chief", "worker"))

@@ -1,0 +1,1 @@
+"""Programs that tests run in processes of their own: they need several devices, or several workers."""
