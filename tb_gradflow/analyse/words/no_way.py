@@ -60,6 +60,24 @@ def _no_part(group: Group) -> Text:
 _UNREAD = "nothing in this step computes with {them}"
 
 
+def penalised(group: Group) -> Text:
+    if group.verdict.severity == "info":
+        return Template(
+            "{they_are} only added to the loss: no data take part, and the gradient is the same in every step.",
+            "Nothing to repair if this is meant; as it is, there is nothing to learn from it.",
+        )(group)
+    if not _in_layer(group):
+        return Template(
+            "{they_get} no gradient but that of a penalty: the part of the loss that depends on the data does not use "
+            "{them}.",
+            "Let {names} take part in what is compared with the data, or remove {them}.",
+        )(group)
+    return Template(
+        "{they_get} no gradient but that of the weight regulariser: the output of {layer} never reaches the loss.",
+        "Use the output of {layer} on the way to the loss, for example `x = {attribute}(x)`, or remove the layer.",
+    )(group)
+
+
 # TensorFlow's name of a node, in front of what it says.
 _NODE = re.compile(r"\{+[^{}]*\}+ ?")
 
@@ -133,10 +151,7 @@ WRITERS: dict[str, Writer] = {
         "state of zeros.",
         "Feed sequences of two steps or more, shaped `[batch, time, features]`, or use a `Dense` layer.",
     ),
-    "regularizer_only": Template(
-        "{they_get} no gradient but that of the weight regulariser: the output of {layer} never reaches the loss.",
-        "Use the output of {layer} on the way to the loss, for example `x = {attribute}(x)`, or remove the layer.",
-    ),
+    "regularizer_only": penalised,
     "not_in_gradient_sources": not_asked,
     "tape_not_watching": not_watching,
     "tape_scope": tape_scope,
