@@ -59,6 +59,7 @@ def names_in(wheel: Path) -> set[str]:
 def test_the_wheel_holds_the_page_and_the_types_and_no_sources_of_the_page(built: dict[str, Path]) -> None:
     names = names_in(built["wheel"])
 
+    assert "tb_gradflow/serve/static/causes/dead_relu.html" in names
     assert {"tb_gradflow/serve/static/index.js", "tb_gradflow/py.typed", "tb_gradflow/demo/step_filter.py"} <= names
     assert not [name for name in names if name.startswith(("tests/", "frontend/", "benchmarks/"))]
 

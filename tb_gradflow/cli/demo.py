@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tb_gradflow.api import Log, open_run
+from tb_gradflow.cli.terminal import look
 from tb_gradflow.demo.gallery import Demo, chosen
 from tb_gradflow.serve.report import Report
 from tb_gradflow.store.directory import find_runs
@@ -58,8 +59,11 @@ def run(options: argparse.Namespace) -> int:
     directories = find_runs(options.logdir)
     for name in (name for demo in demos for name in demo.runs(options.logdir)):
         print(f"\n{told(telling_report(open_run(name, directories[name])))}\n")
+    logdir = shlex.quote(options.logdir)
+    print(f"What the repair changed:  tb-gradflow compare {logdir} {' '.join(list(demos[0].runs(options.logdir))[:2])}")
+    print(f"All of it in one file:    tb-gradflow report {logdir} --html demo.html")
     if options.no_serve:
-        print(f"Look at them:  tensorboard --logdir {shlex.quote(options.logdir)}")
+        print(f"Look at them:             tensorboard --logdir {logdir}")
         return 0
     return serve([sys.executable, "-m", "tensorboard.main", f"--logdir={options.logdir}"])
 
@@ -85,7 +89,7 @@ def telling_report(log: Log) -> Report:
 
 def told(report: Report) -> str:
     """A report in full, or in one line if there is nothing in it."""
-    return str(report) if report.findings else f"{report.run}, step {report.step}: {report.summary}"
+    return report.text(look()) if report.findings else f"{report.run}, step {report.step}: {report.summary}"
 
 
 def end_children_with_us() -> None:

@@ -96,6 +96,14 @@ def test_another_step_has_other_numbers(tab: Tab, step_filter: Trained) -> None:
     assert number(tab.rows()[KERNEL].gradient_norm) == pytest.approx(history["norm"][1], rel=5e-3)
 
 
+def test_a_finding_leads_to_the_page_of_its_cause(tab: Tab) -> None:
+    with tab.page.context.expect_page() as opened:
+        tab.findings.first.get_by_role("link", name="nondiff comparison").click()
+
+    expect(opened.value.get_by_role("heading", name="nondiff_comparison")).to_be_visible()
+    expect(opened.value.get_by_text("ERROR  nondiff_comparison")).to_be_visible()
+
+
 def test_a_click_on_a_variable_shows_it_and_its_series(tab: Tab) -> None:
     tab.frame.get_by_role("cell", name=KERNEL).click()
 
