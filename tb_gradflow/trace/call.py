@@ -19,6 +19,9 @@ class Answer:
     outcome: Outcome
     row: int | None
 
+    def moved(self, rows: int) -> Answer:
+        return self if self.row is None else Answer(self.outcome, self.row + rows)
+
 
 @dataclass(slots=True)
 class Call:
@@ -56,3 +59,10 @@ class Call:
     aliases: dict[Ref, Ref] = field(default_factory=dict)
     variables: dict[int, Answer] = field(default_factory=dict)
     tensors: dict[Ref, Answer] = field(default_factory=dict)
+
+    def renumber(self, first_row: int) -> None:
+        """Its rows begin with another one."""
+        by = first_row - self.first_row
+        self.variables = {source: answer.moved(by) for source, answer in self.variables.items()}
+        self.tensors = {source: answer.moved(by) for source, answer in self.tensors.items()}
+        self.first_row = first_row

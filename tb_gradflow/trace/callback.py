@@ -16,6 +16,7 @@ from tb_gradflow.errors import SetupError
 from tb_gradflow.trace.cadence import UpdateFreq
 from tb_gradflow.trace.collector import Tensors
 from tb_gradflow.trace.fitting import Fitting, TrainFunction, fitting
+from tb_gradflow.trace.nonfinite_step import NonfiniteStep
 from tb_gradflow.trace.options import checked
 from tb_gradflow.trace.recorder import Identity, Recorder, Tracing, fault_message, index_of, warn
 from tb_gradflow.trace.step import InstrumentedStep
@@ -39,6 +40,9 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             once to compile them.
         tensors: `"all"`: the gradient of every tensor between the variables and the loss; `"layers"`: of each
             layer's output; `"variables"`: of variables alone. The structure is recorded with each of them.
+        catch_nonfinite: Whether the first step that has a gradient with NaN or Inf is recorded, that very step,
+            whatever `update_freq`: it is found by a look at the gradients of each step, and run again. Not for eager
+            steps, XLA, or several replicas.
         expected: Name patterns (fnmatch) of variables that are meant to get no gradient.
         source: Whether the user's file names, line numbers and lines are kept in the log.
 
@@ -53,6 +57,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         overhead: float = 0.01,
         *,
         tensors: Tensors = "all",
+        catch_nonfinite: bool = True,
         expected: Sequence[str] = (),
         source: bool = True,
     ) -> None:
@@ -65,15 +70,17 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             )
         if is_one_of_several() and "tf_keras" not in sys.modules:
             warn(
-                "tb_gradflow: `fit` of Keras 3 does not support MultiWorkerMirroredStrategy. Train with `fit` of tf_keras, "
-                "or with a loop of your own under `tb_gradflow.watch`."
+                "tb_gradflow: `fit` of Keras 3 does not support MultiWorkerMirroredStrategy. Train with `fit` of "
+                "tf_keras, or with a loop of your own under `tb_gradflow.watch`."
             )
-        self._options = checked(log_dir, update_freq, overhead, tensors, expected, source)
+        self._options = checked(log_dir, update_freq, overhead, tensors, catch_nonfinite, expected, source)
         self._began = 0.0
         self._recorder: Recorder | None = None
         self._broken = False
         self._plain: TrainFunction | None = None
         self._sampled: TrainFunction | None = None
+        self._sentinel: NonfiniteStep | None = None
+        self._may_post = False
         self._tracing = Tracing()
         self._fitting: Fitting | None = None
         self._steps_per_execution = 1
@@ -84,7 +91,8 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         self._measured: dict[str, Any] | None = None
 
     def on_train_begin(self, logs: Any = None) -> None:
-        self._plain = self._sampled = None
+        self._plain = self._sampled = self._sentinel = None
+        self._may_post = self._options.catch_nonfinite
         self._guarded(self._prepare)
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
@@ -103,6 +111,8 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             self._guarded(self._check_alone)
             if not self._broken:
                 self.model.train_function = self._run_sampled
+        elif self._sentinel is not None:
+            self.model.train_function = self._run_guarded
         self._epoch_begins = False
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -114,6 +124,10 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         if recorded:
             self._guarded(self._correct_step)
             self._guarded(lambda: self._write(self._step - 1))
+            if self._sentinel is None:
+                self._guarded(self._post_sentinel)
+        elif self._sentinel is not None and self._sentinel.caught:
+            self._guarded(self._write_caught)
         self._options.cadence.meter.took(time.perf_counter() - self._began, recorded=recorded)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -124,7 +138,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
     def on_train_end(self, logs: Any = None) -> None:
         if self._recorder is not None:
             self._guarded(self._recorder.flush)
-        self._plain = self._sampled = None
+        self._plain = self._sampled = self._sentinel = None
 
     def _prepare(self) -> None:
         fitted = fitting(self.model)
@@ -214,6 +228,45 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         measured, self._measured = self._measured, None
         values = {name: value.numpy() for name, value in measured.items()}
         self._recorder.add_step(step, self._tracing.indices[index_of(values)], values)
+
+    def _post_sentinel(self) -> None:
+        """From now on, if it is wanted and possible, the steps between recorded ones are guarded."""
+        fitted = self._fitting
+        assert fitted is not None
+        alone = fitted.strategy.num_replicas_in_sync == 1
+        if self._may_post and alone and not (fitted.is_eager or fitted.is_for_xla):
+            self._sentinel = NonfiniteStep(fitted.step, self._instrumented, fitted.function_of)
+        self._may_post = False
+
+    def _run_guarded(self, iterator: Any) -> Any:
+        assert self._plain is not None and self._sentinel is not None
+        self.model.train_function = self._plain
+        try:
+            logs = self._sentinel.run(iterator)
+        except (StopIteration, tf.errors.OutOfRangeError):
+            raise
+        except Exception as error:
+            self._sentinel = None
+            # The user's own step fails again here; where it does not, the guard was at fault.
+            logs = self._plain(iterator)
+            warn(fault_message(self._step, error))
+        else:
+            if self._sentinel.fault is not None:
+                warn(fault_message(self._step, self._sentinel.fault))
+                self._sentinel = None
+        return logs
+
+    def _write_caught(self) -> None:
+        sentinel, fitted = self._sentinel, self._fitting
+        assert sentinel is not None and fitted is not None and self._recorder is not None
+        self._sentinel = None
+        now = fitted.iterations
+        found = sentinel.measure(lambda: fitted.iterations)
+        if found is None:
+            return
+        values, before = found
+        step = self._step - (now - before if now is not None and before is not None else 1)
+        self._recorder.add_step(step, self._tracing.indices[index_of(values)], values, tell=True)
 
     def _guarded(self, action: Callable[[], None]) -> None:
         if self._broken:

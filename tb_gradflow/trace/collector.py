@@ -84,6 +84,18 @@ class Collector(Symbols):
             call.flattener.extend(backward=True)
         return asked
 
+    def forget_uncalled(self) -> None:
+        """Where the step is over: gradients in functions that it does not call are none of its own."""
+        kept, rows = [], 0
+        for call in sorted(self.calls, key=lambda call: call.first_row):
+            count = 0 if call.statistics is None else int(call.statistics.shape[0])
+            if not isinstance(call.statistics, Sink) or call.statistics.is_passed_on:
+                call.renumber(rows)
+                kept.append(call)
+                rows += count
+        self.calls = [call for call in self.calls if any(call is each for each in kept)]
+        self.row_count = rows
+
     def own_ops(self) -> None:
         """All that the step's graph has gained was made by the recorder, not by the user's step."""
         self.flattener(self.root).extend(backward=True)

@@ -37,6 +37,11 @@ class Fitting:
         return bool(self._model.run_eagerly) or tf.config.functions_run_eagerly()
 
     @property
+    def is_for_xla(self) -> bool:
+        """Whether XLA compiles its steps."""
+        return bool(self._model.jit_compile)
+
+    @property
     def strategy(self) -> Any:
         """The `tf.distribute.Strategy` that it is trained under."""
         return self._model.distribute_strategy

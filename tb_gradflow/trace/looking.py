@@ -37,12 +37,14 @@ class Look:
     Attributes:
         listener: Who hears of it.
         quiet: How often TensorFlow is calling `gradient` for a purpose of its own.
+        xla: How many of the `tf.function`s that are being traced are for XLA.
         copies: By id, the `tf.function`s that the step calls, and their instrumented copies.
     """
 
     def __init__(self, listener: Listener) -> None:
         self.listener = listener
         self.quiet = 0
+        self.xla = 0
         self.copies: dict[int, tuple[Any, Any]] = {}
 
 

@@ -22,12 +22,14 @@ class Options:
         cadence: Which steps to record.
         expected: Name patterns of variables that are meant to get no gradient.
         settings: What of a step to record.
+        catch_nonfinite: Whether to record the first step with a gradient that is not finite, whatever the cadence.
     """
 
     log_dir: str
     cadence: Cadence
     expected: tuple[str, ...]
     settings: Settings
+    catch_nonfinite: bool = True
 
 
 def checked(
@@ -35,6 +37,7 @@ def checked(
     update_freq: UpdateFreq,
     overhead: float,
     tensors: Tensors,
+    catch_nonfinite: bool,
     expected: Sequence[str],
     source: bool,
 ) -> Options:
@@ -48,7 +51,7 @@ def checked(
     rule = cadence(update_freq, overhead)
     directory = _fixed(os.fspath(log_dir))
     check_directory(directory)
-    return Options(directory, rule, tuple(expected), Settings(tensors, bool(source)))
+    return Options(directory, rule, tuple(expected), Settings(tensors, bool(source)), bool(catch_nonfinite))
 
 
 def _fixed(log_dir: str) -> str:

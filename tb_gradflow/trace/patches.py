@@ -38,6 +38,12 @@ def _install(here: Here) -> contextlib.ExitStack:
 _LOOKERS = Lookers(_install)
 
 
+def is_for_xla() -> bool:
+    """Whether what the watched step traces now, in a function of its own, is for XLA to compile."""
+    look = _LOOKERS.here()
+    return look is not None and look.xla > 0
+
+
 def _gradient(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
     @functools.wraps(original)
     def gradient(
@@ -90,6 +96,10 @@ def _fresh_copies(original: Callable[..., Any], here: Here) -> Callable[..., Any
             return original(self, *args, **kwargs)
         if id(self) not in look.copies:
             look.copies[id(self)] = (self, self._clone(None))
-        return original(look.copies[id(self)][1], *args, **kwargs)
+        look.xla += bool(self._jit_compile)
+        try:
+            return original(look.copies[id(self)][1], *args, **kwargs)
+        finally:
+            look.xla -= bool(self._jit_compile)
 
     return call

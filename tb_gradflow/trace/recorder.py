@@ -83,14 +83,15 @@ class Recorder:
         index = self.add_trace(trace)
         self._tell(lambda: diagnose(self._traces[index], self._session, None, None, (), -1))
 
-    def add_step(self, step: int, trace: int, measurements: dict[str, Any]) -> None:
-        """Records the numbers of one step: those that `step.InstrumentedStep` returned."""
+    def add_step(self, step: int, trace: int, measurements: dict[str, Any], *, tell: bool = False) -> None:
+        """Records the numbers of one step: those that `step.InstrumentedStep` returned. The first one is judged and
+        told in the terminal, others if `tell` says so."""
         gradients = np.ascontiguousarray(measurements["gradients"], "<f4")
         variables = np.ascontiguousarray(measurements["variables"], "<f4")
         losses = tuple(float(value) for value in np.ravel(measurements["losses"]))
         record = StepRecord(trace, step, time.time(), losses, gradients.tobytes(), variables.tobytes())
         self._open().write_step(record)
-        if not self._told:
+        if tell or not self._told:
             shaped = gradients.reshape(-1, len(GRADIENT_STATISTICS))
             norms = variables.reshape(-1, len(VARIABLE_STATISTICS))
             self._tell(lambda: diagnose(self._traces[trace], self._session, shaped, norms, losses, step))
@@ -142,7 +143,7 @@ class SilentRecorder(Recorder):
     def add_failed_trace(self, trace: Trace) -> None:
         pass
 
-    def add_step(self, step: int, trace: int, measurements: dict[str, Any]) -> None:
+    def add_step(self, step: int, trace: int, measurements: dict[str, Any], *, tell: bool = False) -> None:
         pass
 
 

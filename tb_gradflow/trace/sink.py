@@ -11,16 +11,20 @@ from typing import Any
 import tensorflow as tf
 
 # TensorFlow's name for a resource without one, which ends with its last handle.
-_ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
+ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
 
 
 class Sink:
-    """Holds a float32 tensor of one shape; NaN until it is written."""
+    """Holds a float32 tensor of one shape; NaN until it is written.
+
+    Attributes:
+        shape: The tensor's.
+    """
 
     def __init__(self, shape: Any) -> None:
-        self._shape = shape
+        self.shape = shape
         with tf.init_scope():
-            self._handle = tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=shape, shared_name=_ANONYMOUS)
+            self._handle = tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=shape, shared_name=ANONYMOUS)
         with tf.init_scope():
             self._empty()
 
@@ -32,7 +36,14 @@ class Sink:
         """In the step, after the function: what was written in this step, leaving the sink empty for the next."""
         value = tf.raw_ops.ReadVariableOp(resource=self._handle, dtype=tf.float32)
         self._empty()
-        return tf.ensure_shape(value, self._shape)
+        return tf.ensure_shape(value, self.shape)
+
+    @property
+    def is_passed_on(self) -> bool:
+        """In the step, before it takes anything: whether a function that writes may be called. TensorFlow traces a
+        function twice where it makes variables, and calls the second one."""
+        graph = tf.compat.v1.get_default_graph()
+        return any(inner.consumers() for outer, inner in getattr(graph, "captures", ()) if outer is self._handle)
 
     def _empty(self) -> None:
-        tf.raw_ops.AssignVariableOp(resource=self._handle, value=tf.fill(self._shape, float("nan")))
+        tf.raw_ops.AssignVariableOp(resource=self._handle, value=tf.fill(self.shape, float("nan")))

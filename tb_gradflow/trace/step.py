@@ -60,6 +60,7 @@ class InstrumentedStep:
 
     Attributes:
         touched: The variables that the step was last seen to read or write.
+        untrained: Those that the model has and does not train: moving averages, seeds.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class InstrumentedStep:
         self._left = Left()
         self._traces = 0
         self.touched: Sequence[Any] = ()
+        self.untrained: Sequence[Any] = ()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -96,8 +98,9 @@ class InstrumentedStep:
         except BaseException as error:
             self._tell_of(error, collectors[0])
             raise
-        self.touched = getattr(tf.compat.v1.get_default_graph(), "variables", ())
         try:
+            self.untrained = [item.variable for item in collectors[0].variables if item.tracked and not item.trainable]
+            self.touched = tuple(getattr(tf.compat.v1.get_default_graph(), "_watched_variables", ()))
             for collector in collectors:
                 if collector.fault is not None:
                     raise collector.fault
@@ -151,6 +154,7 @@ class InstrumentedStep:
     def _tell(self, collector: Collector, given: Named, error: BaseException | None) -> int:
         index = self._traces
         self._traces += 1
+        collector.forget_uncalled()
         collector.finish()
         link_snapshots(collector)
         trace = trace_of(collector, index, keep_source=self._settings.source)

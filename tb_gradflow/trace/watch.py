@@ -19,12 +19,13 @@ from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.cadence import UpdateFreq
 from tb_gradflow.trace.collector import Tensors
+from tb_gradflow.trace.nonfinite_step import NonfiniteStep
 from tb_gradflow.trace.options import Options, checked
 from tb_gradflow.trace.recorder import Identity, Recorder, Tracing, fault_message, index_of, warn
 from tb_gradflow.trace.replica_variables import variables_of
 from tb_gradflow.trace.step import InstrumentedStep
 from tb_gradflow.trace.variables import Variables
-from tb_gradflow.trace.workers import in_step_with_others, recorder_for
+from tb_gradflow.trace.workers import in_step_with_others, is_one_of_several, recorder_for
 
 
 def watch(
@@ -33,6 +34,7 @@ def watch(
     overhead: float = 0.01,
     *,
     tensors: Tensors = "all",
+    catch_nonfinite: bool = True,
     expected: Sequence[str] = (),
     source: bool = True,
 ) -> Callable[[Callable[..., Any]], Watched]:
@@ -49,7 +51,7 @@ def watch(
     Raises:
         SetupError: an argument is wrong, or `log_dir` cannot be written.
     """
-    options = checked(log_dir, update_freq, overhead, tensors, expected, source)
+    options = checked(log_dir, update_freq, overhead, tensors, catch_nonfinite, expected, source)
     return lambda step: Watched(_compiled(step), _Run(options))
 
 
@@ -60,6 +62,8 @@ class Watched:
         self._plain = plain
         self._run = run
         self._sampled: Any = None
+        self._sentinel: NonfiniteStep | None = None
+        self._may_post = run.options.catch_nonfinite
         self._variables: Sequence[Variables] = [Variables()]
         self._eagerly = False
         self._tracing: Tracing | None = None
@@ -92,7 +96,7 @@ class Watched:
             return self._plain(*args, **kwargs)
         began = time.perf_counter()
         due = run.is_due()
-        outputs = self._recorded(args, kwargs) if due else self._plain(*args, **kwargs)
+        outputs = self._recorded(args, kwargs) if due else self._between(args, kwargs)
         run.completed(time.perf_counter() - began, recorded=due)
         return outputs
 
@@ -108,11 +112,44 @@ class Watched:
             return outputs
         assert self._tracing is not None
         if self._tracing.fault is None:
-            self._run.write(measured, self._tracing)
+            self._run.write({name: value.numpy() for name, value in measured.items()}, self._tracing)
+            self._post_sentinel()
         else:
             self._run.broken = True
             self._run.tell_fault(self._tracing.fault)
         return outputs
+
+    def _between(self, args: Any, kwargs: Any) -> Any:
+        """A step that is not due: a guarded one, until it has caught a gradient that is not finite."""
+        sentinel = self._sentinel
+        if sentinel is None:
+            return self._plain(*args, **kwargs)
+        try:
+            outputs = sentinel.run(*args, **kwargs)
+        except Exception as error:
+            self._sentinel = None
+            # The user's own step fails again here; where it does not, the guard was at fault.
+            outputs = self._plain(*args, **kwargs)
+            self._run.tell_fault(error)
+            return outputs
+        if sentinel.fault is not None:
+            self._sentinel = None
+            self._run.tell_fault(sentinel.fault)
+        elif sentinel.caught:
+            self._sentinel = None
+            assert self._tracing is not None
+            self._run.write_caught(sentinel, self._tracing)
+        return outputs
+
+    def _post_sentinel(self) -> None:
+        """From now on, if it is wanted and possible, the steps between recorded ones are guarded."""
+        may, self._may_post = self._may_post, False
+        if not may or self._eagerly or self._plain._jit_compile or len(self._variables) > 1 or is_one_of_several():
+            return
+        self._sentinel = NonfiniteStep(_converted(self._plain), self._instrumented_step, self._compiled_as_plain)
+
+    def _compiled_as_plain(self, step: Callable[..., Any]) -> Any:
+        return self._plain._clone(python_function=tf.autograph.experimental.do_not_convert(step))
 
     def _prepared(self, args: Any, kwargs: Any) -> Any:
         eagerly = tf.config.functions_run_eagerly()
@@ -130,16 +167,14 @@ class Watched:
 
     def _instrumented(self) -> Any:
         self._tracing = Tracing(self._run.recorder(self.__name__))
-        step = InstrumentedStep(
+        self._instrumented_step = step = InstrumentedStep(
             self._plain.python_function if self._eagerly else _converted(self._plain),
             lambda: self._variables,
             dataclasses.replace(self._run.options.settings, eager=self._eagerly),
             self._on_trace,
             on_fault=self._tracing.failed,
         )
-        return self._plain._clone(
-            python_function=tf.autograph.experimental.do_not_convert(lambda *a, **k: step(*a, **k))
-        )
+        return self._compiled_as_plain(lambda *a, **k: step(*a, **k))
 
     def _on_trace(self, trace: Trace, error: BaseException | None) -> None:
         asked = {each.variable for each in trace.variable_gradients if each.outcome != "not_asked"}
@@ -179,11 +214,20 @@ class _Run:
         self._step += 1
         self.options.cadence.meter.took(seconds, recorded=recorded)
 
-    def write(self, measured: dict[str, Any], tracing: Tracing) -> None:
+    def write_caught(self, sentinel: NonfiniteStep, tracing: Tracing) -> None:
+        """The step that has just run has a gradient that is not finite."""
+        try:
+            found = sentinel.measure(lambda: None)
+        except Exception as error:
+            self.tell_fault(error)
+        else:
+            if found is not None:
+                self.write(found[0], tracing, tell=True)
+
+    def write(self, values: dict[str, Any], tracing: Tracing, *, tell: bool = False) -> None:
         try:
             assert self._recorder is not None
-            values = {name: value.numpy() for name, value in measured.items()}
-            self._recorder.add_step(self._step, tracing.indices[index_of(values)], values)
+            self._recorder.add_step(self._step, tracing.indices[index_of(values)], values, tell=tell)
         except Exception as error:  # a fault of the recorder must never reach the training
             self.broken = True
             self.tell_fault(error)

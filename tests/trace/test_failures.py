@@ -231,7 +231,7 @@ def test_wherever_the_first_trace_fails_the_training_is_the_one_without_it(
 
     monkeypatch.setattr(broken, fail)
     if broken.endswith("owned_variables"):
-        monkeypatch.setattr("tb_gradflow.trace.callback.owned_variables", fail)
+        monkeypatch.setattr("tb_gradflow.trace.fitting.owned_variables", fail)
     with pytest.warns(RuntimeWarning, match="stops recording; training goes on.*injected"):
         watched = train(models.functional, x, y, GradFlowCallback(str(tmp_path), update_freq=1), epochs=2)
 
