@@ -19,12 +19,12 @@ os.environ["TF_CONFIG"] = json.dumps(
     {"cluster": {"worker": [f"localhost:{port}" for port in ports]}, "task": {"type": "worker", "index": number}}
 )
 
-import numpy as np
-import tensorflow as tf
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
+import tb_gradflow  # noqa: E402
 
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
-
-import tb_gradflow  # after the strategy, which must be the first to start TensorFlow
 
 STEPS, ROWS = 6, 16
 
@@ -88,15 +88,22 @@ def loop(compiled: Any) -> Any:
     return losses, [variable.numpy().tolist() for variable in (weight, bias)]
 
 
+def trainings() -> Any:
+    if kind == "fit":
+        return [fit(), fit(tb_gradflow.GradFlowCallback(directory))]
+    if kind == "loop":
+        return [loop(tf.function), loop(tb_gradflow.watch(directory, update_freq=2))]
+    try:
+        return [keras_fit(tb_gradflow.GradFlowCallback(directory))]
+    except ValueError:  # of Keras
+        return []
+
+
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
-    if kind == "fit":
-        found = [fit(), fit(tb_gradflow.GradFlowCallback(directory))]
-    elif kind == "keras":
-        found = [keras_fit(tb_gradflow.GradFlowCallback(directory))]
-    else:
-        found = [loop(tf.function), loop(tb_gradflow.watch(directory, update_freq=2))]
+    found = trainings()
 ours = [str(each.message) for each in told if "tb_gradflow" in str(each.message)]
-print("FOUND", json.dumps({"trainings": found, "warnings": ours}), flush=True)
+sys.stdout.write(f"FOUND {json.dumps({'trainings': found, 'warnings': ours})}\n")
+sys.stdout.flush()
 # Workers that leave one by one wait for each other in vain.
 os._exit(0)

@@ -1,0 +1,140 @@
+"""Trains under a MirroredStrategy of two CPU devices: `python -m tests.trace.programs.mirrored DIRECTORY`.
+
+Prints, as JSON, what came of each training: losses and weights without the recorder and with it, and the norms of the
+gradients that one device takes from the whole batch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
+)
+import tb_gradflow  # noqa: E402
+
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+
+ROWS = 16
+layers = keras.layers
+
+
+def data() -> Any:
+    random = np.random.default_rng(3)
+    return random.normal(size=(ROWS, 6)).astype("float32"), random.normal(size=(ROWS, 2)).astype("float32")
+
+
+def network(norm: bool = True) -> Any:
+    normed = [layers.BatchNormalization(name="bn")] if norm else []
+    return keras.Sequential(
+        [keras.Input((6,)), layers.Dense(8, "tanh", name="a"), *normed, layers.Dense(2, name="b")], name="net"
+    )
+
+
+def fit(*callbacks: Any) -> Any:
+    keras.utils.set_random_seed(7)
+    with strategy.scope():
+        model = network()
+        model.compile(keras.optimizers.Adam(1e-2), "mse")
+    history = model.fit(*data(), batch_size=ROWS, epochs=4, verbose=0, callbacks=list(callbacks))
+    return history.history["loss"], weights_of(model)
+
+
+def legacy_fit(*callbacks: Any) -> Any:
+    import tf_keras
+
+    tf_keras.utils.set_random_seed(7)
+    with strategy.scope():
+        model = tf_keras.Sequential([tf_keras.Input((6,)), tf_keras.layers.Dense(2, name="b")])
+        model.compile("adam", "mse")
+    history = model.fit(*data(), batch_size=ROWS, epochs=4, verbose=0, callbacks=list(callbacks))
+    return history.history["loss"], weights_of(model)
+
+
+def loop(compiled: Any, nested: bool = False, bad: bool = False) -> Any:
+    """A step of the user's own; with `bad`, the rows of the second replica make a NaN."""
+    keras.utils.set_random_seed(7)
+    with strategy.scope():
+        model = network(norm=False)
+        optimizer = keras.optimizers.SGD(0.05)
+        optimizer.build(model.trainable_variables)
+
+    def gradients(x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.square(model(x, training=True) - y)) / ROWS
+            if bad:
+                loss += 1e-6 * tf.reduce_sum(tf.sqrt(tf.square(model.layers[0](x))[:, :1] + x[:, 0:1]))
+        return loss, tape.gradient(loss, model.trainable_variables)
+
+    taken = tf.function(gradients) if nested else gradients
+
+    def replica(x: Any, y: Any) -> Any:
+        loss, found = taken(x, y)
+        if not bad:
+            optimizer.apply(found, model.trainable_variables)
+        return loss
+
+    @compiled
+    def step(x: Any, y: Any) -> Any:
+        return strategy.reduce("SUM", strategy.run(replica, args=(x, y)), axis=None)
+
+    x, y = data()
+    if bad:
+        x = np.abs(x) + 1.0
+        x[ROWS // 2 :, 0] = -9.0
+    batches = tf.data.Dataset.from_tensor_slices((x, y)).batch(ROWS).repeat()
+    iterator = iter(strategy.experimental_distribute_dataset(batches))
+    losses = [float(step(*next(iterator))) for _ in range(4)]
+    if hasattr(step, "flush"):
+        step.flush()
+    return losses, weights_of(model)
+
+
+def weights_of(model: Any) -> Any:
+    return [weight.numpy().tolist() for weight in model.weights]
+
+
+def on_one_device() -> dict[str, float]:
+    """Norms of the gradients of `loop`'s first step."""
+    keras.utils.set_random_seed(7)
+    model = network(norm=False)
+    x, y = data()
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(tf.square(model(x) - y)) / ROWS
+    gradients = tape.gradient(loss, [variable.value for variable in model.trainable_variables])
+    return {v.path: float(tf.norm(g)) for v, g in zip(model.trainable_variables, gradients, strict=True)}
+
+
+def main(directory: Path) -> None:
+    def callback(name: str) -> Any:
+        keras.utils.clear_session()
+        return tb_gradflow.GradFlowCallback(directory / name, update_freq=2)
+
+    def watch(name: str) -> Any:
+        keras.utils.clear_session()
+        return tb_gradflow.watch(directory / name, update_freq=2)
+
+    found = {
+        "fit": [fit(), fit(callback("fit"))],
+        "legacy": [legacy_fit(), legacy_fit(callback("legacy"))],
+        "loop": [loop(tf.function), loop(watch("loop"))],
+        "nested": [loop(tf.function, nested=True), loop(watch("nested"), nested=True)],
+        "bad": [loop(watch("bad"), bad=True)],
+    }
+    keras.utils.clear_session()
+    sys.stdout.write(f"FOUND {json.dumps({'trainings': found, 'norms': on_one_device()})}\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,128 @@
+"""Trainings on several devices, and by several workers, in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tb_gradflow
+from tests.trace.recording import read
+
+ROOT = Path(__file__).parents[2]
+
+
+def started(program: str, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", f"tests.trace.programs.{program}", *arguments]
+    return subprocess.Popen(
+        command, cwd=ROOT, env=dict(os.environ), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def found_by(process: subprocess.Popen[str]) -> Any:
+    said, complaints = process.communicate(timeout=280)
+    for line in said.splitlines():
+        if line.startswith("FOUND "):
+            return json.loads(line.removeprefix("FOUND "))
+    return {"failed": complaints}
+
+
+@pytest.fixture(scope="module")
+def mirrored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    directory = tmp_path_factory.mktemp("mirrored")
+    found = found_by(started("mirrored", str(directory)))
+    assert "trainings" in found, found
+    return directory, found
+
+
+@pytest.mark.parametrize("kind", ["fit", "legacy", "loop", "nested"])
+def test_replicas_train_as_they_do_without_the_recorder(kind: str, mirrored: tuple[Path, Any]) -> None:
+    """Through `fit` of both Kerases, and through loops of the user's own."""
+    _, found = mirrored
+
+    plain, recorded = found["trainings"][kind]
+
+    assert recorded == plain
+
+
+@pytest.mark.parametrize("kind", ["fit", "legacy", "loop", "nested"])
+def test_replicas_write_one_log_of_one_structure(kind: str, mirrored: tuple[Path, Any]) -> None:
+    directory, _ = mirrored
+
+    recorded = read(directory / kind)
+
+    assert recorded.steps == (0, 2)
+    assert len(list((directory / kind / "gradflow").iterdir())) == 1
+    assert not any("replica" in variable.name for variable in recorded.trace.variables)
+    assert {each.status for each in tb_gradflow.open_log(directory / kind).report().variables.values()} <= {
+        "connected",
+        "frozen",
+    }
+
+
+@pytest.mark.parametrize("kind", ["loop", "nested"])
+def test_a_variables_gradient_is_the_sum_over_the_replicas(kind: str, mirrored: tuple[Path, Any]) -> None:
+    """Which is what one device takes from the whole batch; and so is the loss."""
+    directory, found = mirrored
+
+    recorded = read(directory / kind)
+
+    assert {name: recorded.gradient(name) for name in found["norms"]} == pytest.approx(found["norms"], rel=1e-4)
+    assert recorded.losses[0][0] == pytest.approx(found["trainings"][kind][0][0][0], rel=1e-5)
+
+
+def test_a_tensors_gradient_has_the_parts_of_all_replicas(mirrored: tuple[Path, Any]) -> None:
+    directory, found = mirrored
+
+    recorded = read(directory / "loop")
+
+    # What the bias was added to has a gradient of one row for each example; the bias's own is the sum of the rows.
+    at_output = recorded.tensor(recorded.op("BiasAdd", "/b"))
+    assert at_output**2 == pytest.approx(4 * found["trainings"]["loop"][0][0][0] / 16, rel=1e-4)
+
+
+def test_a_nan_on_one_replica_is_found(mirrored: tuple[Path, Any]) -> None:
+    directory, _ = mirrored
+
+    report = tb_gradflow.open_log(directory / "bad").report()
+
+    assert report.variables["net/a/kernel"].status == "nan"
+    [finding, *_] = [each for each in report.findings if each.severity == "error"]
+    assert finding.op is not None
+    assert finding.op.type == "Sqrt"
+
+
+@pytest.mark.parametrize("kind", ["fit", "loop"])
+def test_of_two_workers_the_chief_writes_and_both_train_as_without_it(kind: str, tmp_path: Path) -> None:
+    found = workers(kind, tmp_path)
+
+    for each in found:
+        plain, recorded = each["trainings"]
+        assert recorded == plain
+    assert len(list((tmp_path / "gradflow").iterdir())) == 1
+    log = tb_gradflow.open_log(tmp_path)
+    assert log.steps == ((0, 1, 2, 3, 4, 5) if kind == "fit" else (0, 2, 4))
+    assert {each.status for each in log.report().variables.values()} == {"connected"}
+
+
+def test_keras_3_cannot_train_with_several_workers_and_the_user_is_told(tmp_path: Path) -> None:
+    found = workers("keras", tmp_path)
+
+    for each in found:
+        assert "does not support MultiWorkerMirroredStrategy" in str(each)
+        assert "`fit` of tf_keras" in str(each)
+
+
+def workers(kind: str, directory: Path) -> list[Any]:
+    with socket.socket() as one, socket.socket() as other:
+        one.bind(("localhost", 0))
+        other.bind(("localhost", 0))
+        ports = f"{one.getsockname()[1]},{other.getsockname()[1]}"
+    running = [started("workers", str(number), ports, str(directory), kind) for number in range(2)]
+    return [found_by(each) for each in running]
