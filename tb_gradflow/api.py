@@ -121,6 +121,17 @@ class Log:
         self._history = history
         history.refresh()
 
+    def __repr__(self) -> str:
+        steps = self._history.index().steps
+        told = f"{len(steps)} recorded steps from {steps[0]} to {steps[-1]}" if steps else "no recorded step yet"
+        return f"<Log of {self._history.name}: {told}>"
+
+    @property
+    def last_recorded(self) -> float | None:
+        """Seconds since the epoch when the last step was recorded; null while there is none."""
+        chunks = self._history.index().chunks
+        return chunks[-1].wall_times[-1] if chunks else None
+
     @property
     def recorded(self) -> History:
         """The run itself, for other parts of this package."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,9 @@ SEVERITIES_THAT_FAIL = {"error": {"error"}, "warning": {"error", "warning"}}
 
 # Of so few steps a page is there before anybody wonders.
 WORTH_TELLING = 100
+
+# Seconds. A step of a large model, or an epoch that is looked at once, takes as long.
+RECENTLY = 60
 
 GOOD, FAILED, BAD_INPUT = 0, 1, 2
 
@@ -62,6 +66,7 @@ def run(options: argparse.Namespace) -> int:
             continue
         if says_text:
             print(("\n\n\n" if reports else "") + report.text(look()))
+            print(growing(log, options.step), end="")
         logs.append(log)
         reports[name] = report
     if says_text and len(reports) > 1:
@@ -89,6 +94,15 @@ def save(path: str, logs: Sequence[Log], reports: Sequence[Report], step: int | 
         raise LogError(f"the page cannot be written to {path}: {error.strerror or error}") from error
     size = len(content.encode()) / 1e6
     print(f"{path}: {count(len(logs), 'run')}, {size:.1f} MB, opens in any browser", file=sys.stderr)
+
+
+def growing(log: Log, step: int | None) -> str:
+    """A line on a log that somebody may still be writing; empty for others, and where a step was asked for."""
+    ago = time.time() - (log.last_recorded or 0)
+    if step is not None or not 0 <= ago < RECENTLY:
+        return ""
+    steps = count(len(log.steps), "recorded step")
+    return f"\n{look().paint(f'{steps}, the last one {ago:.0f} s ago: the training may still be running.', 'dim')}\n"
 
 
 def in_all(reports: Sequence[Report], look: Look) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -66,6 +67,10 @@ class Comparison:
 
     def __str__(self) -> str:
         return self.text()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return f"<pre>{html.escape(self.text())}</pre>"
 
     def __repr__(self) -> str:
         return f"<Comparison of {self.before.run} and {self.now.run}: {self.summary}>"

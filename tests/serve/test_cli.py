@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,22 @@ def test_a_report_is_printed_for_each_run(tmp_path: Path, capsys: pytest.Capture
     out = capsys.readouterr().out
     assert out.index("a, step 2") < out.index("b, step 2")
     assert "ERROR  nondiff_comparison" in out
+
+
+def test_a_training_that_may_still_be_running_says_how_old_its_last_step_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open_writer(tmp_path / "now") as writer:
+        writer.write_trace(trace())
+        writer.write_step(replace(step(7), wall_time=time.time()))
+        main(["report", str(tmp_path)])
+    write_log(tmp_path / "before")
+    running = capsys.readouterr().out
+
+    main(["report", str(tmp_path), "--run", "before"])
+
+    assert "the training may still be running" in running
+    assert "still be running" not in capsys.readouterr().out
 
 
 def test_a_directory_that_was_recorded_into_twice_says_that_the_newest_is_shown(
