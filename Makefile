@@ -47,6 +47,8 @@ $(NODE_MODULES): frontend/package-lock.json
 
 .venv/for-test: .venv/for-demo
 	$(BIN)/python -m pip install --quiet --editable '.[tensorflow-cpu,dev]'
+	@# It asks for the package `tensorflow`, which would be written over tensorflow-cpu.
+	$(BIN)/python -m pip install --quiet --no-deps tf_keras
 	@touch $@
 
 chromium:

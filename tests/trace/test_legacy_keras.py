@@ -1,0 +1,175 @@
+"""The callback with models of Keras 2, and what is told where it cannot record."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras
+
+import tb_gradflow
+from tb_gradflow import GradFlowCallback
+from tb_gradflow.trace.versions import require
+from tests.trace.recording import Recorded, data, read
+
+layers = tf_keras.layers
+
+
+def sequential(**options: Any) -> Any:
+    model = tf_keras.Sequential(
+        [
+            tf_keras.Input((6,)),
+            layers.Dense(8, "tanh", name="hidden"),
+            layers.BatchNormalization(name="bn"),
+            layers.Dense(2, name="out"),
+        ]
+    )
+    model.compile(options.pop("optimizer", "adam"), "mse", **options)
+    return model
+
+
+def half() -> Any:
+    tf_keras.mixed_precision.set_global_policy("mixed_float16")
+    try:
+        return sequential()
+    finally:
+        tf_keras.mixed_precision.set_global_policy("float32")
+
+
+class OwnStep(tf_keras.Model):
+    """Not built before its first step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = layers.Dense(8, name="first")
+        self.second = layers.Dense(2, name="second")
+
+    def call(self, x: Any) -> Any:
+        return self.second(tf.nn.relu(self.first(x)))
+
+    def train_step(self, data: Any) -> Any:
+        x, y = data
+        with tf.GradientTape() as tape:
+            error = tf.reduce_mean(tf.square(self(x) - y))
+        gradients = tape.gradient(error, self.trainable_variables)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+        return {"loss": error}
+
+
+def own_step(**options: Any) -> Any:
+    model = OwnStep()
+    model.compile("adam", **options)
+    return model
+
+
+def trained(build: Callable[[], Any], *callbacks: Any) -> tuple[list[float], list[Any]]:
+    tf_keras.backend.clear_session()
+    tf_keras.utils.set_random_seed(7)
+    model = build()
+    x, y = data(rows=40)
+    history = model.fit(x, y, batch_size=16, epochs=2, verbose=0, callbacks=list(callbacks))
+    return history.history["loss"], [weight.numpy() for weight in model.weights]
+
+
+BUILDERS: dict[str, Callable[[], Any]] = {
+    "plain": sequential,
+    "eager": lambda: sequential(run_eagerly=True),
+    "several steps an execution": lambda: sequential(steps_per_execution=2),
+    "xla": lambda: sequential(jit_compile=True),
+    "half precision": half,
+    "legacy optimizer": lambda: sequential(optimizer=tf_keras.optimizers.legacy.Adam()),
+    "own step": own_step,
+    "own step, eager": lambda: own_step(run_eagerly=True),
+}
+
+
+@pytest.mark.parametrize("kind", BUILDERS)
+def test_a_model_of_keras_2_trains_as_without_the_recorder(kind: str, tmp_path: Path) -> None:
+    losses, weights = trained(BUILDERS[kind])
+
+    recorded_losses, recorded_weights = trained(BUILDERS[kind], GradFlowCallback(tmp_path, update_freq=2))
+
+    # Under XLA another fusion may round otherwise.
+    assert recorded_losses == (pytest.approx(losses, rel=1e-5) if kind == "xla" else losses)
+    for one, other in zip(weights, recorded_weights, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4 if kind == "xla" else 0)
+    recorded = read(tmp_path)
+    assert recorded.steps == ((1, 2, 4, 5) if "several" in kind else (0, 2, 4))
+    statuses = {each.status for each in tb_gradflow.open_log(tmp_path).report().variables.values()}
+    assert statuses <= {"connected", "frozen"}
+    assert recorded.trace.targets[0].scaled == (kind == "half precision")
+
+
+@pytest.mark.parametrize("build", [sequential, half])
+def test_the_numbers_are_the_tapes(build: Callable[[], Any], tmp_path: Path) -> None:
+    x, y = data()
+
+    tf_keras.utils.set_random_seed(7)
+    model = build()
+    model.fit(x, y, batch_size=16, shuffle=False, verbose=0, callbacks=[GradFlowCallback(tmp_path, update_freq=1)])
+
+    tf_keras.utils.set_random_seed(7)
+    model = build()
+    with tf.GradientTape() as tape:
+        value = tf.reduce_mean(tf.square(tf.cast(model(x, training=True), tf.float32) - y))
+    recorded: Recorded = read(tmp_path)
+    for variable, gradient in zip(
+        model.trainable_variables, tape.gradient(value, model.trainable_variables), strict=True
+    ):
+        norm = recorded.gradient(variable.name.removesuffix(":0"))
+        assert norm == pytest.approx(np.linalg.norm(gradient.numpy()), rel=2e-2 if build is half else 1e-4)
+    assert [layer.name for layer in recorded.trace.layers] == ["hidden", "bn", "out"]
+
+
+def test_what_is_disconnected_is_found(tmp_path: Path) -> None:
+    class Rounded(layers.Layer):
+        def build(self, shape: Any) -> None:
+            self.scale = self.add_weight(name="scale", shape=(), initializer="ones")
+
+        def call(self, x: Any) -> Any:
+            return x * tf.round(self.scale)
+
+    model = tf_keras.Sequential([tf_keras.Input((6,)), layers.Dense(2), Rounded(name="rounded")])
+    model.compile("sgd", "mse")
+
+    model.fit(*data(), verbose=0, callbacks=[GradFlowCallback(tmp_path, update_freq=1)])
+
+    report = tb_gradflow.open_log(tmp_path).report()
+    assert report.variables["rounded/scale"].status == "disconnected"
+    assert report.findings[0].cause == "nondiff_rounding"
+
+
+@pytest.mark.parametrize("first", ["import tf_keras, tb_gradflow", "import tb_gradflow, keras, tf_keras"])
+def test_keras_2_may_be_imported_before_and_after_and_as_tf_keras(first: str, tmp_path: Path) -> None:
+    """Also as `tf.keras`, and where Keras 3 has another backend."""
+    program = f"""
+import os
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+{first}
+import numpy, tensorflow as tf
+callback = tb_gradflow.GradFlowCallback({str(tmp_path)!r}, update_freq=1)
+model = tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+model.fit(numpy.ones((4, 3)), numpy.ones(4), verbose=0, callbacks=[callback])
+assert tb_gradflow.open_log({str(tmp_path)!r}).report().healthy
+"""
+    run = subprocess.run([sys.executable, "-c", program], env=dict(os.environ), capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("version", ["2.16.1", "2.21.0", "2.22.0-dev20261101", "3.0.0"])
+def test_a_tensorflow_that_is_new_enough_is_accepted(version: str) -> None:
+    require(version)
+
+
+@pytest.mark.parametrize("version", ["2.15.1", "1.15.5"])
+def test_an_older_tensorflow_is_refused_with_what_to_install(version: str) -> None:
+    with pytest.raises(ImportError, match=rf"TensorFlow 2.16 or newer, and {version} is installed.*pip install"):
+        require(version)
