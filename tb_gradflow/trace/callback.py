@@ -151,6 +151,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             self._options = in_step_with_others(self._options)
             identity = Identity(str(self.model.name), fitted.keras, self._options.expected)
             self._recorder = recorder_for(self._options.log_dir, identity)
+            self._recorder.meter = self._options.cadence.meter
         self._step = max(self._step, fitted.iterations or 0)
         if self._first_step is None:
             self._first_step = self._step

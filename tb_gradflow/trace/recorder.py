@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import posixpath
 import time
@@ -17,8 +18,12 @@ from tb_gradflow.analyse.diagnose import diagnose
 from tb_gradflow.errors import SetupError
 from tb_gradflow.record.report import Diagnosis
 from tb_gradflow.record.schema import FORMAT, GRADIENT_STATISTICS, VARIABLE_STATISTICS, Session, StepRecord, Trace
+from tb_gradflow.store.directory import DirectoryReader
 from tb_gradflow.store.layout import PLUGIN, event_file_path
-from tb_gradflow.store.writer import LogWriter
+from tb_gradflow.store.run import StoredRun
+from tb_gradflow.store.thinning import thin
+from tb_gradflow.store.writer import VOLUME_CAP_BYTES, LogWriter
+from tb_gradflow.trace.meter import Meter
 from tb_gradflow.version import VERSION
 
 _LOGGER = logging.getLogger("tb_gradflow")
@@ -40,10 +45,17 @@ class Identity:
 
 
 class Recorder:
-    """One session of one log. The event file is made when there is something to write."""
+    """One session of one log. The event file is made when there is something to write, and made anew, with every second
+    step, when it has reached its cap.
 
-    def __init__(self, log_dir: str, identity: Identity) -> None:
+    Attributes:
+        meter: Knows what recording has cost; null if nobody measures it.
+    """
+
+    def __init__(self, log_dir: str, identity: Identity, *, cap_bytes: int = VOLUME_CAP_BYTES) -> None:
+        self.meter: Meter | None = None
         self._log_dir = log_dir
+        self._cap_bytes = cap_bytes
         self._session = Session(
             format=FORMAT,
             id=f"{time.time_ns() // 1_000_000:013d}",
@@ -58,6 +70,9 @@ class Recorder:
         self._traces: list[Trace] = []
         self._noted: set[str] = set()
         self._told = False
+        self._pinned: list[int] = []
+        # What is elsewhere cannot be read back as fast; there the writer keeps fewer steps from its cap on.
+        self._may_thin = "://" not in log_dir
 
     def add_trace(self, trace: Trace) -> int:
         """Records a structure, once; the number that its steps are recorded under."""
@@ -90,7 +105,14 @@ class Recorder:
         variables = np.ascontiguousarray(measurements["variables"], "<f4")
         losses = tuple(float(value) for value in np.ravel(measurements["losses"]))
         record = StepRecord(trace, step, time.time(), losses, gradients.tobytes(), variables.tobytes())
-        self._open().write_step(record)
+        writer = self._open()
+        if self.meter is not None:
+            writer.write_cost(self.meter.cost())
+        writer.write_step(record)
+        if tell or not self._pinned:
+            self._pinned.append(step)
+        if writer.is_full and self._may_thin:
+            self._thin(writer)
         if tell or not self._told:
             shaped = gradients.reshape(-1, len(GRADIENT_STATISTICS))
             norms = variables.reshape(-1, len(VARIABLE_STATISTICS))
@@ -117,8 +139,31 @@ class Recorder:
         if self._writer is None:
             self._path = event_file_path(self._log_dir)
             tf.io.gfile.makedirs(posixpath.dirname(self._path))
-            self._writer = LogWriter(self._session, tf.io.TFRecordWriter(self._path))
+            self._writer = LogWriter(self._session, tf.io.TFRecordWriter(self._path), cap_bytes=self._cap_bytes)
         return self._writer
+
+    def _thin(self, full: LogWriter) -> None:
+        """Goes on in another file, in a session of its own, which readers take for the newest: with every second step
+        of this one."""
+        full.flush()
+        later = replace(self._session, id=f"{max(time.time_ns() // 1_000_000, int(self._session.id) + 1):013d}")
+        path = event_file_path(self._log_dir)
+        # Readers do not take it for a log before it has everything.
+        part = f"{path}.part"
+        try:
+            sink = tf.io.TFRecordWriter(part)
+            writer = LogWriter(later, sink, cap_bytes=self._cap_bytes, stride=2 * full.stride)
+            thin(StoredRun(DirectoryReader(posixpath.dirname(self._path))), writer, self._pinned)
+            tf.io.gfile.rename(part, path)
+        except Exception as error:
+            self._may_thin = False
+            with contextlib.suppress(Exception):
+                tf.io.gfile.remove(part)
+            _LOGGER.warning("tb_gradflow: the log %s cannot be thinned (%s); it goes on as it is.", self._path, error)
+            return
+        full.close()
+        tf.io.gfile.remove(self._path)
+        self._writer, self._session, self._path = writer, later, path
 
     def _tell(self, judged: Callable[[], Diagnosis]) -> None:
         """Says once in the terminal what the first step shows. What is recorded does not depend on it."""

@@ -198,6 +198,7 @@ class _Run:
         if self._recorder is None:
             identity = Identity(name, keras.__version__, self.options.expected)
             self._recorder = recorder_for(self.options.log_dir, identity)
+            self._recorder.meter = self.options.cadence.meter
             weakref.finalize(self, self._recorder.flush)
         return self._recorder
 
