@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import itertools
+import time
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,6 +30,10 @@ MOST_STEPS = 400
 # Up to so many steps each is looked at for findings. Of more, 64 evenly, and where two of them differ those between.
 EACH_LOOKED_AT = 512
 
+# One look takes 2 ms for a small model, 50 ms for ResNet50, seconds for 30,000 ops. Nobody waits longer than this.
+SECONDS_OF_LOOKING = 90.0
+LEAST_LOOKED_AT = 8
+
 KEPT_BITS = 12
 """Of a norm's 23 binary places: a relative error of 0.0001, and the page shows three figures."""
 
@@ -45,19 +50,24 @@ class Excerpt:
     Attributes:
         recorded: How many steps the log has.
         kept: How many of them the page has.
+        looked_at: How many of them were searched for findings: all, unless there are very many or one takes very long.
         content: By the names that `frontend/src/api/embedded.ts` knows, for JSON.
     """
 
     recorded: int
     kept: int
+    looked_at: int
     content: Json
 
 
 def excerpt(history: History, run: str, room: int, step: int | None = None) -> Excerpt:
     """At most `room` bytes in base64, if all findings fit in there. `step` is one that must be kept."""
     index = history.refresh()
-    found = _look(history, index)
+    found, is_complete = _look(history, index)
     order = _by_importance(index, found, step)
+    if not is_complete:
+        # A step that is kept needs a report, which would have to be made first.
+        order = [each for each in order if each in found or each == step]
     must = len({*_essential(index, found, step)})
     count = min(len(order), MOST_STEPS)
     for _ in range(_ATTEMPTS):
@@ -67,15 +77,20 @@ def excerpt(history: History, run: str, room: int, step: int | None = None) -> E
         if size <= room or count <= must:
             break
         count = max(must, min(count - 1, int(count * room / size * _MARGIN)))
-    return Excerpt(len(index.steps), len(kept), content)
+    return Excerpt(len(index.steps), len(kept), len(found), content)
 
 
-def _look(history: History, index: RunIndex) -> dict[int, frozenset[Key]]:
+def _look(history: History, index: RunIndex) -> tuple[dict[int, frozenset[Key]], bool]:
+    """What is found at the steps, and whether there was time for all that should be looked at."""
     found: dict[int, frozenset[Key]] = {}
-    steps = index.steps if len(index.steps) <= EACH_LOOKED_AT else wanted(index.steps, found)
+    few = len(index.steps) <= EACH_LOOKED_AT
+    steps = (index.steps[at] for at in spread(len(index.steps))) if few else wanted(index.steps, found)
+    began = time.monotonic()
     for step in steps:
+        if len(found) >= LEAST_LOOKED_AT and time.monotonic() - began > SECONDS_OF_LOOKING:
+            return found, False
         found[step] = frozenset(key(finding) for finding in history.diagnose(step).findings)
-    return found
+    return found, True
 
 
 def _essential(index: RunIndex, found: dict[int, frozenset[Key]], step: int | None) -> Iterator[int]:

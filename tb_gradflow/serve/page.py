@@ -103,7 +103,8 @@ def _data(excerpts: Mapping[str, Excerpt], run: str, step: int | None) -> dict[s
         "version": VERSION,
         "start": {"run": run, "step": step},
         "runs": {
-            name: {"recorded": each.recorded, "kept": each.kept, **each.content} for name, each in excerpts.items()
+            name: {"recorded": each.recorded, "kept": each.kept, "looked_at": each.looked_at, **each.content}
+            for name, each in excerpts.items()
         },
     }
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import tb_gradflow
 from tb_gradflow.cli.main import main
+from tb_gradflow.serve import excerpt as excerpt_module
 from tb_gradflow.serve import page as page_module
 from tb_gradflow.serve.excerpt import Excerpt, excerpt, packed_floats, rounded
 from tb_gradflow.store.layout import unpack_json
@@ -141,3 +142,15 @@ def test_json_and_a_page_can_be_had_at_once(tmp_path: Path, capsys: pytest.Captu
 
 def test_the_viewer_in_the_page_is_no_beginning_or_end_of_a_script() -> None:
     assert not re.search(r"</script|<script|<!--", page_module.viewer_code(), re.IGNORECASE)
+
+
+def test_where_looking_takes_too_long_a_page_holds_what_was_looked_at_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_log(tmp_path, steps=100)
+    monkeypatch.setattr(excerpt_module, "SECONDS_OF_LOOKING", 0.0)
+
+    found = excerpt_of(tmp_path, room=10**6)
+
+    assert (found.recorded, found.kept, found.looked_at) == (100, 8, 8)
+    assert {0, 99} <= set(found.content["overview"]["steps"])

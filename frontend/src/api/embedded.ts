@@ -21,6 +21,8 @@ export interface EmbeddedRun {
   readonly recorded: number;
   /** How many of them are here. */
   readonly kept: number;
+  /** How many of them were searched for findings. */
+  readonly looked_at: number;
   readonly overview: Overview;
   readonly course: Course;
   readonly traces: Readonly<Record<string, string>>;
@@ -50,10 +52,12 @@ export class EmbeddedSource implements Source {
 
   /** Who made the page, and what was left out of it. */
   get note(): string {
-    const thinned = Object.values(this.#data.runs).filter(({recorded, kept}) => kept < recorded);
-    const parts = thinned.map(({overview, recorded, kept}) => `${kept} of ${recorded} recorded steps of ${overview.name}`);
-    const of = parts.length === 0 ? "" : ` It holds ${parts.join(", ")}: steps were left out to keep it small, findings were not.`;
-    return `Made by tb-gradflow ${this.#data.version}.${of}`;
+    const runs = Object.values(this.#data.runs);
+    const thinned = runs.filter(({recorded, kept}) => kept < recorded).map(({overview, recorded, kept}) => `${kept} of ${recorded} recorded steps of ${overview.name}`);
+    const sampled = runs.filter(({recorded, looked_at}) => looked_at < recorded).map(({overview, looked_at}) => `${looked_at} steps of ${overview.name}`);
+    const holds = thinned.length === 0 ? "" : ` It holds ${thinned.join(", ")}: steps were left out to keep it small, findings were not.`;
+    const looked = sampled.length === 0 ? "" : ` Findings were looked for in ${sampled.join(", ")}.`;
+    return `Made by tb-gradflow ${this.#data.version}.${holds}${looked}`;
   }
 
   pageOf(): null {
