@@ -37,6 +37,7 @@ class Call:
         scaled: Whether an optimizer had scaled the loss.
         measured: Whether `loss` is its value.
         automatic: Whether the tape watches all trainable variables that are read; null if not known.
+        inner: Whether another tape watched what this call computed.
         first_row: Of those in `statistics`.
         statistics: float32 `[rows, 6]`, unscaled: the statistics of all answers that are gradients; null until
             there is an answer. In a nested function's graph, this and the loss are sinks.
@@ -54,6 +55,7 @@ class Call:
     scaled: bool = False
     measured: bool = True
     automatic: bool | None = None
+    inner: bool = False
     first_row: int = 0
     statistics: Any = None
     aliases: dict[Ref, Ref] = field(default_factory=dict)

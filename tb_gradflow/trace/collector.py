@@ -81,7 +81,7 @@ class Collector(Symbols):
             raise
         with self._own_work(), record.stop_recording():
             self._keep(call, sources, asked, extra, on_the_way, self._scale_of(target))
-            call.flattener.extend(backward=True)
+            call.flattener.extend(backward=True, inner=call.inner)
         return asked
 
     def forget_uncalled(self) -> None:
@@ -152,7 +152,9 @@ class Collector(Symbols):
         scaled = self._scale_of(target) is not None
         measured = not unseen and any(tensor.dtype.is_floating for tensor in flat)
         automatic = getattr(tape, "_watch_accessed_variables", None)
-        call = Call(flattener, refs, loss, frames, "zero" if zero else "none", watched, scaled, measured, automatic)
+        unconnected: Literal["none", "zero"] = "zero" if zero else "none"
+        inner = _is_watched_by_another(tape)
+        call = Call(flattener, refs, loss, frames, unconnected, watched, scaled, measured, automatic, inner)
         self.calls.append(call)
         return call, self._on_the_way(call, sources)
 
@@ -282,6 +284,14 @@ class Collector(Symbols):
             if id(tensor) in self._scales:
                 return self._scales[id(tensor)][1]
         return None
+
+
+def _is_watched_by_another(tape: Any) -> bool:
+    """Whether another tape than this one records: what is asked here is an inner gradient then."""
+    if not getattr(tape, "_recording", False):
+        return bool(record.could_possibly_record())
+    with tape.stop_recording():
+        return bool(record.could_possibly_record())
 
 
 def _flatten_gradients(gradients: Any) -> list[Any]:

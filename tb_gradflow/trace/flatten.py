@@ -58,15 +58,15 @@ class Flattener:
         self._root = _Frame(caller="", nested=False)
         self._names: set[str] = set()
         self._done = 0
-        self._backward = False
+        self._backward = self._inner = False
         self._compiled = False
         self._writes: dict[int, int] = {}
 
-    def extend(self, *, backward: bool = False) -> None:
+    def extend(self, *, backward: bool = False, inner: bool = False) -> None:
         """Adds what the graph has gained: forward ops, or ops of a gradient's computation or application, where
-        functions stay calls."""
+        functions stay calls. An `inner` gradient is one that the loss may be made of."""
         operations = self.graph.get_operations()
-        self._backward = backward
+        self._backward, self._inner = backward, inner
         self._flatten(self.graph, operations[self._done :], self._root)
         self._done = len(operations)
 
@@ -112,7 +112,7 @@ class Flattener:
         index = self._append(flat)
         for slot, tensor in enumerate(op.inputs):
             self._connect(flat, index, slot, tensor, frame)
-        flat.derived = flat.backward or any(self.ops[item.ref.op].derived for item in flat.inputs)
+        flat.derived = (flat.backward and not self._inner) or any(self.ops[item.ref.op].derived for item in flat.inputs)
         self._handle(flat, index, op, frame)
         for number, tensor in enumerate(outputs):
             frame.refs[tensor.name] = Ref(index, number)

@@ -47,8 +47,8 @@ class GraphFlattener(Flattener):
         super().__init__(*args, **kwargs)
         self._index: dict[str, int] = {}
 
-    def extend(self, *, backward: bool = False) -> None:
-        """Adds all ops of the graph. `backward` has no meaning here: the graph knows its gradients by their names."""
+    def extend(self, *, backward: bool = False, inner: bool = False) -> None:
+        """Adds all ops of the graph. The rest has no meaning here: the graph knows its gradients by their names."""
         if self._done:
             return
         operations = in_order(self.graph.get_operations())

@@ -232,7 +232,10 @@ class _Builder:
 
     def _answers(self, call: Call) -> list[tuple[int, Answer]]:
         unasked = sorted(call.watched - call.variables.keys())
-        return [*call.variables.items(), *((variable, Answer("not_asked", None)) for variable in unasked)]
+        # What a variable gets is what the outermost tape answers; an inner gradient is a step on the way to that.
+        outer = {each for other in self._collector.calls if call.inner and not other.inner for each in other.variables}
+        asked = [(variable, answer) for variable, answer in call.variables.items() if variable not in outer]
+        return [*asked, *((variable, Answer("not_asked", None)) for variable in unasked)]
 
     def _layers(self, ops: Sequence[Op]) -> tuple[Layer, ...]:
         """The layers that have ops: Keras opens scopes too in which it makes none."""

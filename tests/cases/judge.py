@@ -6,7 +6,8 @@ Prints a line for each case that is not answered as its `truth.json` says, and t
 
 status  variables whose status is right, over all that a truth names
 op      variables without a good gradient whose first finding names an op of the guilty type
-cause   bugs and benign cases whose first finding on an affected variable has the right cause
+cause   bugs and benign cases whose first finding on an affected variable has the right cause, or one of
+        `accept_causes`; not asked where `any_cause` says that no word is the one right answer
 alarms  healthy cases with an error, a warning or a status that is neither connected nor frozen; benign ones with
         an error
 """
@@ -73,8 +74,11 @@ def judge(truth: dict[str, Any], report: dict[str, Any]) -> Verdict:
         verdict.alarms = 1
         verdict.mistakes.append("an error where nothing is to repair")
     about = [each for each in findings if not affected or set(each["variables"]) & set(affected)] or findings
+    if truth.get("any_cause"):
+        return verdict
     cause = about[0]["cause"] if about else None
-    _count(verdict, verdict.cause, cause == truth["cause"], f"cause {cause}, not {truth['cause']}")
+    right_causes = {truth["cause"], *truth.get("accept_causes", ())}
+    _count(verdict, verdict.cause, cause in right_causes, f"cause {cause}, not {truth['cause']}")
     return verdict
 
 

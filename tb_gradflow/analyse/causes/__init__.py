@@ -71,6 +71,8 @@ MISSING: tuple[Rule, ...] = (
 
 UNUSED: tuple[Rule, ...] = (
     unused.kept_as_state,
+    unused.only_written,
+    unused.differentiated_away,
     unused.branch_not_taken,
     unused.regularizer_only,
     unused.unused_by_design,
@@ -91,6 +93,7 @@ ZERO: tuple[Rule, ...] = (
     cancelling.normalised_then_summed,
     zero_factor.zero_initialised,
     normalisers.degenerate_normalisation,
+    normalisers.unit_of_one,
     cancelling.shift_invariant_parameter,
     zero.detour_around_rounding,
     cancelling.offset_on_both_sides,
@@ -143,6 +146,8 @@ VANISHING: tuple[Rule, ...] = (
     cancelling.offset_on_both_sides,
     cancelling.gradient_cancellation,
     strength.shift_without_influence,
+    strength.scale_without_influence,
+    normalisers.unit_of_one,
     strength.small_factor_by_design,
     strength.local_saturation,
     strength.vanishing_depth,
@@ -154,6 +159,7 @@ CONNECTED: tuple[Rule, ...] = (
     left_graph.variable_rebound,
     unused.regularizer_only,
     zero.single_class_unseen,
+    no_derivative.partly_cut,
     cancelling.shift_invariant_parameter,
     cancelling.normalised_then_summed,
     cancelling.normalised_by_hand,

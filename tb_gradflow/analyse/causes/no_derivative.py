@@ -31,7 +31,7 @@ _INDEX_INPUTS = {
     "ScatterNd": 0, "TensorScatterUpdate": 1, "TensorScatterAdd": 1, "UnsortedSegmentSum": 1, "SegmentSum": 1,
     "StridedSlice": 1, "Slice": 1, "SparseSoftmaxCrossEntropyWithLogits": 1,
 }  # fmt: skip
-_STRAIGHT = frozenset({"ReluGrad", "Relu6Grad", "LeakyReluGrad", "ReluNGrad"})
+STRAIGHT = frozenset({"ReluGrad", "Relu6Grad", "LeakyReluGrad", "ReluNGrad"})
 _BRANCHES = {
     "If": 0,
     "StatelessIf": 0,
@@ -65,8 +65,33 @@ def second_order_missing(suspect: Suspect) -> Verdict | None:
 
 def second_order_zero(suspect: Suspect) -> Verdict | None:
     """The derivative of a function made of straight pieces is constant on each: its own derivative is zero."""
-    straight = suspect.op.backward and suspect.op.type in _STRAIGHT
+    straight = suspect.op.backward and suspect.op.type in STRAIGHT
     return Verdict("second_order_missing", "error") if straight else None
+
+
+def partly_cut(suspect: Suspect) -> Verdict | None:
+    """A gradient arrives, and not all of it: the value also goes into an input for which TensorFlow has no derivative,
+    of an op that has one for its others."""
+    if suspect.target < 0:
+        return None
+    topology = suspect.topology
+    places = suspect.measured.once(("partly cut", suspect.target), lambda: _inputs_without_gradient(suspect))
+    for producer, op in places:
+        if not (topology.made_by(producer) | {producer}).isdisjoint(topology.readers[suspect.state.variable]):
+            return Verdict("nondiff_op_input", "info", op)
+    return None
+
+
+def _inputs_without_gradient(suspect: Suspect) -> list[tuple[int, int]]:
+    topology, ops = suspect.topology, suspect.topology.trace.ops
+    arrives = topology.gradient(suspect.target).hops
+    return [
+        (edge.op, place)
+        for place, op in enumerate(ops)
+        if arrives[place] >= 0 and op.differentiable and op.custom_gradient is None and not op.backward
+        for edge in op.inputs
+        if edge.passes == "none" and edge.op >= 0 and is_float(ops[edge.op].outputs[edge.output].dtype)
+    ]
 
 
 def raised_on_the_way(suspect: Suspect) -> Verdict | None:

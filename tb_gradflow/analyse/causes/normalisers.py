@@ -20,6 +20,9 @@ _BETWEEN = frozenset(
 )
 _NEAR = 10
 
+# What rounding leaves where two gradients cancel.
+_FAINT = 1e-5
+
 
 def degenerate_normalisation(suspect: Suspect) -> Verdict | None:
     """Normalised over a single element. The evidence is a mean, of the normaliser or beside the op, that averages as
@@ -31,6 +34,7 @@ def degenerate_normalisation(suspect: Suspect) -> Verdict | None:
     if suspect.op.type in _FUSED:
         return Verdict("degenerate_normalisation", "error")
     beside = [suspect.culprit, *(consumer for consumer, _ in topology.consumers[suspect.producer])]
+    beside = [op for op in beside if suspect.type_of(op) == "Mean"]
     if any(_averages_one(trace, op) for op in beside):
         return Verdict("degenerate_normalisation", "error")
     if _mean_of_one(suspect, suspect.culprit) >= 0:
@@ -41,6 +45,36 @@ def degenerate_normalisation(suspect: Suspect) -> Verdict | None:
     if suspect.op.type in PRODUCTS and any(_mean_of_one(suspect, op) >= 0 for op in _before(suspect)):
         return Verdict("degenerate_normalisation", "error")
     return None
+
+
+def unit_of_one(suspect: Suspect) -> Verdict | None:
+    """A vector of one number, divided by its own length: one or minus one, whatever it is."""
+    gradient = suspect.state.gradient
+    if gradient is None or gradient.max_abs > _FAINT:
+        return None
+    places = suspect.measured.once(("units of one", suspect.target), lambda: _units_of_one(suspect))
+    readers = suspect.topology.readers[suspect.state.variable]
+    for value, place in places:
+        if not (suspect.topology.made_by(value) | {value}).isdisjoint(readers):
+            return Verdict("degenerate_normalisation", "error", place)
+    return None
+
+
+def _units_of_one(suspect: Suspect) -> list[tuple[int, int]]:
+    """Values whose square is summed over single elements and that get next to nothing of what arrives there; with the
+    other op that uses the value, which divides it."""
+    topology, trace = suspect.topology, suspect.topology.trace
+    found = []
+    for total in topology.by_type.get("Sum", ()):
+        square = trace.ops[total].inputs[0].op if trace.ops[total].inputs else -1
+        if suspect.type_of(square) != "Square" or not _averages_one(trace, total) or not trace.ops[square].inputs:
+            continue
+        value = trace.ops[square].inputs[0].op
+        arrives, left = (suspect.measured.of_op(suspect.target, op) for op in (square, value))
+        others = [user for user in topology.onward(value) if user != square]
+        if arrives is not None and left is not None and others and left.max_abs <= _FAINT * arrives.max_abs:
+            found.append((value, others[0]))
+    return found
 
 
 def _before(suspect: Suspect) -> list[int]:
@@ -73,7 +107,7 @@ def _means_of_one(topology: Topology) -> dict[str, int]:
 
 def _averages_one(trace: Trace, index: int) -> bool:
     op = trace.ops[index]
-    if op.type != "Mean" or not op.inputs or op.inputs[0].op < 0 or not op.outputs:
+    if op.type not in ("Mean", "Sum") or not op.inputs or op.inputs[0].op < 0 or not op.outputs:
         return False
     given = trace.ops[op.inputs[0].op].outputs
     before = given[op.inputs[0].output].shape if op.inputs[0].output < len(given) else None

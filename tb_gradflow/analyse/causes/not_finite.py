@@ -118,7 +118,13 @@ def fp16_overflow(suspect: Suspect) -> Verdict | None:
         ("half", suspect.culprit),
         lambda: _overflown(suspect),
     )
-    return Verdict("fp16_overflow", "error", half) if half >= 0 else None
+    if half < 0:
+        return None
+    singular = accused(suspect, half)
+    # Half precision has no 1e-8 that would keep a divisor from zero.
+    if singular is not None and singular.cause == "zero_over_zero":
+        return singular
+    return Verdict("fp16_overflow", "error", half)
 
 
 def _overflown(suspect: Suspect) -> int:

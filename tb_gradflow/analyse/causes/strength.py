@@ -11,6 +11,8 @@ from tb_gradflow.record.report import Severity
 _SINGLE_DECADES = 4.0
 
 _SAME_VALUE = frozenset({"Reshape", "Cast", "Identity", "ExpandDims", "Squeeze", "Transpose", "BroadcastTo"})
+_DIVIDING = frozenset({"Rsqrt", "FusedBatchNormV3"})
+_NEAR = 8
 _SUMS = frozenset({"AddV2", "Add", "BiasAdd", "Sub"})
 
 LOCAL_FADING = {
@@ -40,6 +42,26 @@ def shift_without_influence(suspect: Suspect) -> Verdict | None:
     most, place = _steepest(suspect)
     sums = most >= _SINGLE_DECADES and suspect.type_of(place) in _SUMS
     return Verdict("shift_invariant_parameter", "info", place) if sums else None
+
+
+def scale_without_influence(suspect: Suspect) -> Verdict | None:
+    """The same for a factor: at the product with it the gradient is there, over all elements it cancels, and behind the
+    product everything is divided by its own length or deviation."""
+    most, place = _steepest(suspect)
+    if most < _SINGLE_DECADES or suspect.type_of(place) != "Mul":
+        return None
+    if suspect.state.variable not in [_read_at(suspect, edge.op) for edge in suspect.topology.trace.ops[place].inputs]:
+        return None
+    divided = any(suspect.type_of(op) in _DIVIDING for op in _just_behind(suspect, place))
+    return Verdict("shift_invariant_parameter", "info", place) if divided else None
+
+
+def _just_behind(suspect: Suspect, place: int) -> list[int]:
+    queue = list(suspect.topology.onward(place))
+    for op in queue:  # grows while it is walked
+        if len(queue) < _NEAR:
+            queue.extend(user for user in suspect.topology.onward(op) if user not in queue)
+    return queue
 
 
 def small_factor_by_design(suspect: Suspect) -> Verdict | None:

@@ -61,6 +61,9 @@ def loop_unseen(suspect: Suspect) -> Verdict | None:
     loop = loop_in(suspect, inside)
     if loop < 0:
         return None
+    if any(suspect.type_of(op) in ("Select", "SelectV2") for op in inside):
+        # Large inputs were asked about before: of a layer with a mask that is the usual reason.
+        return Verdict("mask_multiplies_to_zero", "warning", first_of_loop(suspect, loop))
     squashes = any(suspect.type_of(op) in _SQUASHING for op in inside)
     return Verdict("saturation_sigmoid" if squashes else "zero_gradient", "warning", loop)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from tb_gradflow.analyse.causes.no_derivative import STRAIGHT
 from tb_gradflow.analyse.causes.zero_factor import learns
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.analyse.kinds import passes_gradient
@@ -17,6 +18,8 @@ _IDLE_BY_DESIGN = ("pooler", "projector", "projection_head", "proj_head", "lm_he
 
 _PARTS = re.compile(r"_?(kernel|bias|weights?|w|b|scale|offset|gamma|beta)$")
 
+_NUMBERS = re.compile(r"[0-9]+")
+
 _STATE_WEIGHTS = ("recurrent", "weight_hh", "w_hh")
 _NEAR = 12
 
@@ -24,6 +27,7 @@ _LINEAR = frozenset(
     {"ReadVariableOp", "Identity", "Cast", "Reshape", "Squeeze", "Sum", "Mean", "AddN", "AddV2", "Add", "Pack", "Neg"}
     | {"Sub", "Mul"}
 )
+_SHIFTS = frozenset({"BiasAdd", "AddV2", "Add"})
 _ADDITIONS = frozenset({"AddN", "AddV2", "Add", "Pack"})
 
 
@@ -37,6 +41,30 @@ def kept_as_state(suspect: Suspect) -> Verdict | None:
     return Verdict("variable_assign", "error") if stored and detached else None
 
 
+def only_written(suspect: Suspect) -> Verdict | None:
+    """A single number that nothing computes with, and that the step changes all the same: a counter."""
+    variable = suspect.topology.trace.variables[suspect.state.variable]
+    counts = suspect.culprit < 0 and variable.shape == () and suspect.measured.moved(suspect.state.variable)
+    return Verdict("non_trainable_state", "info") if counts else None
+
+
+def differentiated_away(suspect: Suspect) -> Verdict | None:
+    """The loss is made of an inner gradient, and the variable has no part in that: an offset, for it has no derivative;
+    or a factor in front of which every slope is constant."""
+    topology, ops = suspect.topology, suspect.topology.trace.ops
+    if suspect.target < 0 or suspect.culprit < 0:
+        return None
+    influence = topology.influence(suspect.target).hops
+    inner = [op for op, each in enumerate(ops) if each.backward and influence[op] >= 0]
+    ends = {target.op for place, target in enumerate(topology.trace.targets) if place != suspect.target}
+    if inner and suspect.culprit in ends:
+        shifts = [op for reader in topology.readers[suspect.state.variable] for op in topology.onward(reader)]
+        if shifts and all(ops[op].type in _SHIFTS for op in shifts):
+            return Verdict("shift_invariant_parameter", "info", shifts[0])
+    straight = [op for op, each in enumerate(ops) if each.backward and each.type in STRAIGHT]
+    return Verdict("second_order_missing", "error", straight[-1]) if suspect.op.backward and straight else None
+
+
 def branch_not_taken(suspect: Suspect) -> Verdict | None:
     """Only the branch that a `tf.cond` did not take in this step uses the variable."""
     skipped = suspect.culprit >= 0 and suspect.op.type in ("If", "StatelessIf")
@@ -46,7 +74,27 @@ def branch_not_taken(suspect: Suspect) -> Verdict | None:
 def unused_by_design(suspect: Suspect) -> Verdict | None:
     """A pooler or projection head, called and not used: harmless, and known for it."""
     name = suspect.topology.trace.variables[suspect.state.variable].name.lower()
-    return Verdict("unused_by_design", "info") if any(word in name for word in _IDLE_BY_DESIGN) else None
+    idle = any(word in name for word in _IDLE_BY_DESIGN) or _is_end_of_stream(suspect)
+    return Verdict("unused_by_design", "info") if idle else None
+
+
+def _is_end_of_stream(suspect: Suspect) -> bool:
+    """What the last of several like blocks adds to the stream between them, which nothing takes up any more.
+
+    The blocks before it have the same part, and there it trains; and the rest of this block trains.
+    """
+    topology, target = suspect.topology, suspect.target
+    if target < 0 or suspect.culprit < 0 or suspect.op.type not in ("Sub", "AddV2", "Add"):
+        return False
+    influence = topology.influence(target).hops
+    if not any(edge.op >= 0 and influence[edge.op] >= 0 for edge in suspect.op.inputs):
+        return False
+    variables = topology.trace.variables
+    name = variables[suspect.state.variable].name
+    block, kind = "/".join(name.split("/")[:-2]), _NUMBERS.sub("#", name)
+    trains = [each.name for place, each in enumerate(variables) if topology.receives(place, target)]
+    same_part = any(_NUMBERS.sub("#", each) == kind for each in trains)
+    return same_part and bool(block) and any(each.startswith(block + "/") for each in trains)
 
 
 def recurrent_weight_single_step(suspect: Suspect) -> Verdict | None:

@@ -80,12 +80,13 @@ def _lets_something_out(suspect: Suspect) -> bool:
     """Whether what the op puts out is not zero: a weight that it is multiplied with gets a gradient."""
     topology = suspect.topology
     queue = list(topology.onward(suspect.culprit))
-    for op in queue[:_NEARBY]:
+    for op in queue:  # grows while it is walked
         if suspect.type_of(op) in PRODUCTS:
             reads = [topology.trace.ops[edge.op].reads for edge in topology.trace.ops[op].inputs if edge.op >= 0]
             if any(learns(suspect, variable) for variable in reads if variable is not None):
                 return True
-        queue.extend(topology.onward(op))
+        elif len(queue) < _NEARBY:
+            queue.extend(topology.onward(op))
     return False
 
 

@@ -28,8 +28,25 @@ _FUSED_NORMALISERS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatc
 
 
 def dead_relu(suspect: Suspect) -> Verdict | None:
-    """A ReLU that no input of this step activates."""
-    return Verdict("dead_relu", "error") if suspect.op.type in _RELU else None
+    """A ReLU that no input of this step activates.
+
+    Of two that share a value between them, such as a PReLU's, one is always zero.
+    """
+    if suspect.op.type not in _RELU:
+        return None
+    if _is_other_half(suspect):
+        return Verdict("branch_not_taken", "info", suspect.culprit)
+    return Verdict("dead_relu", "error")
+
+
+def _is_other_half(suspect: Suspect) -> bool:
+    """Whether the ReLU is given the negative of what another one is given."""
+    topology, ops = suspect.topology, suspect.topology.trace.ops
+    given = [edge.op for edge in suspect.op.inputs if edge.op >= 0]
+    turned = [edge.op for op in given if ops[op].type == "Neg" for edge in ops[op].inputs if edge.op >= 0]
+    behind = [op for op in given if ops[op].type != "Neg" for op, _ in topology.consumers[op] if ops[op].type == "Neg"]
+    others = [user for op in (*turned, *behind) for user, _ in topology.consumers[op] if user != suspect.culprit]
+    return any(ops[user].type in _RELU for user in others)
 
 
 def dead_relu_by_hand(suspect: Suspect) -> Verdict | None:

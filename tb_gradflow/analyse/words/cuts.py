@@ -185,6 +185,33 @@ def also_cut_by(group: Group) -> str:
     return f" {named[0].upper()}{named[1:]} would still cut {'it' if len(group.variables) == 1 else 'them'} off."
 
 
+def input_without_gradient(group: Group) -> Text:
+    """On the only way, or on one of several: then a part of the gradient arrives, and it may point elsewhere."""
+    fix = (
+        "Write this part out with arithmetic, for a resampling op the bilinear `(1 - w) * left + w * right`, or "
+        "give {fn} a gradient with `tf.custom_gradient`."
+    )
+    why = "{op} has a gradient for other inputs, and none for the one that this goes into."
+    if group.verdict.severity == "info":
+        return Template("{they_get} a part of the gradient only: " + why, fix)(group)
+    return Template(_NONE + why, fix)(group)
+
+
+def unregistered(group: Group) -> Text:
+    """Augmentation can be done before the model; what computes with weights or predictions cannot."""
+    image = group.op is not None and (group.op.api or "").startswith("tf.image.")
+    before = (
+        "Move {fn} in front of the layers that learn, into the input pipeline, or give it" if image else "Give {fn}"
+    )
+    return Template(
+        _NONE
+        + "TensorFlow has none for {op}; asking raises `LookupError: gradient registry has no entry for: {kind}`.",
+        before
+        + " a gradient with `tf.custom_gradient`"
+        + ("." if image else ", or compute the same with functions that have one."),
+    )(group)
+
+
 WRITERS: dict[str, Writer] = {
     "nondiff_rounding": rounding,
     "nondiff_comparison": comparison,
@@ -192,17 +219,8 @@ WRITERS: dict[str, Writer] = {
     "integer_dtype": integer,
     "nondiff_sign": sign,
     "nondiff_op": any_op,
-    "no_gradient_registered": Template(
-        _NONE
-        + "TensorFlow has none for {op}; asking raises `LookupError: gradient registry has no entry for: {kind}`.",
-        "Move {fn} in front of the layers that learn, into the input pipeline, or give it a gradient with "
-        "`tf.custom_gradient`.",
-    ),
-    "nondiff_op_input": Template(
-        _NONE + "{op} has a gradient for other inputs, and none for the one that this goes into.",
-        "Write this part out with arithmetic, for a resampling op the bilinear `(1 - w) * left + w * right`, or "
-        "give {fn} a gradient with `tf.custom_gradient`.",
-    ),
+    "no_gradient_registered": unregistered,
+    "nondiff_op_input": input_without_gradient,
     "variable_assign": Template(
         _NONE + "{op} stores the value in a variable that is then read back, and no gradient passes through a store.",
         "Go on computing with the tensor itself, and store it afterwards: `y = f(value)`, then `state.assign(value)`.",

@@ -65,6 +65,9 @@ def saturated_softmax(group: Group) -> Text:
 def clipped(group: Group) -> Text:
     """Probabilities are better not clipped at all; other values can let the gradient pass the limits."""
     names, call, name = fields(group), call_of(group), group.op.name.lower() if group.op else ""
+    if group.verdict.severity == "info":
+        message = "{op} limits every value of this step, and the loss is zero: every margin is kept."
+        return Text((_ZERO + message).format_map(names), "Nothing to repair: nothing in this batch is left to learn.")
     message = (_ZERO + "{op} limits every value of this step, and a limit has no slope.").format_map(names)
     if "crossentropy" in name:
         return Text(
@@ -93,6 +96,8 @@ def single_class(group: Group) -> Text:
     several = [axis for axis, size in enumerate(shape or ()) if axis and size != 1]
     sigmoid = "{lib}.sigmoid({x})" if call_of(group) is not None else 'activation="sigmoid"'
     fix = f"Use `{sigmoid}` for one unit, or one unit for each class."
+    if "categorical_crossentropy" in (group.op.name if group.op is not None else ""):
+        fix = 'For one unit use `loss="binary_crossentropy"` behind a sigmoid; or give each class a unit of its own.'
     if several and len(shape or ()) > 2:
         softmax = "keras.ops.softmax" if namespace(group) == "keras.ops" else "tf.nn.softmax"
         fix = f"Normalise over the axis with several entries: `{softmax}({{x}}, axis={several[0]})`."
@@ -124,11 +129,10 @@ def masked(group: Group) -> Text:
             "Lower the rate: `keras.layers.Dropout(0.3)`.",
         )(group)
     if op is not None and any(constant.value == 0 for constant in op.constants):
-        weights = "`loss_weights` in `model.compile`" if "compile_loss" in name else "that factor"
-        return Template(
-            _ZERO + "{op} multiplies what comes from {them} with the constant 0.",
-            f"Give it another weight if it is to learn: {weights}.",
-        )(group)
+        fix = "If {names} {is_to} learn, look at what {op} multiplies with: a factor other than 0, or a mask with ones."
+        if "compile_loss" in name:
+            fix = "If {names} {is_to} learn, give this loss another weight: `loss_weights` in `model.compile`."
+        return Template(_ZERO + "{op} multiplies what comes from {them} with the constant 0.", fix)(group)
     if "compile_loss" in name:
         return Template(
             _ZERO + "{op} multiplies what comes from {them} with zeros: a `sample_weight`, a mask or a loss weight.",
@@ -136,7 +140,7 @@ def masked(group: Group) -> Text:
         )(group)
     return Template(
         _ZERO + "in this step {op} multiplies what comes from {them} with zeros, a mask or a gate.",
-        "Nothing to repair if other batches let it through; else look at the mask that {op} is given.",
+        "Nothing to repair if other batches, or later steps, let it through; else look at the mask that {op} is given.",
     )(group)
 
 
@@ -154,6 +158,12 @@ def normalised(group: Group) -> Text:
 
 
 def branch(group: Group) -> Text:
+    if group.op is not None and "Relu" in group.op.type:
+        return Template(
+            _SIZE
+            + "it takes effect where {op} lets something through, and in this step all values have the other sign.",
+            "Nothing to repair if other batches have values of both signs.",
+        )(group)
     if group.op is not None and group.op.type in ("While", "StatelessWhile"):
         return Template(
             _SIZE + "in this step {op} made no round, and only the rounds use {them}.",
@@ -170,6 +180,17 @@ def without_influence(group: Group) -> Text:
         return Template(
             "{they_have} no influence: both sides of {op} contain {them}. What arrives is rounding noise.",
             "Harmless; `use_bias=False` saves the weights.",
+        )(group)
+    if group.suspect.state.status == "unused":
+        return Template(
+            "{they_have} no influence: the loss is made of a derivative, and what {op} adds has none.",
+            "Harmless; `use_bias=False` saves the weights.",
+        )(group)
+    if group.op is not None and group.op.type == "Mul":
+        return Template(
+            "{they_have} no influence: what follows {op} is divided by its own length or deviation, which takes every "
+            "factor out again. What arrives is rounding noise.",
+            "Harmless; leave the factor out, or put it behind the normalisation.",
         )(group)
     takers = [taker for op in dict.fromkeys(group.culprits.values()) if (taker := takes_out(group.suspect, op)) >= 0]
     layers = list(dict.fromkeys(layer_of(group.trace, taker) for taker in takers))

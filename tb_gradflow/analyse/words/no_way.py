@@ -30,7 +30,10 @@ def output_not_used(group: Group) -> Text:
     if any(group.trace.variables[variable].computed for variable in group.variables):
         return _no_part(group)
     why = "what is computed from {them} ends at {op} and never reaches the loss" if group.culprit >= 0 else _UNREAD
-    if not _in_layer(group):
+    owners = {name.rpartition("/")[0] for name in group.names}
+    if group.culprit >= 0 and len(owners) > 2:
+        fix = "Use what {op} computes on the way to the loss, or give it a loss of its own."
+    elif not _in_layer(group):
         fix = "Let {names} take part in the loss, or remove {them}."
     elif group.culprit >= 0:
         fix = "Use the output of {layer} on the way to the loss, `x = {attribute}(x)`, or give it a loss of its own."
@@ -58,6 +61,18 @@ def _no_part(group: Group) -> Text:
 
 
 _UNREAD = "nothing in this step computes with {them}"
+
+
+def state(group: Group) -> Text:
+    if any(group.trace.variables[variable].trainable for variable in group.variables):
+        return Template(
+            "{they_get} no gradient, and need none: the step assigns to {them}, and nothing computes with {them}.",
+            "Say that it is state: `tf.Variable(..., trainable=False)`.",
+        )(group)
+    return Template(
+        "{they_get} no gradient, and need none: a gradient was asked for state that training does not learn.",
+        "Ask for `model.trainable_variables` in the place of `model.variables`.",
+    )(group)
 
 
 def penalised(group: Group) -> Text:
@@ -162,9 +177,6 @@ WRITERS: dict[str, Writer] = {
         "Let one step run to its end, and look at what it raises: `model.train_on_batch(x, y)`.",
     ),
     "frozen_by_flag": frozen,
-    "non_trainable_state": Template(
-        "{they_get} no gradient, and need none: a gradient was asked for state that training does not learn.",
-        "Ask for `model.trainable_variables` in the place of `model.variables`.",
-    ),
+    "non_trainable_state": state,
     "expected": Template("{they_get} no gradient that trains, as expected.", "Nothing to repair."),
 }

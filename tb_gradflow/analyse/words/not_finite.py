@@ -179,6 +179,11 @@ def decomposition(group: Group) -> Text:
 def edge_of_domain(group: Group) -> Text:
     """Whoever clips already clips to the edge itself, which is too far."""
     x = fields(group)["x"]
+    if group.op is not None and group.op.type == "Acosh":
+        return Template(
+            _BROKEN + "the derivative of {op} is infinite at one, where its domain begins.",
+            "Stay inside: `{head}({lib}.maximum({x}, 1.0 + 1e-6))`.",
+        )(group)
     inner = innermost_call(x)
     x = inner.subject if inner is not None and "clip" in inner.head else x
     return Template(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tb_gradflow.analyse.causes.strength import course_of
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, Writer
 
@@ -21,6 +22,19 @@ def zero_gradient(group: Group) -> Text:
     return Template(_ZERO + why + ".", "Look at what {op} is given in this step.")(group)
 
 
+def degenerate(group: Group) -> Text:
+    """Of a batch of one, or of a vector of one number."""
+    if group.op is not None and group.op.type in ("Mul", "RealDiv", "Div"):
+        return Template(
+            _SIZE + "{op} divides a vector of one number by its own length: that makes 1 or -1 of whatever comes in.",
+            'Compare the number itself, for example with `loss="mse"`, or normalise over an axis with several entries.',
+        )(group)
+    return Template(
+        _ZERO + "{op} normalises over a single element, and the result is the same whatever comes in.",
+        "Use a larger batch, or `keras.layers.LayerNormalization()`.",
+    )(group)
+
+
 def exploding(group: Group) -> Text:
     """Large, or so large that it is not finite any more, in the forward pass already or on the way back alone."""
     suspect = group.suspect
@@ -35,11 +49,26 @@ def exploding(group: Group) -> Text:
             f'Keep the factor near one: {tame}; bound the state, `activation="tanh"`; take fewer steps. Clipping '
             "gradients comes too late for what is infinite.",
         )(group)
+    if group.op is not None and group.op.type in ("RealDiv", "Div", "Reciprocal", "Xdivy") and _alone(group):
+        return Template(
+            _SIZE + "{op} divides by something next to zero.",
+            "Give the divisor a floor that fits the data, `{lib}.maximum(divisor, 1e-2)`, or measure differences that "
+            "are not relative: a percentage of nothing is infinite.",
+        )(group)
     return Template(
         _SIZE + "it grows on the way from the loss, most of all at {op} and its like.",
         f"Clip it, `keras.optimizers.Adam(clipnorm=1.0)`; scale inputs and targets to about 1; {tame}.",
     )(group)
 
+
+def _alone(group: Group) -> bool:
+    """Whether the op alone adds nearly all of the growth."""
+    shares = course_of(group.suspect).values()
+    return min((share.least[0] for share in shares), default=0.0) <= -_SINGLE_DECADES
+
+
+# One op that alone adds this many orders of magnitude is what there is to change.
+_SINGLE_DECADES = 4.0
 
 _LET_THROUGH = (
     'Let something through below zero, `activation="leaky_relu"`, lower the learning rate, or start the bias of the '
@@ -60,10 +89,7 @@ WRITERS: dict[str, Writer] = {
         _ZERO + "at {op} it falls below the smallest float16, 6e-8.",
         "Scale the loss: `keras.optimizers.LossScaleOptimizer(optimizer)`, or use `mixed_bfloat16`.",
     ),
-    "degenerate_normalisation": Template(
-        _ZERO + "{op} normalises over a single element, and the result is the same whatever comes in.",
-        "Use a larger batch, or `keras.layers.LayerNormalization()`.",
-    ),
+    "degenerate_normalisation": degenerate,
     "gradient_cancellation": Template(
         _SIZE + "several ways lead to the loss, and their gradients cancel at {op}.",
         "Stop one of them: for a score function `log_prob(tf.stop_gradient(sample))`, so that `{variable}` acts "

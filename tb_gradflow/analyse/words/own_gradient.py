@@ -162,9 +162,9 @@ def second_order(group: Group) -> Text:
     kind = group.op.type if group.op is not None else ""
     forward = _forward_of(group, kind)
     inner = "the loss is made of an inner gradient"
-    if group.suspect.state.status == "zero":
+    if group.suspect.state.status in ("zero", "unused"):
         return Template(
-            "{they_get} a gradient of exactly zero: " + f"{inner}, and the slope of {forward} does not change.",
+            "{they_get} {size}: " + f"{inner}, and the slope of {forward} does not change.",
             "Use a function that is curved: `tf.nn.softplus(x)` or `tf.nn.silu(x)` in the place of a ReLU.",
         )(group)
     of = f"the derivative of {forward}" if forward else f"`{kind}`, which that is made with,"
