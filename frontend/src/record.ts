@@ -2,12 +2,6 @@
  * Written by `python -m tb_gradflow.record.typescript` from the Python records. Do not edit.
  */
 
-export const FORMAT = 1;
-
-export const GRADIENT_STATISTICS = ["norm", "max_abs", "mean_abs", "zero_fraction", "nan_count", "inf_count"] as const;
-
-export const VARIABLE_STATISTICS = ["weight_norm", "update_norm", "nonfinite_before", "nonfinite_after"] as const;
-
 export type Passes =
   | "yes"
   | "none"
@@ -17,18 +11,6 @@ export type Passes =
   | "error"
   | "state"
   | "unknown";
-
-export type Response =
-  | "linear"
-  | "constant"
-  | "other"
-  | "unknown";
-
-export type Outcome =
-  | "value"
-  | "none"
-  | "not_asked"
-  | "error";
 
 export const PYTHON = 'Python';
 
@@ -147,6 +129,28 @@ export interface Variable {
   readonly made: boolean;
 }
 
+/** A name scope that is a layer. */
+export interface Layer {
+  /** The scope's full name, such as `functional_1/dense_1`. */
+  readonly scope: string;
+  /** The layer's own name, such as `dense`. */
+  readonly name: string;
+  /** Class of the layer, such as `Dense`. */
+  readonly type: string;
+}
+
+export type Response =
+  | "linear"
+  | "constant"
+  | "other"
+  | "unknown";
+
+export type Outcome =
+  | "value"
+  | "none"
+  | "not_asked"
+  | "error";
+
 /** A loss: what one call of `tape.gradient` differentiated. */
 export interface Target {
   /** What a person would call it. */
@@ -252,15 +256,11 @@ export interface GradientCheck {
   readonly problem: string;
 }
 
-/** A name scope that is a layer. */
-export interface Layer {
-  /** The scope's full name, such as `functional_1/dense_1`. */
-  readonly scope: string;
-  /** The layer's own name, such as `dense`. */
-  readonly name: string;
-  /** Class of the layer, such as `Dense`. */
-  readonly type: string;
-}
+export const FORMAT = 1;
+
+export const GRADIENT_STATISTICS = ["norm", "max_abs", "mean_abs", "zero_fraction", "nan_count", "inf_count"] as const;
+
+export const VARIABLE_STATISTICS = ["weight_norm", "update_norm", "nonfinite_before", "nonfinite_after"] as const;
 
 /** A floating tensor that the step was given. */
 export interface Input {

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any, Literal, Union
 
-from tb_gradflow.record import report, schema
+from tb_gradflow.record import answers, graph, report, schema
 
 HEADER = """\
 /**
@@ -29,19 +29,23 @@ _SCALARS = {str: "string", int: "number", float: "number", bool: "boolean", type
 
 def typescript() -> str:
     """The whole module."""
-    return HEADER + "".join(f"\n{part}" for module in (schema, report) for part in _declarations(module))
+    parts: dict[str, str] = {}
+    for module in (graph, answers, schema, report):
+        # What one module takes over from another is declared once.
+        parts = parts | {name: part for name, part in _declarations(module) if name not in parts}
+    return HEADER + "".join(f"\n{part}" for part in parts.values())
 
 
-def _declarations(module: types.ModuleType) -> Iterator[str]:
+def _declarations(module: types.ModuleType) -> Iterator[tuple[str, str]]:
     aliases = _aliases(schema) | _aliases(report)
     for name, value in vars(module).items():
         if isinstance(value, type) and is_dataclass(value) and value.__module__ == module.__name__:
             if not _has_bytes(value):
-                yield _interface(value, aliases)
+                yield name, _interface(value, aliases)
         elif name.isupper():
-            yield f"export const {name} = {_constant(value)};\n"
+            yield name, f"export const {name} = {_constant(value)};\n"
         elif typing.get_origin(value) is Literal:
-            yield f"export type {name} =\n{_union(value, separator=chr(10))};\n"
+            yield name, f"export type {name} =\n{_union(value, separator=chr(10))};\n"
 
 
 def _aliases(module: types.ModuleType) -> dict[Any, str]:

@@ -1,0 +1,142 @@
+"""What a tape was asked, what it answered, and how a gradient of the user's own compares with the derivative."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Response = Literal["linear", "constant", "other", "unknown"]
+"""How a gradient function answers to the gradient that it is given: in proportion, as a derivative has to; the same
+whatever it is given; otherwise (clipped, its sign, with noise); or not measured."""
+
+Outcome = Literal["value", "none", "not_asked", "error"]
+"""What the tape answered: a tensor, None, nothing because nobody asked, or an exception."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A loss: what one call of `tape.gradient` differentiated.
+
+    Attributes:
+        name: What a person would call it.
+        op: Index in `Trace.ops` of the op that produced it; -1 if it depends on no variable.
+        output: Which of its outputs.
+        source: Index in `Trace.sources` of the line that asked for the gradient.
+        unconnected: What the caller wanted in the place of a missing gradient.
+        scaled: Whether the optimizer had scaled it against underflow; numbers are unscaled all the same.
+        measured: Whether its value is among the losses; where it is not, a NaN stands there.
+        automatic: Whether its tape watched all trainable variables that were read; null if not known.
+    """
+
+    name: str
+    op: int
+    output: int
+    source: int | None
+    unconnected: Literal["none", "zero"]
+    scaled: bool = False
+    measured: bool = True
+    automatic: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VariableGradient:
+    """What the tape answered for one variable and one target.
+
+    Attributes:
+        target: Index in `Trace.targets`.
+        variable: Index in `Trace.variables`.
+        outcome: The answer.
+        row: Row of `Chunk.gradients` with its statistics; null unless the outcome is `value`.
+        watched: Whether the tape watched the variable.
+    """
+
+    target: int
+    variable: int
+    outcome: Outcome
+    row: int | None
+    watched: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TensorGradient:
+    """What the tape answered for one tensor on the way and one target. A tensor that is not listed was not
+    recorded (it lies inside a function's body, or was not asked for).
+
+    Attributes:
+        target: Index in `Trace.targets`.
+        op: Index in `Trace.ops` of the op that produced the tensor.
+        output: Which of its outputs.
+        outcome: The answer.
+        row: Row of `Chunk.gradients`; null unless the outcome is `value`.
+    """
+
+    target: int
+    op: int
+    output: int
+    outcome: Outcome
+    row: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GradientSample:
+    """One element of a gradient, found in three ways.
+
+    Attributes:
+        index: Place of the element.
+        returned: What the custom gradient returned; null if that is not finite.
+        derivative: The derivative, by central differences of which two step sizes agree.
+        automatic: What TensorFlow makes of the forward computation without the custom gradient; null if it cannot,
+            or if that is not finite.
+    """
+
+    index: tuple[int, ...]
+    returned: float | None
+    derivative: float
+    automatic: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class InputCheck:
+    """A custom gradient with respect to one input, beside the derivative.
+
+    Attributes:
+        input: Which input of the op.
+        shape: Of the input, -1 where unknown; null if not even the rank is known.
+        returned_shape: Of what was returned; null if nothing was, or the rank is unknown.
+        error_share: Norm of what is returned too much or too little, over the norm of the derivative, where that
+            is not zero; null if TensorFlow cannot differentiate the forward computation.
+        ratio: What was returned, over the derivative, if that is the same number for all elements.
+        samples: The elements that differ most.
+    """
+
+    input: int
+    shape: tuple[int, ...] | None
+    returned_shape: tuple[int, ...] | None
+    error_share: float | None
+    ratio: float | None
+    samples: tuple[GradientSample, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GradientCheck:
+    """A custom gradient of the user's own, looked at in one step with the gradient that arrived there.
+
+    Attributes:
+        op: Index in `Trace.ops`.
+        function: What the user calls the function that has it; empty if unknown.
+        source: Index in `Trace.sources` of the line where the gradient function begins; null if unknown.
+        forward: Types of the ops inside, each once.
+        identity: Whether its result is its input, element by element.
+        response: How it answers to the gradient that it is given.
+        inputs: The inputs that were compared.
+        problem: Why nothing was compared, or what the gradient function raised; empty if nothing was in the way.
+    """
+
+    op: int
+    function: str
+    source: int | None
+    forward: tuple[str, ...] = ()
+    identity: bool = False
+    response: Response = "unknown"
+    inputs: tuple[InputCheck, ...] = ()
+    problem: str = ""

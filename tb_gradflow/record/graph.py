@@ -1,0 +1,181 @@
+"""What the forward graph of a training step is made of: lines of code, tensors, ops, variables, layers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Passes = Literal["yes", "none", "not_differentiable", "unregistered", "dtype", "error", "state", "unknown"]
+"""Whether an op hands a gradient on to one of its inputs, as TensorFlow itself answers:
+
+yes                 its gradient function returns one
+none                it has a gradient function, and that returns None for this input
+not_differentiable  the op type is registered as not differentiable
+unregistered        no entry in the gradient registry: asking raises LookupError
+dtype               the tensor is not floating (integer, bool, string): the tape ignores it
+error               the gradient function raised when it was asked
+state               not a tensor at all: a value written to a variable, and read back from it
+unknown             not asked
+"""
+
+
+PYTHON = "Python"
+"""Op type of what is no op: Python code that took a value out of TensorFlow, and of which something came back as a
+constant. `api` says how it left, such as `.numpy()` or `np.sqrt`."""
+
+SNAPSHOT = "Snapshot"
+"""Op type of what is no op either: a tensor from before the step, whose value was found to be computed from that of a
+variable. `api` says how, such as `tf.exp`; null where the relation has no name."""
+
+EAGER = "Eager"
+"""Op type of what is no op either: all that an eager loss was computed by, where nobody saw it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A line of the user's code.
+
+    Attributes:
+        file: Path, relative to the working directory or to where Python imports it from. Older logs have others.
+        line: Line number, from one.
+        function: Name of the function the line is in.
+        code: The line itself, stripped; empty if the file could not be read.
+    """
+
+    file: str
+    line: int
+    function: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """An output of an op.
+
+    Attributes:
+        shape: Sizes, -1 where unknown until run time; null if not even the rank is known.
+        dtype: TensorFlow's name of it, such as `float32`.
+    """
+
+    shape: tuple[int, ...] | None
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """An input of an op.
+
+    Attributes:
+        op: Index in `Trace.ops` of the op that produces the tensor; -1 if that op touches no variable and
+            was left out (a constant, shape arithmetic, preprocessing).
+        output: Which of its outputs.
+        input: Which input of the consumer, from zero.
+        passes: Whether the consumer hands its gradient on to this input.
+        carried: True if the value comes from the previous iteration of a loop. Without these edges the
+            graph has no cycle.
+    """
+
+    op: int
+    output: int
+    input: int
+    passes: Passes
+    carried: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """An input of an op that is a constant with the same value in all elements.
+
+    Attributes:
+        input: Which input of the op.
+        value: That value; infinity as the largest float32.
+    """
+
+    input: int
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One op of the forward graph, between a variable and a loss, or where the way to a loss ended.
+
+    Functions are inlined: an op of a function's body is named `<call>/<op>`. Each output of an `If` and each
+    loop variable of a `While` stands as an op of its own with that type, its inputs being the predicate and
+    the branches' results, or the initial value, the condition and the body's result.
+
+    Attributes:
+        name: TensorFlow's name of it, unique in the trace; `/` separates name scopes.
+        type: TensorFlow's op type, such as `MatMul`.
+        inputs: In the op's order. Data inputs that were left out are not listed.
+        outputs: In the op's order.
+        source: Index in `Trace.sources` of the user's line that made it; null if none did.
+        api: The function that line called, such as `tf.sequence_mask`; null if unknown.
+        reads: Index of the variable whose value it reads; null for most ops.
+        writes: Index of the variable that it assigns; null for most ops.
+        custom_gradient: Name of the gradient function that `tf.custom_gradient` or
+            `gradient_override_map` put in the place of the registered one; null for most ops.
+        backward: Whether it was made while an inner gradient was computed, of which the loss is made.
+        data: Whether its value depends on data: the batch, what the step captured, drew or has as a table of numbers;
+            null if not known.
+        constants: Its inputs that are constants.
+        input_count: How many inputs it has, listed or not; null if not known.
+        differentiable: Whether it hands a gradient on to any of them; null if not known.
+        compiled: Whether it lies inside a function that XLA compiles, while the step around it is not compiled.
+    """
+
+    name: str
+    type: str
+    inputs: tuple[Edge, ...]
+    outputs: tuple[Tensor, ...]
+    source: int | None
+    api: str | None
+    reads: int | None
+    writes: int | None
+    custom_gradient: str | None
+    backward: bool = False
+    data: bool | None = None
+    constants: tuple[Constant, ...] = ()
+    input_count: int | None = None
+    differentiable: bool | None = None
+    compiled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable that the step reads, or that the model owns.
+
+    Attributes:
+        name: Keras's `variable.path`, or `tf.Variable.name` without `:0`.
+        shape: Sizes.
+        dtype: TensorFlow's name of it.
+        trainable: Whether its owner means it to be trained.
+        tracked: Whether the model lists it among its variables.
+        computed: Whether it is no variable but a tensor that somebody asked a gradient for.
+        rebound: The attribute, as code calls it, that held the variable and holds a tensor now; empty if there is
+            none.
+        made: Whether the step itself made it.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    trainable: bool
+    tracked: bool
+    computed: bool = False
+    rebound: str = ""
+    made: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A name scope that is a layer.
+
+    Attributes:
+        scope: The scope's full name, such as `functional_1/dense_1`.
+        name: The layer's own name, such as `dense`.
+        type: Class of the layer, such as `Dense`.
+    """
+
+    scope: str
+    name: str
+    type: str
