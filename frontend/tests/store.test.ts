@@ -16,6 +16,10 @@ class Log implements Source {
     return null;
   }
 
+  fileOf(): null {
+    return null;
+  }
+
   steps = [0, 5, 10];
   session = "1";
   failing = new Set<string>();

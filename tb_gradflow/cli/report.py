@@ -25,6 +25,9 @@ SEVERITIES_THAT_FAIL = {"error": {"error"}, "warning": {"error", "warning"}}
 # Of so few steps a page is there before anybody wonders.
 WORTH_TELLING = 100
 
+# Megabytes that every mail server takes.
+MAILED = 10
+
 # Seconds. A step of a large model, or an epoch that is looked at once, takes as long.
 RECENTLY = 60
 
@@ -93,7 +96,8 @@ def save(path: str, logs: Sequence[Log], reports: Sequence[Report], step: int | 
     except OSError as error:
         raise LogError(f"the page cannot be written to {path}: {error.strerror or error}") from error
     size = len(content.encode()) / 1e6
-    print(f"{path}: {count(len(logs), 'run')}, {size:.1f} MB, opens in any browser", file=sys.stderr)
+    hint = f"; `--run {logs[0].name}` makes a smaller one" if size > MAILED and len(logs) > 1 else ""
+    print(f"{path}: {count(len(logs), 'run')}, {size:.1f} MB, opens in any browser{hint}", file=sys.stderr)
 
 
 def growing(log: Log, step: int | None) -> str:

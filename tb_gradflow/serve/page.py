@@ -29,6 +29,9 @@ LEAST_FOR_A_RUN = 300_000
 
 FRAME_HEIGHT = 680
 
+# `default-src` says nothing of these.
+FORBIDDEN = "base-uri 'none'; form-action 'none'"
+
 _PAGE = """\
 <!DOCTYPE html>
 <html lang="en">
@@ -94,7 +97,9 @@ def viewer_code() -> str:
 
 def _policy(viewer: str) -> str:
     digest = base64.b64encode(hashlib.sha256(viewer.encode()).digest()).decode()
-    return f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:"
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:; {FORBIDDEN}"
+    )
 
 
 def _data(excerpts: Mapping[str, Excerpt], run: str, step: int | None) -> dict[str, Any]:

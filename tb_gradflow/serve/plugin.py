@@ -25,6 +25,8 @@ from tb_gradflow.serve.answers import NotThere, Runs, WrongRequest, overview
 from tb_gradflow.serve.finite import finite
 from tb_gradflow.serve.heat import QUANTITIES, heat
 from tb_gradflow.serve.history import Floats, NotRecorded
+from tb_gradflow.serve.page import page
+from tb_gradflow.serve.report import Report
 from tb_gradflow.store.layout import PLUGIN
 
 STATIC = Path(__file__).parent / "static"
@@ -82,6 +84,7 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard
             "/weights": self._serve_weights,
             "/heat": self._serve_heat,
             "/course": self._serve_course,
+            "/page": self._serve_page,
             "/static/*": self._serve_static,
         }
         return {route: wrappers.Request.application(_guarded(handler)) for route, handler in routes.items()}
@@ -133,6 +136,15 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard
 
     def _serve_course(self, request: wrappers.Request) -> wrappers.Response:
         return _json(request, self._runs.course(*_who(request), _text(request, "run")))
+
+    def _serve_page(self, request: wrappers.Request) -> wrappers.Response:
+        run = _text(request, "run")
+        history = self._runs.history(*_who(request), run)
+        name = self._runs.name(*_who(request), run)
+        step = _number(request, "step", least=-1) if "step" in request.args else None
+        text = Report(history.diagnose(step), name).text_in_page
+        # To be saved, not shown: the page forbids what TensorBoard's own rules allow, and the other way round.
+        return _respond(request, page({name: history}, text, step), "application/octet-stream")
 
     def _serve_static(self, request: wrappers.Request) -> wrappers.Response:
         name = request.path.rpartition(f"/plugin/{PLUGIN}/static/")[2]

@@ -64,6 +64,10 @@ export class EmbeddedSource implements Source {
     return null;
   }
 
+  fileOf(): null {
+    return null;
+  }
+
   async runs(): Promise<readonly RunEntry[]> {
     return Object.entries(this.#data.runs).map(([run, {overview}]) => ({run, name: overview.name, error: null}));
   }

@@ -36,6 +36,9 @@ export async function unpackNumbers({shape: [steps, rows, statistics], data}: Pa
 }
 
 async function gunzipped(packed: string): Promise<Uint8Array> {
+  if (typeof DecompressionStream === "undefined") {
+    throw new Error("This browser is too old for this page: it needs Chrome 80, Edge 80, Firefox 113, Safari 16.4 or newer.");
+  }
   const text = atob(packed);
   const bytes = new Uint8Array(text.length);
   for (let at = 0; at < text.length; at += 1) {

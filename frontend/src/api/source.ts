@@ -12,6 +12,8 @@ export interface Source {
   readonly note: string;
   /** Where the page about a cause is; null if there is none here. */
   pageOf(cause: string): string | null;
+  /** Where a run is as one file with this viewer; null if this is such a file. */
+  fileOf(run: string, step: number): string | null;
   runs(): Promise<readonly RunEntry[]>;
   overview(run: string): Promise<Overview>;
   trace(run: string, session: string, trace: number): Promise<Trace>;
@@ -48,6 +50,10 @@ export class HttpSource implements Source {
 
   pageOf(cause: string): string {
     return new URL(`static/causes/${encodeURIComponent(cause)}.html`, this.#base).href;
+  }
+
+  fileOf(run: string, step: number): string {
+    return new URL(`page?${new URLSearchParams({run, step: String(step)})}`, this.#base).href;
   }
 
   async runs(): Promise<readonly RunEntry[]> {

@@ -1,13 +1,18 @@
 /** Gives the reader a file. */
 
 export function download(name: string, content: Blob): void {
-  const link = document.createElement("a");
   const address = URL.createObjectURL(content);
+  downloadFrom(name, address);
+  // The browser has begun by then.
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}
+
+/** The same of what lies at an address of the same server. */
+export function downloadFrom(name: string, address: string): void {
+  const link = document.createElement("a");
   link.href = address;
   link.download = name;
   link.click();
-  // The browser has begun by then.
-  setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 
 export function text(content: string, type: string): Blob {

@@ -2,7 +2,7 @@
 
 import {html, type TemplateResult} from "lit";
 import {copyText} from "../host/clipboard.ts";
-import {download, fileStem, text} from "../host/download.ts";
+import {download, downloadFrom, fileStem, text} from "../host/download.ts";
 import {csvOf} from "../model/csv.ts";
 import {rowsOf} from "../model/rows.ts";
 import type {Scope} from "./scope.ts";
@@ -13,6 +13,7 @@ export function exportMenu(scope: Scope): TemplateResult {
     ["Picture as PNG", () => save(scope, "png", scope.ask.picture("png"))],
     ["Findings and graph as JSON", () => save(scope, "json", Promise.resolve(json(scope)))],
     ["Variables as CSV", () => save(scope, "csv", Promise.resolve(csv(scope)))],
+    ...wholeRun(scope),
     ["Copy the link", () => void copyText(addressAround())],
   ];
   // A menu that closes when one of its entries was chosen.
@@ -24,6 +25,13 @@ export function exportMenu(scope: Scope): TemplateResult {
     <summary aria-label="Export" title="Export the picture or the data">⤓</summary>
     <div class="entries">${entries.map(([words, run]) => html`<button @click=${(event: Event) => choose(event, run)}>${words}</button>`)}</div>
   </details>`;
+}
+
+/** The run with this viewer in one file; not where this is one. */
+function wholeRun({store}: Scope): readonly (readonly [string, () => void])[] {
+  const {overview} = store.state;
+  const address = overview === null ? null : store.source.fileOf(overview.run, store.step);
+  return address === null ? [] : [["This run as an HTML page", () => downloadFrom(`${fileStem(overview?.name ?? "run", -1)}.html`, address)]];
 }
 
 function save({store}: Scope, ending: string, content: Promise<Blob | null>): void {
