@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tb_gradflow.analyse.kinds import COPIES, SHAPE_ONLY, SOFTMAX, has_single_class, is_float, passes_gradient
+from tb_gradflow.analyse.outlets import Outlet, outlets
 from tb_gradflow.analyse.ways import Ways, unwound, ways_to
 from tb_gradflow.record.schema import Edge, Trace, VariableGradient
 
@@ -33,21 +34,6 @@ class Crossing:
     culprit: int
     edge: Edge
     handed_by: int = -1
-
-
-@dataclass(frozen=True, slots=True)
-class _WayOut:
-    """Where the value of an op flows.
-
-    Attributes:
-        end: The last op that it flows into and that nothing uses; -1 if there is none.
-        furthest: The last op that it flows into at all.
-        computes: Whether any of these is more than a copy.
-    """
-
-    end: int
-    furthest: int
-    computes: bool
 
 
 class Topology:
@@ -240,36 +226,19 @@ class Topology:
 
         -1 if nothing computes with it: if nobody reads it, or what was read is merely copied.
         """
-        ways_out = [self._ways_out[reader] for reader in self.readers[variable]]
-        if not any(way.computes for way in ways_out):
+        found = [self._outlets[reader] for reader in self.readers[variable]]
+        if not any(outlet.computes for outlet in found):
             return -1
-        end = max(way.end for way in ways_out)
-        end = max(way.furthest for way in ways_out) if end < 0 else end
+        end = max(outlet.end for outlet in found)
+        end = max(outlet.furthest for outlet in found) if end < 0 else end
         while self.trace.ops[end].type in COPIES and self.trace.ops[end].inputs:
             end = self.trace.ops[end].inputs[0].op
         return end
 
     @cached_property
-    def _ways_out(self) -> list[_WayOut]:
-        """For each op, where its value flows. In one sweep from the end; again while loops hand something around."""
-        found = [_WayOut(-1, -1, False)] * len(self.trace.ops)
-        changed = True
-        while changed:
-            changed = False
-            for op in range(len(found) - 1, -1, -1):
-                way = self._way_out(op, found)
-                if way != found[op]:
-                    found[op] = way
-                    changed = self.has_carried
-        return found
-
-    def _way_out(self, op: int, found: Sequence[_WayOut]) -> _WayOut:
-        onward = [found[consumer] for consumer, _ in self.consumers[op] if consumer != op]
-        return _WayOut(
-            end=max(way.end for way in onward) if onward else op,
-            furthest=max((way.furthest for way in onward), default=op) if onward else op,
-            computes=self.trace.ops[op].type not in COPIES or any(way.computes for way in onward),
-        )
+    def _outlets(self) -> list[Outlet]:
+        takers = [[consumer for consumer, _ in users] for users in self.consumers]
+        return outlets(takers, [op.type in COPIES for op in self.trace.ops], again=self.has_carried)
 
     @cached_property
     def of_variables(self) -> list[bool]:
