@@ -109,6 +109,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         self._measured = None
         if self._due():
             self._guarded(self._check_alone)
+            self._guarded(self._ask_sentinel)
             if not self._broken:
                 self.model.train_function = self._run_sampled
         elif self._sentinel is not None:
@@ -126,16 +127,18 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             self._guarded(lambda: self._write(self._step - 1))
             if self._sentinel is None:
                 self._guarded(self._post_sentinel)
-        elif self._sentinel is not None and self._sentinel.caught:
+        elif self._sentinel is not None and self._sentinel.caught_by_now():
             self._guarded(self._write_caught)
         self._options.cadence.meter.took(time.perf_counter() - self._began, recorded=recorded)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         self._guarded(self._correct_step)
+        self._guarded(self._ask_sentinel)
         if self._recorder is not None:
             self._guarded(self._recorder.flush)
 
     def on_train_end(self, logs: Any = None) -> None:
+        self._guarded(self._ask_sentinel)
         if self._recorder is not None:
             self._guarded(self._recorder.flush)
         self._plain = self._sampled = self._sentinel = None
@@ -236,7 +239,9 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         assert fitted is not None
         alone = fitted.strategy.num_replicas_in_sync == 1
         if self._may_post and alone and not (fitted.is_eager or fitted.is_for_xla):
-            self._sentinel = NonfiniteStep(fitted.step, self._instrumented, fitted.function_of)
+            self._sentinel = NonfiniteStep(
+                fitted.step, self._instrumented, fitted.function_of, at_once=fitted.iterations is None
+            )
         self._may_post = False
 
     def _run_guarded(self, iterator: Any) -> Any:
@@ -256,6 +261,10 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
                 warn(fault_message(self._step, self._sentinel.fault))
                 self._sentinel = None
         return logs
+
+    def _ask_sentinel(self) -> None:
+        if self._sentinel is not None and self._sentinel.caught:
+            self._write_caught()
 
     def _write_caught(self) -> None:
         sentinel, fitted = self._sentinel, self._fitting

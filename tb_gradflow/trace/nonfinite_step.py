@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +17,9 @@ from tb_gradflow.trace.step import InstrumentedStep
 # Elements. A variable that is read at the beginning of each step must be copied when the step changes it.
 _CHEAP = 1024
 
+# Seconds. To ask takes 20 microseconds.
+_PAUSE = 0.02
+
 
 class NonfiniteStep:
     """Runs the guarded version of a step between recorded ones, until it has caught one.
@@ -24,6 +28,7 @@ class NonfiniteStep:
         step: The user's own, as it is to be traced.
         instrumented: The recorder's version of it, which has run before.
         compiled: Compiles a step as the user's own is compiled.
+        at_once: Whether a step must be told as soon as it has run: nothing else says which it was.
     """
 
     def __init__(
@@ -31,10 +36,14 @@ class NonfiniteStep:
         step: Callable[..., Any],
         instrumented: InstrumentedStep,
         compiled: Callable[[Callable[..., Any]], Callable[..., Any]],
+        *,
+        at_once: bool,
     ) -> None:
         self._instrumented = instrumented
         state = instrumented.touched
         self._sentinel = Sentinel(state, _changed_early(state, instrumented.untrained))
+        self._asked = 0.0
+        self._pause = 0.0 if at_once else _PAUSE
         self.run = compiled(self._sentinel.guarded(step))
 
     @property
@@ -46,6 +55,14 @@ class NonfiniteStep:
     def caught(self) -> bool:
         """Whether a step that has run had a gradient that is not finite."""
         return self._sentinel.caught
+
+    def caught_by_now(self) -> bool:
+        """The same, asked so seldom that asking costs nothing: the answer may be some steps late, unless `at_once`."""
+        now = time.monotonic()
+        if now - self._asked < self._pause:
+            return False
+        self._asked = now
+        return self.caught
 
     def measure(self, iterations: Callable[[], int | None]) -> tuple[Measured, int | None] | None:
         """What the step that was caught measures when it is run again, and the value of `iterations` before it.

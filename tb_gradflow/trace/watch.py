@@ -135,7 +135,7 @@ class Watched:
         if sentinel.fault is not None:
             self._sentinel = None
             self._run.tell_fault(sentinel.fault)
-        elif sentinel.caught:
+        elif sentinel.caught_by_now():
             self._sentinel = None
             assert self._tracing is not None
             self._run.write_caught(sentinel, self._tracing)
@@ -146,7 +146,9 @@ class Watched:
         may, self._may_post = self._may_post, False
         if not may or self._eagerly or self._plain._jit_compile or len(self._variables) > 1 or is_one_of_several():
             return
-        self._sentinel = NonfiniteStep(_converted(self._plain), self._instrumented_step, self._compiled_as_plain)
+        self._sentinel = NonfiniteStep(
+            _converted(self._plain), self._instrumented_step, self._compiled_as_plain, at_once=True
+        )
 
     def _compiled_as_plain(self, step: Callable[..., Any]) -> Any:
         return self._plain._clone(python_function=tf.autograph.experimental.do_not_convert(step))

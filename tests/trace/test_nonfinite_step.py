@@ -97,9 +97,7 @@ def nested() -> Any:
 
 
 BUILDERS = {
-    "functional": with_loss(models.functional),
     "dropout and moving averages": with_loss(models.sequential),
-    "subclassed": with_loss(models.subclassed),
     "two steps an execution": with_loss(models.functional, steps_per_execution=2),
     "nested functions": nested,
     "two updates": two_updates,
@@ -139,7 +137,7 @@ def test_that_very_step_is_recorded(build: Callable[[], Any], tmp_path: Path) ->
 def test_it_is_told_at_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     x, y = spoilt()
 
-    train(BUILDERS["functional"], x, y, GradFlowCallback(tmp_path, update_freq=100), **ORDER)
+    train(with_loss(models.functional), x, y, GradFlowCallback(tmp_path, update_freq=100), **ORDER)
 
     assert "tf.where" in caplog.text
     assert "hides their value but not their gradient" in caplog.text
@@ -150,7 +148,9 @@ def test_it_is_told_at_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) ->
 def test_without_the_option_only_the_cadence_counts(tmp_path: Path) -> None:
     x, y = spoilt()
 
-    train(BUILDERS["functional"], x, y, GradFlowCallback(tmp_path, update_freq=100, catch_nonfinite=False), **ORDER)
+    train(
+        with_loss(models.functional), x, y, GradFlowCallback(tmp_path, update_freq=100, catch_nonfinite=False), **ORDER
+    )
 
     assert read(tmp_path).steps == (0,)
 

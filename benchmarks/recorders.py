@@ -1,0 +1,177 @@
+"""What a step costs under this recorder and under TensorFlow's own ways to look at gradients.
+
+    python benchmarks/recorders.py [mlp|cnn|lstm|transformer|resnet50 …] [--steps 30]
+
+Within one training, steps with and without alternate, each pair on the same model and the same batch; the median of the
+ratios is printed with the quartiles. The first steps of either kind, in which they are compiled, are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import keras
+import numpy as np
+import tensorflow as tf
+from models import MODELS
+
+from tb_gradflow import GradFlowCallback
+
+WARM = 4
+"""Steps of either kind that are left out."""
+
+
+class Stopwatch(keras.callbacks.Callback):
+    """Seconds of each step; stands first, so that all other callbacks are inside what it measures."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds: list[float] = []
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        self._began = time.perf_counter()
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.seconds.append(time.perf_counter() - self._began)
+
+
+class EverySecond(keras.callbacks.Callback):
+    """Runs another training function in every second step."""
+
+    def __init__(self, other: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self._other = other
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        if batch == 0:
+            self._own = self.model.train_function
+        self.model.train_function = self._own if batch % 2 else self._other
+
+
+class GuardedEverySecond(GradFlowCallback):
+    """Records the first step alone, and guards every second one."""
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        super().on_train_batch_begin(batch, logs)
+        if batch % 2 and batch > 0:
+            self.model.train_function = self._plain
+
+
+def recorded(tensors: Any) -> Callable[[Any, str], Any]:
+    return lambda model, directory: GradFlowCallback(directory, update_freq=2, tensors=tensors, catch_nonfinite=False)
+
+
+def guarded(model: Any, directory: str) -> Any:
+    return GuardedEverySecond(directory, update_freq=10**9)
+
+
+def histograms(model: Any, directory: str) -> Any:
+    """A `tf.summary.histogram` of each variable's gradient."""
+    writer = tf.summary.create_file_writer(directory)
+
+    def step(data: Any) -> Any:
+        x, y = data
+        with tf.GradientTape() as tape:
+            loss = model.compute_loss(x=x, y=y, y_pred=model(x, training=True))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        with writer.as_default(step=model.optimizer.iterations):
+            for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
+                tf.summary.histogram(variable.path, gradient)
+        model.optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        return {"loss": loss}
+
+    return EverySecond(model._make_function(step))
+
+
+def checked(model: Any, directory: str) -> Any:
+    """`tf.debugging.enable_check_numerics`, of which TensorFlow takes notice when a function is traced."""
+    plain = model._make_function(model.train_step)
+
+    def traced(iterator: Any) -> Any:
+        tf.debugging.enable_check_numerics()
+        try:
+            return plain(iterator)
+        finally:
+            tf.debugging.disable_check_numerics()
+
+    return EverySecond(traced)
+
+
+def dumped(model: Any, directory: str) -> Any:
+    """Debugger V2, FULL_HEALTH."""
+    plain = model._make_function(model.train_step)
+
+    def traced(iterator: Any) -> Any:
+        tf.debugging.experimental.enable_dump_debug_info(directory, "FULL_HEALTH", circular_buffer_size=-1)
+        try:
+            return plain(iterator)
+        finally:
+            tf.debugging.experimental.disable_dump_debug_info()
+
+    return EverySecond(traced)
+
+
+WAYS: dict[str, Callable[[Any, str], Any]] = {
+    "recorded, all tensors": recorded("all"),
+    "recorded, layers' outputs": recorded("layers"),
+    "recorded, variables alone": recorded("variables"),
+    "guarded against NaN": guarded,
+    "histogram of each gradient": histograms,
+    "check_numerics": checked,
+    "Debugger V2, FULL_HEALTH": dumped,
+}
+
+
+def measure(name: str, way: Callable[[Any, str], Any], steps: int) -> None:
+    keras.backend.clear_session()
+    model, x, y = MODELS[name]()
+    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    count = 2 * (steps + WARM)
+    data = tf.data.Dataset.from_tensors((x, y)).repeat(count)
+    with tempfile.TemporaryDirectory() as directory:
+        model.make_train_function()
+        watch = Stopwatch()
+        model.fit(data, verbose=0, callbacks=[watch, way(model, directory)])
+        size = sum(os.path.getsize(os.path.join(d, f)) for d, _, names in os.walk(directory) for f in names)
+    looked, plain = watch.seconds[2 * WARM :: 2], watch.seconds[2 * WARM + 1 :: 2]
+    ratios = [one / other for one, other in zip(looked, plain, strict=True)]
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    print(
+        f"| {name} | {way_name(way)} | {middle:.3f} | {low:.3f}-{high:.3f} | {np.median(plain) * 1e3:.1f} | "
+        f"{size / (steps + WARM) / 1024:.1f} |",
+        flush=True,
+    )
+
+
+def way_name(way: Callable[[Any, str], Any]) -> str:
+    return next(name for name, each in WAYS.items() if each is way)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", default=list(MODELS), help=", ".join(MODELS))
+    parser.add_argument("--steps", type=int, default=30, help="pairs of steps")
+    parser.add_argument("--ways", nargs="*", default=list(WAYS))
+    options = parser.parse_args()
+    print(
+        f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, TensorFlow {tf.__version__}, ", end=""
+    )
+    print(f"Keras {keras.__version__}, {options.steps} pairs\n")
+    print("| model | with | ratio | quartiles | plain step, ms | KB a step |")
+    print("|---|---|---|---|---|---|")
+    for name in options.models:
+        for way in options.ways:
+            measure(name, WAYS[way], options.steps)
+
+
+if __name__ == "__main__":
+    main()
