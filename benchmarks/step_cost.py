@@ -1,6 +1,6 @@
 """What a recorded step costs over a plain one, and whether the plain ones stay what they were.
 
-    python benchmarks/step_cost.py [resnet50|cnn|mlp] [--steps 12] [--tensors all|layers|variables]
+    python benchmarks/step_cost.py [mlp|cnn|lstm|transformer|resnet50] [--steps 12] [--tensors all|layers|variables]
 
 Plain and recorded steps alternate within one process on the same model; medians and their ratio are printed. The
 log's size per recorded step comes from the same run.
@@ -13,40 +13,15 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import keras
 import numpy as np
+from models import MODELS
 
 from tb_gradflow import GradFlowCallback
-
-
-def resnet50() -> tuple[Any, Any, Any]:
-    model = keras.applications.ResNet50(weights=None, input_shape=(64, 64, 3), classes=10)
-    return model, np.random.default_rng(0).normal(size=(16, 64, 64, 3)), np.arange(16) % 10
-
-
-def cnn() -> tuple[Any, Any, Any]:
-    layers = keras.layers
-    blocks = [
-        layer
-        for width in (32, 64, 128)
-        for layer in (layers.Conv2D(width, 3, padding="same"), layers.BatchNormalization(), layers.ReLU())
-    ]
-    model = keras.Sequential([keras.Input((32, 32, 3)), *blocks, layers.GlobalAveragePooling2D(), layers.Dense(10)])
-    return model, np.random.default_rng(0).normal(size=(64, 32, 32, 3)), np.arange(64) % 10
-
-
-def mlp() -> tuple[Any, Any, Any]:
-    model = keras.Sequential([keras.Input((128,)), *(keras.layers.Dense(256, "relu") for _ in range(4))])
-    model.add(keras.layers.Dense(10))
-    return model, np.random.default_rng(0).normal(size=(64, 128)), np.arange(64) % 10
-
-
-MODELS: dict[str, Callable[[], tuple[Any, Any, Any]]] = {"resnet50": resnet50, "cnn": cnn, "mlp": mlp}
 
 
 class Stopwatch(keras.callbacks.Callback):
@@ -70,12 +45,12 @@ def main() -> None:
     parser.add_argument("--tensors", default="all")
     options = parser.parse_args()
     model, x, y = MODELS[options.model]()
-    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=options.model != "resnet50"))
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     with tempfile.TemporaryDirectory() as directory:
         watch = Stopwatch()
-        callback = GradFlowCallback(directory, update_freq=2, tensors=options.tensors)
+        callback = GradFlowCallback(directory, update_freq=2, tensors=options.tensors, catch_nonfinite=False)
         # The stopwatch stands last, so that the recorder's own callbacks are inside what it measures on both sides.
-        data = np.concatenate([x] * (2 * options.steps)).astype("float32"), np.concatenate([y] * (2 * options.steps))
+        data = np.concatenate([x] * (2 * options.steps)).astype(x.dtype), np.concatenate([y] * (2 * options.steps))
         model.fit(*data, batch_size=len(x), verbose=0, shuffle=False, callbacks=[watch, callback])
         size = sum(os.path.getsize(os.path.join(d, f)) for d, _, names in os.walk(directory) for f in names)
     recorded, plain = watch.seconds[2::2], watch.seconds[3::2]
