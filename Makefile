@@ -1,5 +1,6 @@
 # make demo    trains the demonstrations and opens TensorBoard on their logs
 # make test    every check, as CI runs it
+# make versions TENSORFLOW=2.16.2 KERAS=3.3.3    the recorder's tests under other versions, with PYTHON=python3.x
 #
 # Both set up what they need on a machine that has Python, Node 20 and make: a virtual environment in .venv, the
 # page of the plugin, and for the tests a Chromium. What is already there is left as it is.
@@ -9,7 +10,7 @@ BIN := .venv/bin
 SOURCES := tb_gradflow tests benchmarks hatch_build.py
 NODE_MODULES := frontend/node_modules/.package-lock.json
 
-.PHONY: demo test page chromium clean
+.PHONY: demo test versions page chromium clean
 .DELETE_ON_ERROR:
 
 demo: .venv/for-demo page
@@ -22,6 +23,9 @@ test: .venv/for-test page chromium
 	npm --prefix frontend run check
 	npm --prefix frontend test
 	$(BIN)/python -m pytest
+
+versions:
+	$(PYTHON) -m benchmarks.versions $(TENSORFLOW) $(if $(KERAS),--keras $(KERAS)) --directory .venv/versions
 
 page: .venv/for-demo $(NODE_MODULES)
 	@$(BIN)/python hatch_build.py
