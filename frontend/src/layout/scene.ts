@@ -6,7 +6,8 @@
 import {portKey, type Flows, type GroupFlow, type Segment} from "../model/segments.ts";
 import {isGroup, type Tree} from "../model/tree.ts";
 import {subtitleOf, titleOf} from "../model/titles.ts";
-import {GAP_X, layered, type Box, type Points} from "./layered.ts";
+import {Drawings} from "./drawings.ts";
+import {GAP_X, type Box, type Layered, type Points} from "./layered.ts";
 import {groupSize, HEADER, lossSize, opSize, PADDING, variableSize, type Size} from "./sizes.ts";
 
 /** A drawn item: left, top and size, absolute. */
@@ -35,9 +36,18 @@ export interface Scene extends Size {
 interface GroupLayout extends Size {
   /** Left and top of each child, from the group's own. */
   readonly children: readonly {readonly item: number; readonly x: number; readonly y: number; readonly size: Size}[];
-  readonly routed: readonly Routed[];
+  readonly routes: Routes;
   /** The x of each port, by its key. */
-  readonly portX: ReadonlyMap<string, number>;
+  readonly portX: ReadonlyMap<number, number>;
+}
+
+/** The routes of a group's segments as they were drawn, and where that drawing is in the group. */
+interface Routes {
+  readonly group: number;
+  readonly segments: readonly Segment[];
+  readonly drawing: Layered;
+  readonly left: number;
+  readonly top: number;
 }
 
 interface Kept {
@@ -53,6 +63,7 @@ export class Arranger {
   readonly #tree: Tree;
   readonly #flows: Flows;
   readonly #kept = new Map<number, Kept>();
+  readonly #drawings = new Drawings();
 
   constructor(tree: Tree, flows: Flows) {
     this.#tree = tree;
@@ -73,7 +84,7 @@ export class Arranger {
     if (kept !== undefined && kept.inside.every((each, index) => each === inside[index])) {
       return kept.layout;
     }
-    const layout = layoutGroup(this.#tree, group, this.#flows.get(group), inside);
+    const layout = layoutGroup(this.#tree, group, this.#flows.get(group), inside, this.#drawings);
     this.#kept.set(group, {inside, layout});
     return layout;
   }
@@ -109,21 +120,25 @@ interface Family {
 
 function familyOf(tree: Tree, group: number, flow: GroupFlow, inside: readonly (GroupLayout | null)[]): Family {
   const {children} = tree.items[group];
-  const linked = new Set(flow.segments.flatMap((segment) => [segment.from, segment.to]));
-  const positions = children.map((_, index) => index);
-  return {
-    children,
-    sizes: children.map((child, index): Size => inside[index] ?? sizeOf(tree, child)),
-    inside,
-    joined: positions.filter((index) => linked.has(children[index])),
-    alone: positions.filter((index) => !linked.has(children[index])),
-  };
+  const linked = new Set<number>();
+  for (const {from, to} of flow.segments) {
+    linked.add(from).add(to);
+  }
+  const [joined, alone]: [number[], number[]] = [[], []];
+  children.forEach((child, index) => (linked.has(child) ? joined : alone).push(index));
+  return {children, sizes: children.map((child, index): Size => inside[index] ?? sizeOf(tree, child)), inside, joined, alone};
 }
 
-function layoutGroup(tree: Tree, group: number, flow: GroupFlow, inside: readonly (GroupLayout | null)[]): GroupLayout {
+function layoutGroup(
+  tree: Tree,
+  group: number,
+  flow: GroupFlow,
+  inside: readonly (GroupLayout | null)[],
+  drawings: Drawings,
+): GroupLayout {
   const family = familyOf(tree, group, flow, inside);
   const {children, sizes, joined} = family;
-  const drawing = layered(boxesOf(family, flow), linksOf(family, flow));
+  const drawing = drawings.of(boxesOf(family, flow), linksOf(family, flow));
   const isRoot = group === tree.root;
   const frame = isRoot ? {left: 0, top: 0, bottom: 0} : frameOf(flow);
   const grid = gridOf(family.alone, sizes, drawing);
@@ -138,12 +153,9 @@ function layoutGroup(tree: Tree, group: number, flow: GroupFlow, inside: readonl
     size: sizes[index],
   }));
   const resting = grid.placed.map(({index, x, y}) => ({item: children[index], x: x + frame.left, y: y + frame.top, size: sizes[index]}));
-  const routed = flow.segments.map((segment, index): Routed => {
-    const points = toBorder(moved(drawing.routes[index], shift, frame.top), segment, height);
-    return {group, segment, points, back: drawing.back[index]};
-  });
   const portX = flow.ports.map((port, at) => [portKey(port.outside, port.inward), drawing.x[joined.length + at] + shift] as const);
-  return {width: inner + 2 * frame.left, height, children: [...flowing, ...resting], routed, portX: new Map(portX)};
+  const routes = {group, segments: flow.segments, drawing, left: shift, top: frame.top};
+  return {width: inner + 2 * frame.left, height, children: [...flowing, ...resting], routes, portX: new Map(portX)};
 }
 
 /** What is to be layered: the children that something flows through, then the ports. */
@@ -158,7 +170,7 @@ function boxesOf({joined, sizes}: Family, flow: GroupFlow): Box[] {
 function linksOf({children, joined, inside}: Family, flow: GroupFlow) {
   const position = new Map(joined.map((index, at) => [children[index], at]));
   const endOf = (end: number): number => (end < 0 ? joined.length - 1 - end : (position.get(end) as number));
-  const offsetOf = (end: number, key: string): number => {
+  const offsetOf = (end: number, key: number): number => {
     const layout = end < 0 ? null : inside[joined[endOf(end)]];
     return layout === null ? 0 : (layout.portX.get(key) ?? layout.width / 2) - layout.width / 2;
   };
@@ -197,19 +209,20 @@ function gridOf(items: readonly number[], sizes: readonly Size[], beside: Size) 
   return {placed, left, width: right, height: items.length === 0 ? 0 : y + row};
 }
 
-function moved(points: Points, x: number, y: number): Points {
-  return points.map((value, index) => value + (index % 2 === 0 ? x : y));
-}
-
 /** Ends at ports lie on the group's border, however short their column is. */
-function toBorder(points: Points, segment: Segment, height: number): Points {
-  if (segment.from < 0) {
-    points[1] = 0;
-  }
-  if (segment.to < 0) {
-    points[points.length - 1] = height;
-  }
-  return points;
+function routedIn({routes, height}: GroupLayout, x: number, y: number): Routed[] {
+  const {group, segments, drawing, left, top} = routes;
+  return segments.map((segment, index) => {
+    const route = drawing.routes[index];
+    const points: Points = new Array(route.length);
+    for (let at = 0; at < route.length; at += 2) {
+      points[at] = route[at] + left + x;
+      points[at + 1] = route[at + 1] + top + y;
+    }
+    points[1] = segment.from < 0 ? y : points[1];
+    points[points.length - 1] = segment.to < 0 ? height + y : points[points.length - 1];
+    return {group, segment, points, back: drawing.back[index]};
+  });
 }
 
 function assemble(root: number, layouts: ReadonlyMap<number, GroupLayout>): Scene {
@@ -226,8 +239,8 @@ function assemble(root: number, layouts: ReadonlyMap<number, GroupLayout>): Scen
         waiting.push({layout: inner, ...at});
       }
     }
-    for (const each of layout.routed) {
-      routed.push({...each, points: moved(each.points, x, y)});
+    for (const each of routedIn(layout, x, y)) {
+      routed.push(each);
     }
   }
   return {placed, byItem: new Map(placed.map((each) => [each.item, each])), routed, width: whole.width, height: whole.height};

@@ -73,6 +73,26 @@ function isPlainIdentity(op: Op): boolean {
   );
 }
 
+const NO_EDGES: readonly number[] = [];
+
+/** The edges at each node, in their order. Lists as long as they have to be: of many nodes, room to grow is memory. */
+function edgesBy(count: number, edges: readonly FlowEdge[], endOf: (edge: FlowEdge) => number): (readonly number[])[] {
+  const counts = new Int32Array(count);
+  for (const edge of edges) {
+    counts[endOf(edge)] += 1;
+  }
+  const lists: number[][] = new Array(count);
+  for (let node = 0; node < count; node += 1) {
+    lists[node] = counts[node] === 0 ? (NO_EDGES as number[]) : new Array(counts[node]);
+  }
+  for (let id = edges.length - 1; id >= 0; id -= 1) {
+    const node = endOf(edges[id]);
+    counts[node] -= 1;
+    lists[node][counts[node]] = id;
+  }
+  return lists;
+}
+
 class Builder {
   readonly #trace: Trace;
   readonly #kept: ReadonlySet<number>;
@@ -128,18 +148,13 @@ class Builder {
   }
 
   finish(): FlowGraph {
-    const outgoing: number[][] = this.#nodes.map(() => []);
-    const incoming: number[][] = this.#nodes.map(() => []);
-    this.#edges.forEach((edge, id) => {
-      outgoing[edge.from].push(id);
-      incoming[edge.to].push(id);
-    });
+    const edges = this.#edges;
     return {
       trace: this.#trace,
       nodes: this.#nodes,
-      edges: this.#edges,
-      outgoing,
-      incoming,
+      edges,
+      outgoing: edgesBy(this.#nodes.length, edges, (edge) => edge.from),
+      incoming: edgesBy(this.#nodes.length, edges, (edge) => edge.to),
       nodeOfOp: this.#nodeOfOp,
       nodeOfVariable: this.#nodeOfVariable,
       nodeOfTarget: this.#nodeOfTarget,

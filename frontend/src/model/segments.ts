@@ -4,6 +4,7 @@
  * border. Segments with the same ends are one, and hold many edges.
  */
 
+import {Nesting} from "./nesting.ts";
 import {isGroup, type Tree} from "./tree.ts";
 
 /** A place on a group's border where edges from, or to, one neighbour outside go through. */
@@ -19,15 +20,13 @@ export interface Segment {
   readonly to: number;
   /** Indices in the graph's edges. */
   readonly edges: number[];
-  /** Where the segment ends at an open group, the key of the port it goes on through: see `portKey`. */
-  readonly fromPort: string;
-  readonly toPort: string;
+  /** Where the segment ends at an open group, the key of the port it goes on through, by `portKey`; -1 elsewhere. */
+  readonly fromPort: number;
+  readonly toPort: number;
 }
 
 export interface GroupFlow {
   readonly ports: readonly Port[];
-  /** Position of a port in `ports`, by `portKey`. */
-  readonly portIndex: ReadonlyMap<string, number>;
   readonly segments: readonly Segment[];
 }
 
@@ -39,26 +38,23 @@ export interface Flows {
   get(group: number): GroupFlow;
 }
 
-interface Draft {
-  ports: Map<string, number>;
-  list: Port[];
-  segments: Map<string, Segment>;
+/** Tells the ports of a group apart: a number from zero. */
+export function portKey(outside: number, inward: boolean): number {
+  return 2 * (outside + 1) + (inward ? 1 : 0);
 }
 
-export function portKey(outside: number, inward: boolean): string {
-  return `${inward ? "in" : "out"} ${outside}`;
-}
+const NO_PORT = -1;
 
 /** Flows are made when they are first asked for: of thirty thousand ops few groups are ever open. */
 export function groupFlows(tree: Tree): Flows {
   const flows = new Map<number, GroupFlow>();
   const nesting = new Nesting(tree);
-  const crowded = new Crowds(tree, nesting);
+  const crowds = new Crowds(tree, nesting);
   return {
     get(group) {
       let flow = flows.get(group);
       if (flow === undefined) {
-        flow = flowInside(tree, nesting, crowded, group);
+        flow = flowInside(tree, nesting, crowds, group);
         flows.set(group, flow);
       }
       return flow;
@@ -66,69 +62,13 @@ export function groupFlows(tree: Tree): Flows {
   };
 }
 
-function flowInside(tree: Tree, nesting: Nesting, crowded: Crowds, group: number): GroupFlow {
-  const draft: Draft = {ports: new Map(), list: [], segments: new Map()};
-  const edges = new Set(tree.items[group].children.flatMap((child) => [...nesting.crossing(child)]));
+function flowInside(tree: Tree, nesting: Nesting, crowds: Crowds, group: number): GroupFlow {
+  const draft = new Draft(tree, nesting, crowds, group);
   // In the order of the graph, so that the picture does not depend on how the edges were found.
-  for (const edge of [...edges].sort((a, b) => a - b)) {
-    addEdge(tree, draft, crowded, group, edge);
+  for (const edge of nesting.edgesIn(group)) {
+    draft.add(edge);
   }
-  return {ports: draft.list, portIndex: draft.ports, segments: [...draft.segments.values()]};
-}
-
-/** Every item's descendants as a stretch of one list: who is inside whom is a matter of two comparisons. */
-class Nesting {
-  readonly #tree: Tree;
-  readonly #order: number[] = [];
-  readonly #begin: Int32Array;
-  readonly #end: Int32Array;
-
-  constructor(tree: Tree) {
-    this.#tree = tree;
-    this.#begin = new Int32Array(tree.items.length);
-    this.#end = new Int32Array(tree.items.length);
-    const waiting = [tree.root];
-    while (waiting.length > 0) {
-      const item = waiting.pop() as number;
-      this.#begin[item] = this.#order.length;
-      this.#end[item] = this.#order.push(item);
-      waiting.push(...tree.items[item].children);
-    }
-    for (const item of [...this.#order].reverse()) {
-      const {parent} = tree.items[item];
-      if (parent >= 0) {
-        this.#end[parent] = Math.max(this.#end[parent], this.#end[item]);
-      }
-    }
-  }
-
-  isInside(item: number, group: number): boolean {
-    return this.#begin[item] >= this.#begin[group] && this.#begin[item] < this.#end[group];
-  }
-
-  /** Edges with one end inside a group and one outside. */
-  *crossing(group: number): Generator<number> {
-    const {edges, outgoing, incoming} = this.#tree.graph;
-    for (let at = this.#begin[group]; at < this.#end[group]; at += 1) {
-      const item = this.#order[at];
-      if (!isGroup(this.#tree, item)) {
-        yield* outgoing[item].filter((edge) => !this.isInside(edges[edge].to, group));
-        yield* incoming[item].filter((edge) => !this.isInside(edges[edge].from, group));
-      }
-    }
-  }
-}
-
-/** The chain of items from an end of an edge up to, and without, the innermost common group; innermost first. */
-function climb(tree: Tree, from: number, to: number): [number[], number[], number] {
-  const left = [from];
-  const right = [to];
-  const parent = (chain: number[]): number => tree.items[chain[chain.length - 1]].parent;
-  while (parent(left) !== parent(right)) {
-    const deeper = tree.items[parent(left)].depth >= tree.items[parent(right)].depth ? left : right;
-    deeper.push(parent(deeper));
-  }
-  return [left, right, parent(left)];
+  return {ports: draft.ports, segments: draft.segments};
 }
 
 /** Which sides of groups have too many neighbours for a port each. */
@@ -143,7 +83,12 @@ class Crowds {
     this.#nesting = nesting;
   }
 
-  has(group: number, inward: boolean): boolean {
+  /** The key of the port of an item towards one outside; none for what is no group. */
+  portOf(item: number, outside: number, inward: boolean): number {
+    return isGroup(this.#tree, item) ? portKey(this.#has(item, inward) ? -1 : outside, inward) : NO_PORT;
+  }
+
+  #has(group: number, inward: boolean): boolean {
     let known = this.#known.get(group);
     if (known === undefined) {
       known = this.#count(group);
@@ -153,66 +98,78 @@ class Crowds {
   }
 
   #count(group: number): readonly [boolean, boolean] {
-    const tree = this.#tree;
-    const [inside, outside] = [new Set<number>(), new Set<number>()];
-    for (const id of this.#nesting.crossing(group)) {
-      const {from, to} = tree.graph.edges[id];
-      const [left, right] = climb(tree, from, to);
-      if (this.#nesting.isInside(to, group)) {
-        inside.add(left[left.length - 1]);
-      } else {
-        outside.add(right[right.length - 1]);
+    const nesting = this.#nesting;
+    const [before, after] = [new Set<number>(), new Set<number>()];
+    nesting.eachCrossing(group, (edge) => {
+      const [from, to] = [nesting.from[edge], nesting.to[edge]];
+      const neighbours = nesting.isInside(to, group) ? before : after;
+      if (neighbours.size <= MOST_PORTS) {
+        neighbours.add(nesting.childOf(nesting.common(from, to), neighbours === before ? from : to));
       }
+    });
+    return [before.size > MOST_PORTS, after.size > MOST_PORTS];
+  }
+}
+
+/** The flow inside one group in the making. */
+class Draft {
+  readonly ports: Port[] = [];
+  readonly segments: Segment[] = [];
+  readonly #nesting: Nesting;
+  readonly #crowds: Crowds;
+  readonly #group: number;
+  /** Most ids of items that there can be. */
+  readonly #most: number;
+  /** Positions of ports, by their keys. */
+  readonly #portAt = new Map<number, number>();
+  /** Segments by their ends: several where they go on through different ports. */
+  readonly #byEnds = new Map<number, Segment[]>();
+
+  constructor(tree: Tree, nesting: Nesting, crowds: Crowds, group: number) {
+    [this.#nesting, this.#crowds, this.#group, this.#most] = [nesting, crowds, group, tree.items.length];
+  }
+
+  /** The part of an edge that is inside the group: between two of its children, or between a child and a port. */
+  add(edge: number): void {
+    const group = this.#group;
+    const nesting = this.#nesting;
+    const [from, to] = [nesting.from[edge], nesting.to[edge]];
+    const [leaves, enters] = [nesting.isInside(from, group), nesting.isInside(to, group)];
+    const left = leaves ? nesting.childOf(group, from) : this.#outside(from, to);
+    const right = enters ? nesting.childOf(group, to) : this.#outside(to, from);
+    const leftPort = leaves ? this.#crowds.portOf(left, right, false) : NO_PORT;
+    const rightPort = enters ? this.#crowds.portOf(right, left, true) : NO_PORT;
+    this.#put(leaves ? left : this.#port(left, true), enters ? right : this.#port(right, false), leftPort, rightPort, edge);
+  }
+
+  /** What holds one end of an edge where the other is not. */
+  #outside(end: number, other: number): number {
+    return this.#nesting.childOf(this.#nesting.common(end, other), end);
+  }
+
+  /** The group's port towards an item, as an end of a segment. */
+  #port(outside: number, inward: boolean): number {
+    const key = this.#crowds.portOf(this.#group, outside, inward);
+    let position = this.#portAt.get(key);
+    if (position === undefined) {
+      position = this.ports.length;
+      this.#portAt.set(key, position);
+      this.ports.push({outside: key === portKey(-1, inward) ? -1 : outside, inward});
     }
-    return [inside.size > MOST_PORTS, outside.size > MOST_PORTS];
+    return -1 - position;
   }
-}
 
-/** The part of an edge that is inside a group: between two of its children, or between a child and a port. */
-function addEdge(tree: Tree, draft: Draft, crowded: Crowds, group: number, id: number): void {
-  const edge = tree.graph.edges[id];
-  const [left, right, common] = climb(tree, edge.from, edge.to);
-  const leftTop = left[left.length - 1];
-  const rightTop = right[right.length - 1];
-  const keyOf = (item: number, outside: number, inward: boolean): string => {
-    if (!isGroup(tree, item)) {
-      return "";
+  #put(from: number, to: number, fromPort: number, toPort: number, edge: number): void {
+    // Ports are fewer than items: every pair of ends has a number of its own.
+    const ends = (from + this.#most) * 2 * this.#most + to + this.#most;
+    const known = this.#byEnds.get(ends);
+    const same = known?.find((each) => each.fromPort === fromPort && each.toPort === toPort);
+    if (same !== undefined) {
+      same.edges.push(edge);
+      return;
     }
-    return portKey(crowded.has(item, inward) ? -1 : outside, inward);
-  };
-  if (common === group) {
-    addSegment(draft, leftTop, rightTop, keyOf(leftTop, rightTop, false), keyOf(rightTop, leftTop, true), id);
-    return;
-  }
-  const outward = left.indexOf(group, 1);
-  if (outward > 0) {
-    const port = portOf(draft, keyOf(group, rightTop, false), rightTop, false);
-    addSegment(draft, left[outward - 1], port, keyOf(left[outward - 1], rightTop, false), "", id);
-  }
-  const inward = right.indexOf(group, 1);
-  if (inward > 0) {
-    const port = portOf(draft, keyOf(group, leftTop, true), leftTop, true);
-    addSegment(draft, port, right[inward - 1], "", keyOf(right[inward - 1], leftTop, true), id);
-  }
-}
-
-/** The port's name as an end of a segment. */
-function portOf(target: Draft, key: string, outside: number, inward: boolean): number {
-  let index = target.ports.get(key);
-  if (index === undefined) {
-    index = target.list.length;
-    target.ports.set(key, index);
-    target.list.push({outside: key === portKey(-1, inward) ? -1 : outside, inward});
-  }
-  return -1 - index;
-}
-
-function addSegment({segments}: Draft, from: number, to: number, fromPort: string, toPort: string, edge: number): void {
-  const key = `${from} ${to} ${fromPort} ${toPort}`;
-  const known = segments.get(key);
-  if (known === undefined) {
-    segments.set(key, {from, to, edges: [edge], fromPort, toPort});
-  } else {
-    known.edges.push(edge);
+    const segment = {from, to, edges: [edge], fromPort, toPort};
+    this.segments.push(segment);
+    known === undefined ? this.#byEnds.set(ends, [segment]) : known.push(segment);
   }
 }

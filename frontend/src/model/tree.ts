@@ -60,8 +60,15 @@ export function treeOf(graph: FlowGraph): Tree {
   return freeze(graph, root);
 }
 
+/** Of nodes: most items are. */
+const NO_CHILDREN: never[] = [];
+
 function draft(label: string, name: string, parent: Draft | null): Draft {
   return {id: -1, label, name, parent, children: [], layer: null};
+}
+
+function leaf(id: number, label: string, name: string, parent: Draft): Draft {
+  return {id, label, name, parent, children: NO_CHILDREN, layer: null};
 }
 
 function scopeTree(graph: FlowGraph, homes: readonly string[]): Draft {
@@ -69,15 +76,15 @@ function scopeTree(graph: FlowGraph, homes: readonly string[]): Draft {
   const groups = new Map<string, Draft>([["", root]]);
   const layers = new Map(graph.trace.layers.map((layer) => [layer.scope, layer]));
   for (const home of homes) {
-    addScope(groups, layers, home);
+    if (!groups.has(home)) {
+      addScope(groups, layers, home);
+    }
   }
   for (const node of graph.nodes) {
     // TensorFlow opens a scope of the op's own name for what belongs to it; the op stands inside.
     const home = node.kind === "op" && groups.has(node.name) ? node.name : homes[node.id];
     const parent = groups.get(home) as Draft;
-    const leaf = draft(node.label, node.name, parent);
-    leaf.id = node.id;
-    parent.children.push(leaf);
+    parent.children.push(leaf(node.id, node.label, node.name, parent));
   }
   return root;
 }
@@ -142,7 +149,9 @@ function mergeSingles(root: Draft): void {
 function inOrder(root: Draft): Draft[] {
   const order = [root];
   for (let at = 0; at < order.length; at += 1) {
-    order.push(...order[at].children);
+    for (const child of order[at].children) {
+      order.push(child);
+    }
   }
   return order;
 }
@@ -156,8 +165,10 @@ function freeze(graph: FlowGraph, root: Draft): Tree {
   const sizes = new Int32Array(next);
   for (let at = drafts.length - 1; at >= 0; at -= 1) {
     const {id, children, parent} = drafts[at];
-    const inside = children.reduce((sum, child) => sum + sizes[child.id], 0);
-    sizes[id] = parent === null ? inside : inside || 1;
+    sizes[id] = children.length === 0 && parent !== null ? 1 : sizes[id];
+    if (parent !== null) {
+      sizes[parent.id] += sizes[id];
+    }
   }
   const items: Item[] = new Array(next);
   for (const item of drafts) {
@@ -167,7 +178,7 @@ function freeze(graph: FlowGraph, root: Draft): Tree {
       label: item.label,
       name: item.name,
       parent,
-      children: item.children.map((child) => child.id),
+      children: item.children.length === 0 ? NO_CHILDREN : item.children.map((child) => child.id),
       layer: item.layer,
       depth: parent < 0 ? 0 : items[parent].depth + 1,
       size: sizes[item.id],
