@@ -46,6 +46,13 @@ def constants_of(op: FlatOp, ops: Sequence[FlatOp]) -> tuple[Constant, ...]:
     return tuple(found)
 
 
+def exceeds_half(op: FlatOp, ops: Sequence[FlatOp]) -> bool:
+    """Whether it multiplies, in half precision, with a constant that half precision does not have."""
+    if op.type != "Mul" or op.tensors[0].dtype != tf.float16:
+        return False
+    return any(abs(constant.value) > tf.float16.max for constant in constants_of(op, ops))
+
+
 def _is_source(op: FlatOp) -> bool:
     if op.type.startswith(_FRESH):
         return True

@@ -23,7 +23,7 @@ from tb_gradflow.trace.call import Answer, Call
 from tb_gradflow.trace.differentiable import Differentiability, custom_gradient_name, shape_of
 from tb_gradflow.trace.flat_ops import FlatOp, Ref, consumers
 from tb_gradflow.trace.flatten import Flattener
-from tb_gradflow.trace.outside import constants_of, given_data
+from tb_gradflow.trace.outside import constants_of, exceeds_half, given_data
 from tb_gradflow.trace.own_gradients import own_gradient
 from tb_gradflow.trace.reach import influenced_by, needed_for
 from tb_gradflow.trace.source import Frame, frames_of, in_log, origin_of
@@ -121,7 +121,7 @@ class _Builder:
         # What may not be finite although no variable has a part in it, and makes a variable's gradient so.
         self._data[graph] = given_data(ops, users)
         beside = {item.ref.op for op in kept for item in ops[op].inputs} & self._data[graph]
-        kept.update(op for op in beside if ops[op].type in _DELICATE)
+        kept.update(op for op in beside if ops[op].type in _DELICATE or exceeds_half(ops[op], ops))
         # Keras takes the loss from what goes into a model's last softmax, and the softmax itself is left aside.
         kept.update(user for op in list(kept) for user in users.get(op, ()) if ops[user].type == "Softmax")
         self._chosen.update(_Key(graph, op) for op in kept)

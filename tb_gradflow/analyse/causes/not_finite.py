@@ -31,6 +31,8 @@ CAUSE = {op_type: cause for cause, types in _BY_TYPE.items() for op_type in type
 # NaN went in.
 _INFINITE_THERE = frozenset({"Log", "Log1p", "Exp", "Expm1"})
 
+_LARGEST_HALF = 65504.0
+
 _ELEMENTWISE = frozenset(
     {"Mul", "AddV2", "Add", "Sub", "Neg", "RealDiv", "Div", "Exp", "Log", "Log1p", "Sqrt", "Rsqrt", "Square", "Pow"}
     | {"Cast", "Identity", "Reciprocal", "Inv", "Reshape", "Acos", "Asin", "Tanh", "Sigmoid", "Abs", "Expm1"}
@@ -132,9 +134,16 @@ def _overflown(suspect: Suspect) -> int:
     and NaN only if what went in was too large."""
     ancestors = suspect.topology.ancestors(suspect.culprit)
     half = [op for op in ancestors if _is_half(suspect, op)]
+    beyond = [op for op in half if suspect.type_of(op) == "Mul" and _has_constant_beyond(suspect, op)]
+    if beyond:
+        return beyond[-1]
     softmax = next((op for op in half if suspect.type_of(op) == "Softmax"), -1)
     scores = [op for op in half if softmax >= 0 and op < softmax and suspect.type_of(op) in PRODUCTS]
     return next(iter([*sorted(scores, reverse=True)[:1], *half]), -1)
+
+
+def _has_constant_beyond(suspect: Suspect, op: int) -> bool:
+    return any(abs(constant.value) > _LARGEST_HALF for constant in suspect.topology.trace.ops[op].constants)
 
 
 def _is_half(suspect: Suspect, op: int) -> bool:

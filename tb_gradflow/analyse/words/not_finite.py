@@ -10,6 +10,7 @@ from tb_gradflow.analyse.words.spoiled import of_batch
 
 _BROKEN = "{plight}: "
 _NEAR = 6
+_LARGEST_HALF = 65504.0
 
 
 def where_inactive(group: Group) -> Text:
@@ -193,6 +194,14 @@ def edge_of_domain(group: Group) -> Text:
 
 
 def overflow(group: Group) -> Text:
+    beyond = [each.value for each in group.op.constants if abs(each.value) > _LARGEST_HALF] if group.op else []
+    if beyond and group.op is not None and group.op.type == "Mul":
+        return Template(
+            _BROKEN
+            + f"{{op}} multiplies with {beyond[0]:.3g}, which is infinite in float16, and zero times infinity is "
+            "NaN.",
+            "Stay above the smallest float16, -65504: a mask needs no more than `-6e4`; or add it in float32.",
+        )(group)
     return Template(
         _BROKEN + "at {op} it exceeds the largest float16, 65504.",
         "Compute this part in float32, `tf.cast({x}, tf.float32)`, or use `mixed_bfloat16`.",
