@@ -107,9 +107,12 @@ def not_asked(group: Group) -> Text:
     quiet = "`{attribute}.trainable = False`" if whole else '`expected=["{pattern}"]`'
     if not _in_layer(group):
         quiet = "`tf.Variable(..., trainable=False)`"
+    ask = "Pass all of them, `tape.gradient(loss, model.trainable_variables)`"
+    if len(group.trace.targets) > 1:
+        ask = "Ask the tape whose loss is to train {them} for {them} too, `tape.gradient(loss, [...])`"
     return Template(
         "{they_take} part in the loss, and `tape.gradient` was not asked for {them}{line}.",
-        f"Pass all of them, `tape.gradient(loss, model.trainable_variables)`; if this is meant, say so: {quiet}.",
+        f"{ask}; if this is meant, say so: {quiet}.",
     )(group)
 
 
