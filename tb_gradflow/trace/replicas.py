@@ -33,14 +33,23 @@ class Part:
     """A replica's own part of a variable's gradient.
 
     Attributes:
-        row: Among the step's statistics.
+        call: What was asked.
+        variable: Index of the variable.
         gradient: As the tape answered, float32; a sink where it lies in a nested function's graph.
         scale: What the loss was multiplied with; null if it was not.
     """
 
-    row: int
+    call: Call
+    variable: int
     gradient: Any
     scale: Any
+
+    @property
+    def row(self) -> int:
+        """Among the step's statistics, once the step is over."""
+        row = self.call.variables[self.variable].row
+        assert row is not None
+        return row
 
     def take(self) -> Any:
         return self.gradient.take() if isinstance(self.gradient, Sink) else self.gradient
@@ -67,10 +76,9 @@ class ReplicaCollector(Collector):
         given = zip(tf.nest.flatten(sources), tf.nest.flatten(asked, expand_composites=False), strict=True)
         for source, gradient in given:
             index = self.variables.index_of_source(source)
-            row = call.variables[index].row if index is not None else None
-            if row is not None and not gradient.dtype.is_complex:
+            if index is not None and gradient is not None and not gradient.dtype.is_complex:
                 dense = tf.cast(tf.convert_to_tensor(gradient), tf.float32)
-                self.parts = [*self.parts, Part(row, self._brought_home(dense), scale)]
+                self.parts = [*self.parts, Part(call, index, self._brought_home(dense), scale)]
 
 
 def is_shared(collector: Collector) -> bool:
@@ -83,6 +91,10 @@ def joined(collectors: Sequence[Collector], measured: Sequence[Measured]) -> Mea
     """The numbers of the whole step, in the thread of one replica or where the replicas were started from."""
     first = collectors[0]
     assert isinstance(first, ReplicaCollector)
+    for each in collectors:
+        assert isinstance(each, ReplicaCollector)
+        # A function that was traced and never called has no part in the step.
+        each.parts = [part for part in each.parts if any(part.call is call for call in each.calls)]
     placed = [_placed(each, own) for each, own in zip(collectors, measured, strict=True)]
     if len({tuple(one) for one in placed}) > 1:
         raise ValueError("the replicas of this step do not do the same")
@@ -143,7 +155,7 @@ def _combined(first: ReplicaCollector, total: Mapping[str, Any]) -> Measured:
     rows = _together(total["gradients"])
     if first.parts:
         summed = [
-            unscaled([gradient_statistics(total[f"part {number}"])], part.scale)
+            unscaled(gradient_statistics([total[f"part {number}"]]), part.scale)
             for number, part in enumerate(first.parts)
         ]
         places = [[part.row] for part in first.parts]
