@@ -11,6 +11,8 @@ import type {Focus, Picture, PictureBox} from "./picture.ts";
 const LEGIBLE = 0.38;
 /** Boxes this high, in screen pixels, have room for small letters instead. */
 const SMALL = 8;
+/** Boxes lower than this, in screen pixels, have no corners, and outlines only if they mean something. */
+const TINY = 4;
 const DIMMED = 0.22;
 const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 
@@ -71,6 +73,10 @@ function paintBody(context: Brush, box: PictureBox, palette: Palette, zoom: numb
     return;
   }
   const [fill, line] = coloursOf(box, palette);
+  if (box.height * zoom < TINY && !box.missing && box.mark === null) {
+    paintTiny(context, box, fill, line, zoom);
+    return;
+  }
   if (box.kind === "group") {
     // A second sheet behind it: there is more inside.
     context.fillStyle = fill;
@@ -84,13 +90,28 @@ function paintBody(context: Brush, box: PictureBox, palette: Palette, zoom: numb
   context.fillStyle = fill;
   context.strokeStyle = line;
   context.lineWidth = box.missing || box.mark !== null ? Math.max(2, 1.6 / zoom) : Math.max(1, 0.8 / zoom);
-  context.setLineDash(box.missing ? [6 / zoom ** 0.5, 3 / zoom ** 0.5] : []);
   outline(context, box, radiusOf(box));
   context.fill();
-  context.stroke();
-  context.setLineDash([]);
+  if (box.missing) {
+    context.setLineDash([6 / zoom ** 0.5, 3 / zoom ** 0.5]);
+    context.stroke();
+    context.setLineDash([]);
+  } else {
+    context.stroke();
+  }
   if (box.kin >= 0) {
     paintKin(context, box, palette);
+  }
+}
+
+/** A box of which not much is seen: its outline, and its ground where there is room for that. */
+function paintTiny(context: Brush, box: PictureBox, fill: string, line: string, zoom: number): void {
+  const border = 0.8 / zoom;
+  context.fillStyle = line;
+  context.fillRect(box.x, box.y, box.width, box.height);
+  if (box.height > 2 * border && box.width > 2 * border) {
+    context.fillStyle = fill;
+    context.fillRect(box.x + border, box.y + border, box.width - 2 * border, box.height - 2 * border);
   }
 }
 

@@ -11,6 +11,8 @@ import {magnitudeStroke, strokeOf, type Stroke} from "./strokes.ts";
 
 /** Below this zoom, curves are lines and marks are left out. */
 export const COARSE = 0.3;
+/** Bends nearer than this, in screen pixels, are one. */
+const FINEST = 0.7;
 const DIMMED = 0.13;
 
 export function paintEdges(
@@ -21,14 +23,16 @@ export function paintEdges(
   palette: Palette,
   zoom: number,
 ): void {
-  const lit = (edge: PictureEdge): boolean => edge.routed.segment.edges.some((id) => focus.litEdges?.has(id));
-  const shining = focus.litEdges === null ? edges : edges.filter(lit);
-  if (focus.litEdges !== null) {
-    context.globalAlpha = DIMMED;
-    paintAll(context, picture, edges.filter((edge) => !lit(edge)), palette, zoom, 1);
-    context.globalAlpha = 1;
+  const {litEdges} = focus;
+  if (litEdges === null) {
+    paintAll(context, picture, edges, palette, zoom, 1);
+    return;
   }
-  paintAll(context, picture, shining, palette, zoom, focus.litEdges === null ? 1 : 1.5);
+  const lit = new Set(edges.filter((edge) => edge.routed.segment.edges.some((id) => litEdges.has(id))));
+  context.globalAlpha = DIMMED;
+  paintAll(context, picture, edges.filter((edge) => !lit.has(edge)), palette, zoom, 1);
+  context.globalAlpha = 1;
+  paintAll(context, picture, [...lit], palette, zoom, 1.5);
 }
 
 function paintAll(
@@ -99,14 +103,31 @@ function strokeBucket(
 }
 
 function trace(context: Brush, points: Points, zoom: number): void {
+  if (zoom < COARSE) {
+    traceCoarsely(context, points, FINEST / zoom);
+    return;
+  }
   context.moveTo(points[0], points[1]);
   for (let at = 2; at < points.length; at += 2) {
     const [x0, y0, x1, y1] = [points[at - 2], points[at - 1], points[at], points[at + 1]];
-    if (x0 === x1 || y0 === y1 || zoom < COARSE) {
+    if (x0 === x1 || y0 === y1) {
       context.lineTo(x1, y1);
     } else {
       const middle = (y0 + y1) / 2;
       context.bezierCurveTo(x0, middle, x1, middle, x1, y1);
+    }
+  }
+}
+
+/** Without the bends that lie nearer to the last than a distance: nobody sees them. */
+function traceCoarsely(context: Brush, points: Points, distance: number): void {
+  let [x, y] = points;
+  context.moveTo(x, y);
+  const last = points.length - 2;
+  for (let at = 2; at <= last; at += 2) {
+    if (at === last || Math.abs(points[at] - x) >= distance || Math.abs(points[at + 1] - y) >= distance) {
+      [x, y] = [points[at], points[at + 1]];
+      context.lineTo(x, y);
     }
   }
 }

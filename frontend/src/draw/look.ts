@@ -26,14 +26,31 @@ export interface Condition {
   readonly changes: Changes | null;
 }
 
+interface Drawn {
+  readonly condition: Condition;
+  readonly boxes: readonly PictureBox[];
+}
+
+/** The last picture of a scene: from one step to the next most boxes stay as they are. */
+const DRAWN = new WeakMap<Scene, Drawn>();
+
 export function pictureOf(scene: Scene, condition: Condition): Picture {
+  const known = DRAWN.get(scene);
+  const same = known !== undefined && STEADY.every((cause) => known.condition[cause] === condition[cause]);
+  const boxes = same
+    ? known.boxes.map((box, index) => (box.kind === "variable" ? boxOf(scene.placed[index], condition) : box))
+    : scene.placed.map((placed) => boxOf(placed, condition));
+  DRAWN.set(scene, {condition, boxes});
   return {
-    boxes: scene.placed.map((placed) => boxOf(placed, condition)),
+    boxes,
     edges: scene.routed.map((routed) => edgeOf(scene, routed, condition)),
     scale: condition.measured.scale,
     measure: condition.measured.measure,
   };
 }
+
+/** What boxes depend on, but for those of variables, which show numbers. */
+const STEADY = ["tree", "flow", "troubles", "diagnosis", "alike", "changes"] as const;
 
 function boxOf(placed: Scene["placed"][number], condition: Condition): PictureBox {
   const {tree, flow, troubles, answers, numbers, diagnosis, changes, alike} = condition;
@@ -74,21 +91,14 @@ function valueOf({tree, answers, numbers, measured: {measure, edges}}: Condition
 }
 
 function edgeOf(scene: Scene, routed: Scene["routed"][number], {flow, answers, numbers, measured}: Condition): PictureEdge {
-  const {points, segment} = routed;
-  let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
-  for (let at = 0; at < points.length; at += 2) {
-    left = Math.min(left, points[at]);
-    right = Math.max(right, points[at]);
-    top = Math.min(top, points[at + 1]);
-    bottom = Math.max(bottom, points[at + 1]);
-  }
+  const {segment, x, y, width, height} = routed;
   return {
     routed,
     bundle: bundleOf(segment.edges, flow, answers, numbers, measured.edges),
     arrow: segment.to >= 0 && scene.byItem.get(segment.to)?.open === false,
-    x: left,
-    y: top,
-    width: right - left,
-    height: bottom - top,
+    x,
+    y,
+    width,
+    height,
   };
 }

@@ -47,14 +47,21 @@ export function paintMap(
   const {zoom, x, y} = mapCamera(scene, view);
   const ratio = ratioOf(canvas, view);
   context.setTransform(ratio * zoom, 0, 0, ratio * zoom, ratio * x, ratio * y);
-  for (const box of picture.boxes) {
-    context.fillStyle = box.kind === "open" ? palette.inside : box.kind === "loss" ? palette.loss : palette.none;
-    context.fillRect(box.x, box.y, box.width, box.height);
-  }
+  // Open groups are behind everything; the others do not lie over one another.
+  fillAll(context, picture.boxes.filter((box) => box.kind === "open"), palette.inside);
+  fillAll(context, picture.boxes.filter((box) => box.kind !== "open" && box.kind !== "loss"), palette.none);
+  fillAll(context, picture.boxes.filter((box) => box.kind === "loss"), palette.loss);
   picture.boxes.forEach((box) => paintTrouble(context, box, palette, zoom));
   context.strokeStyle = palette.accent;
   context.lineWidth = 1.5 / zoom;
   context.strokeRect(window.x, window.y, window.width, window.height);
+}
+
+function fillAll(context: CanvasRenderingContext2D, boxes: readonly Rectangle[], colour: string): void {
+  context.fillStyle = colour;
+  for (const {x, y, width, height} of boxes) {
+    context.fillRect(x, y, width, height);
+  }
 }
 
 function paintTrouble(context: CanvasRenderingContext2D, box: PictureBox, palette: Palette, zoom: number): void {

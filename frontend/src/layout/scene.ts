@@ -18,7 +18,10 @@ export interface Placed extends Size {
   readonly open: boolean;
 }
 
-export interface Routed {
+/** With the rectangle that its points lie in. */
+export interface Routed extends Size {
+  readonly x: number;
+  readonly y: number;
   readonly group: number;
   readonly segment: Segment;
   readonly points: Points;
@@ -221,8 +224,19 @@ function routedIn({routes, height}: GroupLayout, x: number, y: number): Routed[]
     }
     points[1] = segment.from < 0 ? y : points[1];
     points[points.length - 1] = segment.to < 0 ? height + y : points[points.length - 1];
-    return {group, segment, points, back: drawing.back[index]};
+    return {group, segment, points, back: drawing.back[index], ...boundsOf(points)};
   });
+}
+
+function boundsOf(points: Points) {
+  let [left, top, right, bottom] = [points[0], points[1], points[0], points[1]];
+  for (let at = 2; at < points.length; at += 2) {
+    left = Math.min(left, points[at]);
+    right = Math.max(right, points[at]);
+    top = Math.min(top, points[at + 1]);
+    bottom = Math.max(bottom, points[at + 1]);
+  }
+  return {x: left, y: top, width: right - left, height: bottom - top};
 }
 
 function assemble(root: number, layouts: ReadonlyMap<number, GroupLayout>): Scene {

@@ -1,6 +1,6 @@
 /** Groups that hold the same: copies of a block, told by the types inside and what flows between them. */
 
-import {ancestorsOf, isGroup, type Tree} from "./tree.ts";
+import {isGroup, type Tree} from "./tree.ts";
 
 export interface Alike {
   /** For each item the number of its kind, from zero in the order of the tree; -1 for what there is only one of. */
@@ -48,26 +48,35 @@ function signaturesOf(tree: Tree): Int32Array {
   const innermostFirst = items.filter(({id}) => isGroup(tree, id)).sort((a, b) => b.depth - a.depth);
   for (const {id, children, layer} of innermostFirst) {
     const parts = children.map((child) => signatures[child]).sort((a, b) => a - b);
-    const flows = (inner.get(id) ?? []).map(([from, to]) => `${signatures[from]}>${signatures[to]}`).sort();
-    signatures[id] = number(`${layer?.type ?? ""}(${parts.join(",")}|${flows.join(",")})`);
+    signatures[id] = number(`${layer?.type ?? ""}(${parts.join(",")}|${flowsAmong(inner.get(id) ?? [], signatures).join(",")})`);
   }
   return signatures;
 }
 
-/** For each group the pairs of its children between which something flows. */
-function edgesInside(tree: Tree): ReadonlyMap<number, readonly (readonly [number, number])[]> {
-  const inside = new Map<number, [number, number][]>();
-  for (const {from, to} of tree.graph.edges) {
-    const left = [from, ...ancestorsOf(tree, from), tree.root];
-    const right = [to, ...ancestorsOf(tree, to), tree.root];
-    let [a, b] = [left.length - 1, right.length - 1];
-    while (a > 0 && b > 0 && left[a - 1] === right[b - 1]) {
-      [a, b] = [a - 1, b - 1];
+/** Pairs of signatures, each as one number: there are fewer of them than there are items. */
+function flowsAmong(ends: readonly number[], signatures: Int32Array): Float64Array {
+  const flows = new Float64Array(ends.length / 2);
+  for (let at = 0; at < flows.length; at += 1) {
+    flows[at] = signatures[ends[2 * at]] * signatures.length + signatures[ends[2 * at + 1]];
+  }
+  return flows.sort();
+}
+
+/** For each group the children that something flows from and to, in turn. */
+function edgesInside(tree: Tree): ReadonlyMap<number, readonly number[]> {
+  const {items} = tree;
+  const inside = new Map<number, number[]>();
+  for (const edge of tree.graph.edges) {
+    let [from, to] = [items[edge.from], items[edge.to]];
+    while (from.parent !== to.parent) {
+      if (from.depth >= to.depth) {
+        from = items[from.parent];
+      } else {
+        to = items[to.parent];
+      }
     }
-    if (a > 0 && b > 0) {
-      const pairs = inside.get(left[a]);
-      pairs === undefined ? inside.set(left[a], [[left[a - 1], right[b - 1]]]) : pairs.push([left[a - 1], right[b - 1]]);
-    }
+    const known = inside.get(from.parent);
+    known === undefined ? inside.set(from.parent, [from.id, to.id]) : known.push(from.id, to.id);
   }
   return inside;
 }

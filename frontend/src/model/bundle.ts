@@ -19,6 +19,7 @@ export interface Bundle {
 
 /** The worse comes first: that is what a bundle of several shows. */
 const ORDER: readonly Look[] = ["nan", "inf", "finite", "zero", "unrecorded", "lost", "off", "broken"];
+const RANKS = Object.fromEntries(ORDER.map((look, rank) => [look, rank])) as Readonly<Record<Look, number>>;
 
 /** `values`: what is measured of each edge of the graph. */
 export function bundleOf(
@@ -34,7 +35,7 @@ export function bundleOf(
   let cut = false;
   for (const edge of edges) {
     const look = lookOf(edge, flow, answers, numbers);
-    best = Math.min(best, ORDER.indexOf(look));
+    best = Math.min(best, RANKS[look]);
     broken += look === "broken" ? 1 : 0;
     cut ||= flow.cuts[edge];
     if (look === "finite" && (values[edge] > value || Number.isNaN(value))) {
@@ -51,13 +52,17 @@ function lookOf(edge: number, flow: Flow, answers: Answers, numbers: StepNumbers
   if (state !== "gradient") {
     return state;
   }
-  const kind = numbers?.magnitude(answers.edges[edge].row).kind ?? "unmeasured";
+  const kind = numbers?.kind(answers.edges[edge].row) ?? "unmeasured";
   return kind === "unmeasured" ? "unrecorded" : kind;
 }
 
 /** All looks that edges of a graph have at a step. */
 export function looksIn(flow: Flow, answers: Answers, numbers: StepNumbers | null): ReadonlySet<Look> {
-  return new Set(flow.edges.map((_, edge) => lookOf(edge, flow, answers, numbers)));
+  const looks = new Set<Look>();
+  for (let edge = 0; edge < flow.edges.length && looks.size < ORDER.length; edge += 1) {
+    looks.add(lookOf(edge, flow, answers, numbers));
+  }
+  return looks;
 }
 
 /** A bundle in words; `told` says its number. */

@@ -25,14 +25,13 @@ export interface Answers {
 
 export function answersFor(graph: FlowGraph, target: number): Answers {
   const {trace} = graph;
-  const tensors = tensorAnswers(trace, target);
+  const tensor = tensorAnswers(trace, target);
   const variables: Answer[] = trace.variables.map(() => NOT_RECORDED);
   for (const each of trace.variable_gradients) {
     if (each.target === target) {
       variables[each.variable] = {outcome: each.outcome, row: each.row ?? -1};
     }
   }
-  const tensor = (op: number, output: number): Answer => tensors.get(tensorKey(op, output)) ?? NOT_RECORDED;
   const edges = graph.edges.map((edge) => {
     const own = edge.op < 0 ? NOT_RECORDED : tensor(edge.op, edge.output);
     return own.outcome === "not_recorded" && edge.variable >= 0 ? variables[edge.variable] : own;
@@ -49,14 +48,17 @@ export function mainTarget(trace: Trace): number {
   return Math.max(0, counts.lastIndexOf(Math.max(...counts)));
 }
 
-function tensorAnswers(trace: Trace, target: number): Map<number, Answer> {
-  const answers = new Map<number, Answer>();
-  for (const each of trace.tensor_gradients) {
-    if (each.target === target) {
-      answers.set(tensorKey(each.op, each.output), {outcome: each.outcome, row: each.row ?? -1});
+function tensorAnswers(trace: Trace, target: number): (op: number, output: number) => Answer {
+  // Nearly all ops have one output.
+  const first: (Answer | undefined)[] = new Array(trace.ops.length);
+  const others = new Map<number, Answer>();
+  for (const {target: of, op, output, outcome, row} of trace.tensor_gradients) {
+    if (of === target) {
+      const answer: Answer = {outcome, row: row ?? -1};
+      output === 0 ? (first[op] = answer) : others.set(tensorKey(op, output), answer);
     }
   }
-  return answers;
+  return (op, output) => (output === 0 ? first[op] : others.get(tensorKey(op, output))) ?? NOT_RECORDED;
 }
 
 /** Outputs of one op are far fewer than this. */
@@ -83,18 +85,26 @@ export class StepNumbers {
     if (row < 0 || (row + 1) * width > this.#gradients.length) {
       return null;
     }
-    const values = GRADIENT_STATISTICS.map((name, column) => [name, this.#gradients[row * width + column]]);
-    return Object.fromEntries(values) as Statistics;
+    const values: Record<string, number> = {};
+    GRADIENT_STATISTICS.forEach((name, column) => (values[name] = this.#gradients[row * width + column]));
+    return values as Statistics;
   }
 
   magnitude(row: number): Magnitude {
-    const width = GRADIENT_STATISTICS.length;
-    if (row < 0 || (row + 1) * width > this.#gradients.length) {
-      return {kind: "unmeasured", norm: NaN};
+    return {kind: this.kind(row), norm: this.norm(row)};
+  }
+
+  /** Over the finite elements; NaN if there is no such row, or the step did not measure it. */
+  norm(row: number): number {
+    return row < 0 ? NaN : (this.#gradients[row * GRADIENT_STATISTICS.length] ?? NaN);
+  }
+
+  kind(row: number): MagnitudeKind {
+    const at = row * GRADIENT_STATISTICS.length;
+    if (row < 0 || at + GRADIENT_STATISTICS.length > this.#gradients.length) {
+      return "unmeasured";
     }
-    const norm = this.#gradients[row * width];
-    const kind = kindOf(norm, this.#gradients[row * width + 4], this.#gradients[row * width + 5]);
-    return {kind, norm};
+    return kindOf(this.#gradients[at], this.#gradients[at + 4], this.#gradients[at + 5]);
   }
 
   weightNorm(variable: number): number {
@@ -105,15 +115,19 @@ export class StepNumbers {
     return this.#variables[variable * VARIABLE_STATISTICS.length + 1] ?? NaN;
   }
 
-  /** Calls back with the norm of every row that has a finite one above zero. */
-  eachNorm(callback: (norm: number) => void): void {
-    for (let at = 0; at < this.#gradients.length; at += GRADIENT_STATISTICS.length) {
-      const norm = this.#gradients[at];
-      if (norm > 0 && Number.isFinite(norm)) {
-        callback(norm);
-      }
+}
+
+/** The least and the largest finite norm above zero among rows of statistics; Infinity and 0 if there is none. */
+export function extentOf(gradients: Float32Array): readonly [number, number] {
+  let [smallest, largest] = [Infinity, 0];
+  for (let at = 0; at < gradients.length; at += GRADIENT_STATISTICS.length) {
+    const norm = gradients[at];
+    if (norm > 0 && norm < Infinity) {
+      smallest = norm < smallest ? norm : smallest;
+      largest = norm > largest ? norm : largest;
     }
   }
+  return [smallest, largest];
 }
 
 export type MagnitudeKind = "finite" | "zero" | "nan" | "inf" | "unmeasured";

@@ -32,17 +32,19 @@ const PER_OP: Scale = {low: -3, high: 3};
 
 /** `scale` is that of the norms, the same for all steps. */
 export function measured(measure: Measure, graph: FlowGraph, answers: Answers, numbers: StepNumbers | null, scale: Scale | null): Measured {
-  const norms = Float64Array.from(answers.edges, ({row}) => {
-    const magnitude = numbers?.magnitude(row);
-    return magnitude?.kind === "finite" ? magnitude.norm : NaN;
-  });
+  const norms = new Float64Array(answers.edges.length).fill(NaN);
+  if (numbers !== null) {
+    answers.edges.forEach(({row}, edge) => {
+      norms[edge] = numbers.kind(row) === "finite" ? numbers.norm(row) : NaN;
+    });
+  }
   if (measure === "op") {
     return {measure, edges: perOp(graph, norms), scale: PER_OP};
   }
   const atLoss = measure === "loss" ? normAtLoss(graph, norms) : 1;
   const shift = Math.round(Math.log10(atLoss));
   const shifted = scale === null ? START : {low: scale.low - shift, high: scale.high - shift};
-  return {measure, edges: norms.map((norm) => norm / atLoss), scale: measure === "loss" ? widened(shifted, 1, 1) : (scale ?? START)};
+  return {measure, edges: atLoss === 1 ? norms : norms.map((norm) => norm / atLoss), scale: measure === "loss" ? widened(shifted, 1, 1) : (scale ?? START)};
 }
 
 /** The largest norm on the edges into losses; 1, that of a loss with respect to itself, if none was measured. */

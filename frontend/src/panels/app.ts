@@ -166,7 +166,11 @@ export class App extends LitElement {
       this.#written.write(this.store.state, this.view);
     }
     clearTimeout(this.#finishing);
-    this.#finishing = window.setTimeout(() => this.#derived.finish() && this.requestUpdate(), REST);
+    // Not before the frame that is being made is on the screen.
+    requestAnimationFrame(() => {
+      clearTimeout(this.#finishing);
+      this.#finishing = window.setTimeout(() => this.#derived.finish() && this.requestUpdate(), REST);
+    });
   }
 
   get #view(): GraphView | null {

@@ -5,7 +5,7 @@
 
 import type {Course, Overview, RunEntry} from "../api/routes.ts";
 import type {Source} from "../api/source.ts";
-import {mainTarget, StepNumbers} from "../model/gradients.ts";
+import {extentOf, mainTarget, StepNumbers} from "../model/gradients.ts";
 import {widened, type Scale} from "../model/scale.ts";
 import type {Diagnosis, Trace} from "../record.ts";
 
@@ -275,12 +275,13 @@ function targetIn({target}: State, trace: Trace): number {
   return target >= 0 && target < trace.targets.length ? target : mainTarget(trace);
 }
 
-/** Norms of a chunk, the scale widened to hold them. */
+/** What the norms of each chunk span: all steps of one ask for it. */
+const EXTENTS = new WeakMap<Float32Array, readonly [number, number]>();
+
+/** The scale widened to hold the norms of a chunk; the same if it does. */
 function scaleWith(scale: Scale | null, gradients: Float32Array): Scale {
-  let [smallest, largest] = [Infinity, 0];
-  new StepNumbers(gradients, new Float32Array(), 0, 1).eachNorm((norm) => {
-    smallest = Math.min(smallest, norm);
-    largest = Math.max(largest, norm);
-  });
-  return widened(scale, smallest, largest);
+  const extent = EXTENTS.get(gradients) ?? extentOf(gradients);
+  EXTENTS.set(gradients, extent);
+  const wider = widened(scale, ...extent);
+  return scale !== null && wider.low === scale.low && wider.high === scale.high ? scale : wider;
 }

@@ -4,10 +4,14 @@ import {writePlace, type Place} from "../host/address.ts";
 import type {State} from "./store.ts";
 import {placeOf, type View} from "./view.ts";
 
+/** Milliseconds that a step has to stay before the address says it: browsers count how often that is changed. */
+const REST = 150;
+
 export class Written {
   readonly #start: View;
   /** What the address says; null before anything was written there. */
   #place: Place | null = null;
+  #waiting = 0;
 
   /** `start`: how a run is looked at if the address has no word on it. */
   constructor(start: View) {
@@ -16,6 +20,7 @@ export class Written {
 
   /** The address was changed by somebody else: what comes next is no step of the reader's. */
   forget(): void {
+    this.#cancel();
     this.#place = null;
   }
 
@@ -29,7 +34,23 @@ export class Written {
     const place: Place = {run: run ?? "", step, ...placeOf(view, this.#start)};
     const before = this.#place;
     const changed = before !== null && Object.keys(place).some((name) => name !== "step" && place[name] !== before[name]);
-    writePlace(place, changed);
     this.#place = place;
+    if (changed || before === null) {
+      this.#cancel();
+      writePlace(place, changed);
+    } else if (place.step !== before.step) {
+      this.#cancel();
+      this.#waiting = window.setTimeout(() => {
+        this.#waiting = 0;
+        writePlace(place, false);
+      }, REST);
+    } else if (this.#waiting === 0) {
+      writePlace(place, false);
+    }
+  }
+
+  #cancel(): void {
+    clearTimeout(this.#waiting);
+    this.#waiting = 0;
   }
 }
