@@ -123,6 +123,8 @@ class InstrumentedStep:
             self._name_inputs(*(part_of_replica(number, args, kwargs) if shared else (args, kwargs)))
             for number in range(len(collectors))
         ]
+        for collector in collectors:
+            collector.forget_uncalled()
         # All replicas do the same: the first one of this process tells of it.
         index = self._tell(collectors[0], given[0], None) if replica_here() == 0 else 0
         measured = [

@@ -129,7 +129,7 @@ def test_the_numbers_are_the_tapes(build: Callable[[], Any], tmp_path: Path) -> 
 
 
 def test_what_is_disconnected_is_found(tmp_path: Path) -> None:
-    class Rounded(layers.Layer):
+    class Rounded(tf_keras.layers.Layer):
         def build(self, shape: Any) -> None:
             self.scale = self.add_weight(name="scale", shape=(), initializer="ones")
 
