@@ -115,6 +115,7 @@ def block_of(block: str) -> str:
 
 def inline_of(text: str) -> str:
     text = html.escape(text, quote=False)
+    text = re.sub(r"\[([^\]]+)\]\((?!http)[^)]*\)", r"\1", text)
     text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
     text = re.sub(r"\*\*([^*]+)\*\*", r"<b>\1</b>", text)
     return re.sub(r"&lt;(https://[^\s&]+(?:&amp;[^\s&]+)*)&gt;", r'<a href="\1" rel="noopener">\1</a>', text)

@@ -73,7 +73,7 @@ class Comparison:
         return f"<pre>{html.escape(self.text())}</pre>"
 
     def __repr__(self) -> str:
-        return f"<Comparison of {self.before.run} and {self.now.run}: {self.summary}>"
+        return f"<Comparison of {self.before.run or 'a step'} and {self.now.run or 'a step'}: {self.summary}>"
 
 
 def _summary(difference: Difference) -> str:

@@ -28,6 +28,8 @@ PAGES = REPOSITORY / "docs" / "causes"
 
 ROW = re.compile(r"\| `(\w+)` \| (.*) \| (.*) \| (.*) \|")
 REPORT = "REPORT "
+LINK = "../../tests/cases/{}/case.py"
+SHOWN = re.compile(r": \[`(\w+)`\]")
 
 CALLS = {
     "keras": "tb_gradflow.explain(model, x, y)",
@@ -89,6 +91,13 @@ def cases_of() -> dict[str, list[Case]]:
     }
 
 
+def shown_first(cause: str, cases: Sequence[Case]) -> Sequence[Case]:
+    """The program that the page shows today first, as long as there is one: a new program changes no page."""
+    path = PAGES / f"{cause}.md"
+    shown = SHOWN.search(path.read_text(encoding="utf-8")) if path.is_file() else None
+    return sorted(cases, key=lambda case: shown is None or case.name != shown[1])
+
+
 def page(cause: Cause, cases: Sequence[Case], report: str) -> str:
     """The text of one page; `report` is what the first of the cases is told."""
     return "\n".join(_lines(cause, cases, report)) + "\n"
@@ -99,7 +108,13 @@ def _lines(cause: Cause, cases: Sequence[Case], report: str) -> Iterator[str]:
     yield from ("", f"**What it is** ({cause.severity}): {cause.meaning}.", "", f"**What to do**: {cause.fix}.")
     if cases:
         first = cases[0]
-        yield from ("", "## A program that has it", "", f"{first.truth['title']}, made from <{first.truth['source']}>.")
+        yield from (
+            "",
+            "## A program that has it",
+            "",
+            f"{first.truth['title']}: [`{first.name}`]({LINK.format(first.name)}), made from",
+        )
+        yield f"<{first.truth['source']}>."
         yield from ("", "```python", first.program, "```", "")
         yield f"`print({CALLS.get(str(first.truth['kind']), CALLS['function'])})` says:"
         yield from ("", "```text", report, "```")
@@ -115,7 +130,7 @@ def _lines(cause: Cause, cases: Sequence[Case], report: str) -> Iterator[str]:
                 "```",
             )
     more = [f"[`{demo.name}`](../../tb_gradflow/demo/{demo.name}.py)" for demo in DEMOS if demo.cause == cause.name]
-    more += [f"[{case.truth['title']}](../../tests/cases/{case.name}/case.py)" for case in cases[1:]]
+    more += [f"[{case.truth['title']}]({LINK.format(case.name)})" for case in cases[1:]]
     if more:
         yield from ("", "## More of the kind", "", *(f"- {each}" for each in more))
     yield from ("", "[All causes](../causes.md)")
@@ -161,7 +176,8 @@ def main(arguments: Sequence[str]) -> None:
             sys.stdout.write(f"\n{REPORT}{name} {json.dumps(explain(name))}\n")
             sys.stdout.flush()
         return
-    known, cases = causes(), cases_of()
+    known = causes()
+    cases = {cause: shown_first(cause, of) for cause, of in cases_of().items()}
     wanted = [name for name in known if name in arguments or not arguments]
     told = reports([cases[name][0].name for name in wanted if name in cases])
     PAGES.mkdir(exist_ok=True)

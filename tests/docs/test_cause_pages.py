@@ -8,9 +8,11 @@ import pytest
 
 import hatch_build
 from tb_gradflow.analyse.words import known_causes
-from tests.docs.cause_pages import PAGES, cases_of, causes, page, reports
+from tests.docs.cause_pages import PAGES, cases_of, causes, page, reports, shown_first
 
 HOW = "run `python -m tests.docs.cause_pages`"
+
+MORE = "## More of the kind"
 
 SAMPLES = ("nondiff_rounding", "pow_fraction_at_zero", "output_not_used")
 """To run all programs takes minutes, and `tests/cases` does."""
@@ -27,14 +29,17 @@ def test_there_is_a_page_for_each_cause_and_for_nothing_else() -> None:
 
 @pytest.mark.parametrize("name", sorted(causes()))
 def test_a_page_holds_the_meaning_the_program_and_the_repair_as_they_are(name: str) -> None:
+    """Which others are of the kind may lag behind."""
     text = (PAGES / f"{name}.md").read_text(encoding="utf-8")
 
-    assert text == page(causes()[name], cases_of().get(name, []), report_in(text)), HOW
+    made = page(causes()[name], shown_first(name, cases_of().get(name, [])), report_in(text))
+
+    assert text.partition(MORE)[0].rstrip() == made.partition(MORE)[0].rstrip(), HOW
 
 
 def test_a_page_holds_what_the_report_says() -> None:
     """But for the numbers of the variables, which are not the same on every machine."""
-    cases = {name: cases_of()[name][0].name for name in SAMPLES}
+    cases = {name: shown_first(name, cases_of()[name])[0].name for name in SAMPLES}
 
     said = reports(list(cases.values()))
 
