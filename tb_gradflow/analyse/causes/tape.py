@@ -22,8 +22,12 @@ def asked_for_a_copy(suspect: Suspect) -> Verdict | None:
     topology, target = suspect.topology, suspect.target
     if not _nobody_asked(suspect) or suspect.measured.moved(suspect.state.variable):
         return None
-    for place, variable in enumerate(topology.trace.variables):
-        if not variable.computed or topology.influences(place, target):
+    variables = topology.trace.variables
+    computed = suspect.measured.once(
+        "computed", lambda: [place for place, each in enumerate(variables) if each.computed]
+    )
+    for place in computed:
+        if topology.influences(place, target):
             continue
         for made in topology.readers[place]:
             if not topology.made_by(made).isdisjoint(topology.readers[suspect.state.variable]):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tb_gradflow.analyse.causes.no_derivative import STRAIGHT
 from tb_gradflow.analyse.causes.zero_factor import learns
 from tb_gradflow.analyse.evidence import Suspect, Verdict
-from tb_gradflow.analyse.kinds import passes_gradient
+from tb_gradflow.analyse.kinds import passes_gradient, scopes_of
 from tb_gradflow.analyse.topology import Topology
 from tb_gradflow.analyse.zeros import PRODUCTS
 from tb_gradflow.record.schema import Edge, Trace
@@ -54,15 +54,32 @@ def differentiated_away(suspect: Suspect) -> Verdict | None:
     topology, ops = suspect.topology, suspect.topology.trace.ops
     if suspect.target < 0 or suspect.culprit < 0:
         return None
+    straight = suspect.measured.once("straight", lambda: _straight(topology)) if suspect.op.backward else -1
+    if straight >= 0:
+        return Verdict("second_order_missing", "error", straight)
+    if suspect.culprit not in suspect.measured.once(("inner", suspect.target), lambda: _inner_ends(suspect)):
+        return None
+    shifts = [op for reader in topology.readers[suspect.state.variable] for op in topology.onward(reader)]
+    if shifts and all(ops[op].type in _SHIFTS for op in shifts):
+        return Verdict("shift_invariant_parameter", "info", shifts[0])
+    return None
+
+
+def _straight(topology: Topology) -> int:
+    """The last op of an inner gradient whose own derivative is zero; -1 if there is none."""
+    return max(
+        (op for kind in STRAIGHT for op in topology.by_type.get(kind, ()) if topology.trace.ops[op].backward),
+        default=-1,
+    )
+
+
+def _inner_ends(suspect: Suspect) -> set[int]:
+    """What inner gradients are taken of, where the loss is made of such."""
+    topology = suspect.topology
     influence = topology.influence(suspect.target).hops
-    inner = [op for op, each in enumerate(ops) if each.backward and influence[op] >= 0]
-    ends = {target.op for place, target in enumerate(topology.trace.targets) if place != suspect.target}
-    if inner and suspect.culprit in ends:
-        shifts = [op for reader in topology.readers[suspect.state.variable] for op in topology.onward(reader)]
-        if shifts and all(ops[op].type in _SHIFTS for op in shifts):
-            return Verdict("shift_invariant_parameter", "info", shifts[0])
-    straight = [op for op, each in enumerate(ops) if each.backward and each.type in STRAIGHT]
-    return Verdict("second_order_missing", "error", straight[-1]) if suspect.op.backward and straight else None
+    inner = any(each.backward and influence[op] >= 0 for op, each in enumerate(topology.trace.ops))
+    others = (target.op for place, target in enumerate(topology.trace.targets) if place != suspect.target)
+    return set(others) if inner else set()
 
 
 def branch_not_taken(suspect: Suspect) -> Verdict | None:
@@ -89,12 +106,16 @@ def _is_end_of_stream(suspect: Suspect) -> bool:
     influence = topology.influence(target).hops
     if not any(edge.op >= 0 and influence[edge.op] >= 0 for edge in suspect.op.inputs):
         return False
-    variables = topology.trace.variables
-    name = variables[suspect.state.variable].name
-    block, kind = "/".join(name.split("/")[:-2]), _NUMBERS.sub("#", name)
-    trains = [each.name for place, each in enumerate(variables) if topology.receives(place, target)]
-    same_part = any(_NUMBERS.sub("#", each) == kind for each in trains)
-    return same_part and bool(block) and any(each.startswith(block + "/") for each in trains)
+    name = topology.trace.variables[suspect.state.variable].name
+    block = "/".join(name.split("/")[:-2])
+    parts, blocks = suspect.measured.once(("trains", target), lambda: _that_train(topology, target))
+    return _NUMBERS.sub("#", name) in parts and block in blocks
+
+
+def _that_train(topology: Topology, target: int) -> tuple[set[str], set[str]]:
+    """Of the variables that a gradient reaches: their names without numbers, and the scopes that they are in."""
+    names = [each.name for place, each in enumerate(topology.trace.variables) if topology.receives(place, target)]
+    return {_NUMBERS.sub("#", name) for name in names}, {scope for name in names for scope in scopes_of(name)}
 
 
 def recurrent_weight_single_step(suspect: Suspect) -> Verdict | None:
