@@ -113,7 +113,7 @@ export class Chart extends LitElement {
       scales: {x: {time: false}, y: {distr: 3, range: logRange}},
       axes: [
         {...axis, size: 26},
-        {...axis, size: 52, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : formatNumber(tick)))},
+        {...axis, grid: {...axis.grid, filter: decades}, ticks: {...axis.ticks, filter: decades}, size: 52, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : formatNumber(tick)))},
       ],
       series: [
         {label: "Step"},
@@ -193,6 +193,12 @@ function logRange(_: uPlot, low: number | null, high: number | null): [number, n
   }
   const [bottom, top] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))];
   return [10 ** bottom, 10 ** Math.max(top, bottom + 1)];
+}
+
+/** Lines at powers of ten alone, where there are several: those between would be one grey area. */
+function decades(_: uPlot, splits: number[]): (number | null)[] {
+  const whole = splits.map((split) => (Number.isInteger(Math.round(Math.log10(split) * 1e6) / 1e6) ? split : null));
+  return whole.filter((split) => split !== null).length > 2 ? whole : splits;
 }
 
 customElements.define("gf-chart", Chart);
