@@ -5,7 +5,8 @@ export default defineConfig({
   base: "./",
   build: {
     outDir: "../tb_gradflow/serve/static",
-    emptyOutDir: true,
+    // The pages of the causes lie beside it, see hatch_build.py; each build writes the same one file.
+    emptyOutDir: false,
     target: "es2022",
     modulePreload: false,
     assetsInlineLimit: 0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -136,6 +137,7 @@ def test_the_address_leads_back_to_what_was_shown(tab: Tab) -> None:
     expect(tab.summary).to_contain_text("Healthy")
     tab.slider.press("Home")
     expect(tab.slider).to_have_attribute("aria-valuetext", "step 0")
+    expect(tab.page).to_have_url(re.compile(r"p\.gradflow\.step=0"))
 
     tab.page.reload()
 
