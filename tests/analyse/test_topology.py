@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tb_gradflow.analyse.kinds import passes_gradient
@@ -15,6 +15,9 @@ from tb_gradflow.record.schema import Edge, Op, Passes, Target, Tensor, Trace, V
 from tests.analyse.builders import Graph
 
 PASSES: tuple[Passes, ...] = ("yes", "yes", "yes", "none", "dtype", "state", "unknown", "not_differentiable")
+
+# How long a machine takes is no matter of these tests.
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @st.composite
@@ -62,6 +65,7 @@ def slow_hops(trace: Trace, start: int, goal: int, *, gradient: bool) -> int:
     return hops
 
 
+@patient
 @given(traces())
 def test_distances_to_the_target_are_those_of_a_widening_circle(trace: Trace) -> None:
     topology, goal = Topology(trace), trace.targets[0].op
@@ -71,6 +75,7 @@ def test_distances_to_the_target_are_those_of_a_widening_circle(trace: Trace) ->
         assert topology.gradient(0).hops[op] == slow_hops(trace, op, goal, gradient=True)
 
 
+@patient
 @given(traces())
 def test_a_way_to_the_target_takes_one_edge_at_a_time_and_no_more_than_it_must(trace: Trace) -> None:
     topology, onward = Topology(trace), neighbours(trace, gradient=False)
@@ -81,6 +86,7 @@ def test_a_way_to_the_target_takes_one_edge_at_a_time_and_no_more_than_it_must(t
         assert all(after in onward(before) for before, after in pairwise(way))
 
 
+@patient
 @given(traces(), st.data())
 def test_a_way_between_ops_is_a_shortest_one(trace: Trace, data: st.DataObject) -> None:
     topology = Topology(trace)
@@ -91,6 +97,7 @@ def test_a_way_between_ops_is_a_shortest_one(trace: Trace, data: st.DataObject) 
     assert len(way) == slow_hops(trace, start, goal, gradient=True) + 1
 
 
+@patient
 @given(traces())
 def test_the_first_cuts_are_those_that_a_walk_from_the_op_runs_into(trace: Trace) -> None:
     topology, onward = Topology(trace), neighbours(trace, gradient=True)
@@ -107,6 +114,7 @@ def test_the_first_cuts_are_those_that_a_walk_from_the_op_runs_into(trace: Trace
         assert set(members(met[op])) == {place for place, each in enumerate(crossings) if each.producer in seen}
 
 
+@patient
 @given(traces())
 def test_an_influencing_variable_without_gradient_always_meets_a_cut(trace: Trace) -> None:
     """Otherwise a disconnected variable would have no finding."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tb_gradflow.record.codec import MalformedRecord, decode, encode
@@ -15,7 +15,11 @@ from tests.store.samples import session, trace
 
 st.register_type_strategy(float, st.floats(allow_nan=False))
 
+# How long a machine takes is no matter of these tests.
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
+
+@patient
 @given(st.one_of(st.from_type(Session), st.from_type(Trace), st.from_type(Diagnosis)))
 def test_a_record_survives_the_round_trip(record: object) -> None:
     assert decode(type(record), json.loads(json.dumps(encode(record)))) == record
