@@ -52,6 +52,11 @@ export function isOpen(passes: Passes): boolean {
   return passes === "yes" || passes === "unknown";
 }
 
+/** Whether another node stands for an op, unless it is kept. */
+export function isFolded(op: Op): boolean {
+  return isPlainRead(op) || isPlainIdentity(op);
+}
+
 /** The graph of a trace in which the ops of `kept` are not folded away. */
 export function flowGraph(trace: Trace, kept: ReadonlySet<number> = new Set()): FlowGraph {
   const builder = new Builder(trace, kept);

@@ -1,7 +1,7 @@
 /** A trace made ready for drawing: all that stays the same while steps, losses and open groups change. */
 
 import type {Diagnosis, Trace} from "../record.ts";
-import {flowGraph} from "./graph.ts";
+import {flowGraph, isFolded} from "./graph.ts";
 import {groupFlows, type Flows} from "./segments.ts";
 import {treeOf, type Tree} from "./tree.ts";
 
@@ -15,8 +15,8 @@ export function modelOf(trace: Trace, kept: ReadonlySet<number>): Model {
   return {tree, flows: groupFlows(tree)};
 }
 
-/** Ops that a diagnosis blames: they have to be seen. */
-export function blamedOps(diagnosis: Diagnosis | null): Set<number> {
+/** Ops that a diagnosis blames and that are folded away otherwise: they have to be seen. */
+export function blamedOps(trace: Trace, diagnosis: Diagnosis | null): Set<number> {
   const culprits = (diagnosis?.findings ?? []).map((finding) => finding.culprit);
-  return new Set(culprits.filter((op) => op >= 0));
+  return new Set(culprits.filter((op) => op >= 0 && op < trace.ops.length && isFolded(trace.ops[op])));
 }

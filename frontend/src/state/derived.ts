@@ -19,6 +19,8 @@ import type {Other} from "./beside.ts";
 import type {State} from "./store.ts";
 import type {View} from "./view.ts";
 
+const NONE: ReadonlySet<number> = new Set();
+
 export class Derived {
   model: Model | null = null;
   condition: Condition | null = null;
@@ -36,7 +38,7 @@ export class Derived {
   readonly #memory = new Map<string, {causes: readonly unknown[]; value: unknown}>();
   #trace: Trace | null = null;
   /** Ops that were ever blamed, and so have a place in the graph of this trace. */
-  #kept: ReadonlySet<number> = new Set();
+  #kept: ReadonlySet<number> = NONE;
 
   update(state: State, other: Other | null, measure: Measure): void {
     const {trace, target, numbers, scale} = state;
@@ -47,13 +49,15 @@ export class Derived {
       this.comparison = null;
       this.condition = null;
       this.looks = new Set();
+      this.#prepare(state.coming);
       return;
     }
     // Without a word on what is wrong there is no knowing what to open: wait for it, unless it will not come soon.
     if (this.diagnosis === null && this.#trace !== trace && !state.impatient && !state.problems.has("report")) {
+      this.#prepare(trace);
       return;
     }
-    this.#keep(trace, blamedOps(this.diagnosis));
+    this.#keep(trace, blamedOps(trace, this.diagnosis));
     const known = this.model;
     this.model = this.once("model", [trace, this.#kept], () => modelOf(trace, this.#kept));
     this.#alike = known === this.model ? this.#alike : NOTHING_ALIKE;
@@ -146,16 +150,17 @@ export class Derived {
   #keep(trace: Trace, blamed: ReadonlySet<number>): void {
     if (this.#trace !== trace) {
       this.#trace = trace;
-      this.#kept = blamed;
-    } else if ([...blamed].some((op) => !this.#kept.has(op) && this.#isFolded(op))) {
+      this.#kept = blamed.size === 0 ? NONE : blamed;
+    } else if ([...blamed].some((op) => !this.#kept.has(op))) {
       this.#kept = new Set([...this.#kept, ...blamed]);
     }
   }
 
-  #isFolded(op: number): boolean {
-    const graph = this.model?.tree.graph;
-    const node = graph?.nodes[graph.nodeOfOp[op]];
-    return node === undefined || node.kind !== "op" || node.index !== op;
+  /** Makes the model while other answers are on their way; nearly always it is the one that will be wanted. */
+  #prepare(trace: Trace | null): void {
+    if (trace !== null && this.#trace !== trace) {
+      this.once("model", [trace, NONE], () => modelOf(trace, NONE));
+    }
   }
 }
 

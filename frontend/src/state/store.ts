@@ -17,6 +17,8 @@ export interface State {
   /** Position in the overview's steps; -1 while there is none. */
   readonly at: number;
   readonly trace: Trace | null;
+  /** A trace whose numbers are on their way; null if there is none, or another is shown meanwhile. */
+  readonly coming: Trace | null;
   /** -1 until there is a trace to choose from. */
   readonly target: number;
   readonly diagnosis: Diagnosis | null;
@@ -35,6 +37,7 @@ const NOTHING_CHOSEN = {
   overview: null,
   at: -1,
   trace: null,
+  coming: null,
   target: -1,
   diagnosis: null,
   numbers: null,
@@ -170,7 +173,7 @@ export class Store extends EventTarget {
     const {run, session} = overview;
     await this.#attempt("numbers", async () => {
       const [trace, gradients, variables] = await Promise.all([
-        this.source.trace(run, session.id, chunk.trace),
+        this.source.trace(run, session.id, chunk.trace).then((trace) => this.#announce(trace, overview, at)),
         this.source.gradients(run, session.id, chunk.id),
         this.source.variables(run, session.id, chunk.id),
       ]);
@@ -179,9 +182,16 @@ export class Store extends EventTarget {
           return;
         }
         const numbers = new StepNumbers(gradients, variables, chunk.steps.indexOf(step), chunk.steps.length);
-        this.#set({trace, target: targetIn(this.#state, trace), numbers, scale: scaleWith(this.#state.scale, gradients)});
+        this.#set({trace, coming: null, target: targetIn(this.#state, trace), numbers, scale: scaleWith(this.#state.scale, gradients)});
       };
     });
+  }
+
+  #announce(trace: Trace, overview: Overview, at: number): Trace {
+    if (this.#state.trace === null && this.#isChosen(overview, at)) {
+      this.#set({coming: trace});
+    }
+    return trace;
   }
 
   async #loadReport(overview: Overview, at: number): Promise<void> {
