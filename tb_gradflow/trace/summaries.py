@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework.func_graph import FuncGraph
@@ -26,14 +25,14 @@ from tensorflow.python.util import tf_stack
 
 from tb_gradflow.errors import SetupError
 from tb_gradflow.record.schema import EAGER, VARIABLE_STATISTICS, Layer, Trace
-from tb_gradflow.store.writer import LogWriter
 from tb_gradflow.trace.call import Answer, Call
 from tb_gradflow.trace.flat_ops import FlatOp, Input, Known, Ref
 from tb_gradflow.trace.flatten import Flattener
-from tb_gradflow.trace.recorder import Identity, Recorder, warn
+from tb_gradflow.trace.recorder import warn
 from tb_gradflow.trace.source import frames_of
 from tb_gradflow.trace.statistics import GRADIENT_COLUMNS, gradient_statistics, variable_statistics
 from tb_gradflow.trace.structure import trace_of
+from tb_gradflow.trace.summary_writer import WriterRecorder, before_flush
 from tb_gradflow.trace.variables import Variables, distinct, local
 
 _UNSEEN = (
@@ -107,7 +106,7 @@ class SummaryLog:
         # TensorFlow runs the calls of a compiled step in threads of its own.
         self._lock = threading.RLock()
         self._recorder = WriterRecorder(writer)
-        _before_flush(writer, self)
+        before_flush(writer, self.flush)
         weakref.finalize(self, self._recorder.flush)
 
     def record(self, loss: Any, variables: Sequence[Any], gradients: Sequence[Any], name: str, step: Any) -> None:
@@ -246,43 +245,6 @@ _LOGS: dict[int, SummaryLog] = {}
 """By the id of its writer, which the log keeps alive."""
 
 
-class WriterRecorder(Recorder):
-    """One session of a log that lies in the file of a `tf.summary` writer."""
-
-    def __init__(self, writer: Any) -> None:
-        super().__init__("", Identity("summary", keras.__version__, ()))
-        self._summary_writer = writer
-
-    def flush(self) -> None:
-        if self._writer is not None:
-            self._writer.flush()
-
-    def _open(self) -> LogWriter:
-        if self._writer is None:
-            self._writer = LogWriter(self._session, _WriterSink(self._summary_writer))
-        return self._writer
-
-
-class _WriterSink:
-    """Takes the records of an event file, and has a writer write their summaries."""
-
-    def __init__(self, writer: Any) -> None:
-        self._writer = writer
-
-    def write(self, record: bytes) -> None:
-        event = tf.compat.v1.Event.FromString(record)
-        # The file's first record, with its version, is the writer's own.
-        if event.HasField("summary") and not getattr(self._writer, "_closed", False):
-            with tf.init_scope(), self._writer.as_default(), tf.summary.record_if(True):
-                tf.summary.experimental.write_raw_pb(event.summary.SerializeToString(), step=event.step)
-
-    def flush(self) -> None:
-        """The writer has a rhythm of its own."""
-
-    def close(self) -> None:
-        """The writer is the user's."""
-
-
 def _unseen(name: str, known: Variables, variables: Sequence[Any], gradients: Sequence[Any]) -> Flattener:
     """The way to an eager loss, as far as the gradients tell: it was computed from those variables that have one."""
     loss = tf.constant(0.0)  # something to point at
@@ -302,14 +264,3 @@ def _measured(variables: Sequence[Any], gradients: Sequence[Any]) -> tuple[Any, 
     rows = [gradient_statistics(each) for each in gradients if each is not None]
     norms = [variable_statistics(tf.convert_to_tensor(local(each)), None) for each in variables]
     return tf.stack(rows) if rows else tf.zeros([0, GRADIENT_COLUMNS]), tf.stack(norms)
-
-
-def _before_flush(writer: Any, log: SummaryLog) -> None:
-    """Whoever flushes or closes a writer wants to read all that was recorded."""
-    flush_writer = writer.flush
-
-    def flush() -> Any:
-        log.flush()
-        return flush_writer()
-
-    writer.flush = flush
