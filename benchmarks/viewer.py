@@ -1,4 +1,4 @@
-"""How fast the page is: made-up models of 8,000 and 30,000 ops, a chain of 10,000, and any recorded runs.
+"""How fast the page is: made-up models of 1,800, 8,000 and 30,000 ops, a chain of 10,000, and any recorded runs.
 
     python benchmarks/viewer.py [LOGDIR of recorded runs] [--repeats 5] [--switches 100]
 
@@ -8,6 +8,8 @@ first picture   from the last answer that it needs to the first frame with the g
 open a group    from the click to the first frame that shows what is inside
 open all        the same for all groups at once
 a step          from moving the slider, its numbers being there, to the frame with the new colours
+all open        a step again, when everything is open
+work            how long the main thread was busy with such a step, painting on canvas included
 drawn           how many parts and edges are laid out when everything is open
 """
 
@@ -22,7 +24,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Frame, Page, Route, sync_playwright
+from playwright.sync_api import Browser, CDPSession, Frame, Page, Route, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -31,6 +33,11 @@ from tests.serve.processes import TensorBoard, tensorboard
 
 STEPS = 24
 LONGEST_WAIT = 120_000
+STEPS_TAKEN = 20
+# Milliseconds after which the camera is where it flew to.
+AFTER_FLIGHT = 1500
+
+HEADINGS = "run                      first picture  open a group  open all  a step  all open  work  drawn"
 
 # What the page offers to screen readers tells what is drawn; one frame later it is on the canvas.
 TOOLS = """
@@ -111,6 +118,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as made_up, sync_playwright() as playwright:
         for name, trace in (
+            ("d-2k", transformer(1_800)),
             ("a-8k", transformer(8_000)),
             ("b-30k", transformer(30_000)),
             ("c-chain-10k", chain(10_000)),
@@ -120,10 +128,10 @@ def main() -> None:
             executable_path=options.chromium,
             args=["--no-sandbox", "--enable-precise-memory-info", "--js-flags=--expose-gc"],
         )
-        print(f"{'run':<24}{'first picture':>14}{'open a group':>14}{'open all':>10}{'a step':>8}  drawn")
+        print(HEADINGS)
         for logdir in filter(None, (made_up, options.logdir)):
             with tensorboard(f"--logdir={logdir}") as board:
-                for entry in board.wait_for_runs(3 if logdir == made_up else 1):
+                for entry in board.wait_for_runs(4 if logdir == made_up else 1):
                     measure(browser, board, entry, options.repeats)
                 if logdir == made_up and options.switches > 0:
                     switch(browser, board, options.switches)
@@ -132,9 +140,10 @@ def main() -> None:
 
 def measure(browser: Browser, board: TensorBoard, entry: Any, repeats: int) -> None:
     rows = [look(browser, board, entry["run"]) for _ in range(repeats)]
-    first, group, everything, step = (middle(column) for column in list(zip(*rows, strict=True))[:4])
-    drawn = f"{rows[0][4]} parts, {rows[0][5]} edges"
-    print(f"{entry['name']:<24}{first:>14}{group:>14}{everything:>10}{step:>8}  {drawn}", flush=True)
+    first, group, everything, step, open_step, work = (middle(each) for each in list(zip(*rows, strict=True))[:6])
+    drawn = f"{rows[0][6]} parts, {rows[0][7]} edges"
+    numbers = f"{first:>13}{group:>14}{everything:>10}{step:>8}{open_step:>10}{work:>6}"
+    print(f"{entry['name']:<24}{numbers}  {drawn}", flush=True)
 
 
 def middle(column: tuple[float | None, ...]) -> str:
@@ -148,8 +157,20 @@ def look(browser: Browser, board: TensorBoard, run: str) -> tuple[Any, ...]:
     group = frame.evaluate(OPEN_LARGEST)
     step = frame.evaluate(STEP)
     everything, parts, edges = frame.evaluate(OPEN_ALL)
+    page.wait_for_timeout(AFTER_FLIGHT)
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable")
+    before = busy(session)
+    open_step = frame.evaluate(STEP)
+    work = (busy(session) - before) / STEPS_TAKEN
     page.close()
-    return first, group, everything, step, parts, edges
+    return first, group, everything, step, open_step, work, parts, edges
+
+
+def busy(session: CDPSession) -> float:
+    """Milliseconds that the page's main thread has been at work."""
+    metrics = {each["name"]: each["value"] for each in session.send("Performance.getMetrics")["metrics"]}
+    return 1000 * float(metrics["TaskDuration"])
 
 
 def opened(browser: Browser, address: str) -> tuple[Page, Frame]:
@@ -157,7 +178,7 @@ def opened(browser: Browser, address: str) -> tuple[Page, Frame]:
     page.on("pageerror", lambda error: print(f"error in the page: {error}", file=sys.stderr))
     page.add_init_script(TOOLS)
     # How long the server takes to judge a model is not what is measured here.
-    page.route(re.compile(r"/report\?run=[abc]-"), healthy)
+    page.route(re.compile(r"/report\?run=[abcd]-"), healthy)
     page.goto(address)
     page.locator('iframe[src*="plugin_entry.html"]').wait_for()
     for _ in range(LONGEST_WAIT // 100):
