@@ -1,6 +1,6 @@
 """What a step costs under this recorder and under TensorFlow's own ways to look at gradients.
 
-    python benchmarks/recorders.py [mlp|cnn|lstm|transformer|resnet50 …] [--steps 30]
+    python -m benchmarks.recorders [mlp|cnn|lstm|transformer|resnet50 …] [--steps 30]
 
 Within one training, steps with and without alternate, each pair on the same model and the same batch; the median of the
 ratios is printed with the quartiles. The first steps of either kind, in which they are compiled, are left out.
@@ -22,8 +22,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import keras
 import numpy as np
 import tensorflow as tf
-from models import MODELS
 
+from benchmarks.models import MODELS
 from tb_gradflow import GradFlowCallback
 
 WARM = 4

@@ -1,6 +1,6 @@
 """What a recorded step costs over a plain one, and whether the plain ones stay what they were.
 
-    python benchmarks/step_cost.py [mlp|cnn|lstm|transformer|resnet50] [--steps 12] [--tensors all|layers|variables]
+    python -m benchmarks.step_cost [mlp|cnn|lstm|transformer|resnet50] [--steps 12] [--tensors all|layers|variables]
 
 Plain and recorded steps alternate within one process on the same model; medians and their ratio are printed. The
 log's size per recorded step comes from the same run.
@@ -19,8 +19,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import keras
 import numpy as np
-from models import MODELS
 
+from benchmarks.models import MODELS
 from tb_gradflow import GradFlowCallback
 
 
