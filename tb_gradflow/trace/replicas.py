@@ -155,7 +155,7 @@ def _combined(first: ReplicaCollector, total: Mapping[str, Any]) -> Measured:
     rows = _together(total["gradients"])
     if first.parts:
         summed = [
-            unscaled(gradient_statistics([total[f"part {number}"]]), part.scale)
+            unscaled([gradient_statistics(total[f"part {number}"])], part.scale)
             for number, part in enumerate(first.parts)
         ]
         places = [[part.row] for part in first.parts]
