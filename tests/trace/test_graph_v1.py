@@ -318,7 +318,7 @@ def test_a_tensor_that_the_loss_was_not_made_of_is_told_from_a_variable() -> Non
     assert statuses(report) == ["connected", "unused"]
     [finding] = report.findings
     assert finding.variables == (moved.op.name,)
-    assert "the loss was not computed from it" in finding.message
+    assert f"the loss was not computed from `{moved.op.name}`" in finding.message
     assert statuses(explained(other, [inner])) == ["connected"]
 
 
