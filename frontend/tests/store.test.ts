@@ -47,6 +47,7 @@ class Log implements Source {
       name: run,
       session,
       earlier_sessions: 0,
+      cost: null,
       traces: [0],
       chunks,
       steps: this.steps,

@@ -108,6 +108,7 @@ def overview_of(index: RunIndex, run: str, name: str) -> Json:
         "name": name,
         "session": encode(index.session),
         "earlier_sessions": index.earlier,
+        "cost": None if index.cost is None else {**encode(index.cost), "share": index.cost.share},
         "traces": list(index.traces),
         "chunks": [{"id": head.id, "trace": head.trace, "steps": list(head.steps)} for head in index.chunks],
         "steps": list(index.steps),

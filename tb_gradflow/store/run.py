@@ -70,12 +70,14 @@ class RunIndex:
         traces: Indices of its traces, increasing.
         chunks: By first step.
         earlier: How many other sessions have recorded something in the same place.
+        cost: What recording has cost up to the newest chunk; null in logs that do not say it.
     """
 
     session: Session
     traces: tuple[int, ...]
     chunks: tuple[ChunkHead, ...]
     earlier: int = 0
+    cost: Cost | None = None
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -100,6 +102,7 @@ class StoredRun:
         self._reader = reader
         self._heads: dict[Tag, ChunkHead] = {}
         self._sessions: dict[str, Session] = {}
+        self._costs: dict[Tag, Cost] = {}
 
     def index(self) -> RunIndex:
         """What is there now. Raises LogError if that cannot be read, or if there is nothing."""
@@ -109,7 +112,8 @@ class StoredRun:
         traces = sorted(tag.number for tag in of_session if tag.kind == "trace")
         heads = self._read_heads([tag for tag in of_session if tag.kind == "steps"])
         earlier = {tag.session for tag in tags if tag.kind == "trace"} - {session.id}
-        return RunIndex(session, tuple(traces), tuple(heads), len(earlier))
+        cost = self._read_cost([tag for tag in of_session if tag.kind == "cost"])
+        return RunIndex(session, tuple(traces), tuple(heads), len(earlier), cost)
 
     def session(self, id: str) -> Session:
         """Raises LogError if it cannot be read."""
@@ -135,15 +139,18 @@ class StoredRun:
         tag = Tag("variables", session, chunk)
         return self._reader.arrays([tag])[tag]
 
-    def cost(self, session: str) -> Cost | None:
-        """What recording has cost up to the newest chunk; null in logs that do not say it."""
-        tags = [tag for tag in self._reader.tags() if tag.kind == "cost" and tag.session == session]
+    def _read_cost(self, tags: Collection[Tag]) -> Cost | None:
+        """The one that was written last."""
         if not tags:
             return None
         newest = max(tags, key=lambda tag: tag.number)
-        data = self._reader.arrays([newest])[newest].data
-        steps, recorded, *seconds = struct.unpack(f"<{len(COST_COLUMNS)}d", data)
-        return Cost(int(steps), int(recorded), *seconds)
+        if newest not in self._costs:
+            found = self._reader.arrays([newest])
+            if newest not in found:
+                return None
+            steps, recorded, *seconds = struct.unpack(f"<{len(COST_COLUMNS)}d", found[newest].data)
+            self._costs = {newest: Cost(int(steps), int(recorded), *seconds)}
+        return self._costs[newest]
 
     def _json(self, tag: Tag) -> object:
         blob = self._reader.blob(tag)

@@ -47,7 +47,7 @@ def test_the_newest_cost_is_read_and_older_logs_have_none(tmp_path: Path) -> Non
             writer.write_step(step(number))
     write_log(tmp_path / "old", steps=3)
 
-    costs = [stored(tmp_path / name).cost(session().id) for name in ("new", "old")]
+    costs = [stored(tmp_path / name).index().cost for name in ("new", "old")]
 
     assert costs == [Cost(390, 39, 0.1 * 39, 0.01 * 39, 2.5), None]
 

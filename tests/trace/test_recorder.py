@@ -78,7 +78,7 @@ def test_the_log_says_what_recording_cost(tmp_path: Path) -> None:
     train(models.functional, x, y, GradFlowCallback(tmp_path, update_freq=2), epochs=4)
 
     run = StoredRun(DirectoryReader(str(tmp_path / "gradflow")))
-    cost = run.cost(run.index().session.id)
+    cost = run.index().cost
     assert cost is not None
     assert (cost.steps, cost.recorded) == (14, 7)  # before the last of the recorded ones, step 14
     assert 0 < cost.extra < cost.seconds

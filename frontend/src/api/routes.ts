@@ -18,6 +18,20 @@ export interface ChunkEntry {
   readonly steps: readonly number[];
 }
 
+export interface Cost {
+  /** Executions of the training function, and those that were recorded. */
+  readonly steps: number;
+  readonly recorded: number;
+  /** Their time, without what was compiled in it. */
+  readonly seconds: number;
+  /** Of these, what recording took. */
+  readonly extra: number;
+  /** Seconds that the first recorded step took longer than the others. */
+  readonly set_up: number;
+  /** The part of the time that recording took. */
+  readonly share: number;
+}
+
 export interface Overview {
   readonly format: number;
   readonly run: string;
@@ -25,6 +39,8 @@ export interface Overview {
   readonly session: Session;
   /** Other sessions that recorded into the same directory; they are not shown. */
   readonly earlier_sessions: number;
+  /** What recording took so far; null if it is not known. */
+  readonly cost: Cost | null;
   readonly traces: readonly number[];
   readonly chunks: readonly ChunkEntry[];
   /** All recorded steps, increasing. */

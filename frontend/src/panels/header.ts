@@ -1,6 +1,7 @@
 /** The top lines: which run and loss, what to find; which step. */
 
 import {html, nothing, type TemplateResult} from "lit";
+import {costInWords, percent} from "../model/cost.ts";
 import {plural} from "../model/format.ts";
 import {exportMenu} from "./export.ts";
 import type {Scope} from "./scope.ts";
@@ -11,7 +12,7 @@ export function header(scope: Scope): TemplateResult {
   const {derived, ask} = scope;
   return html`<header>
     <button class="quiet" aria-label="Show or hide the findings" title="Show or hide the findings (f)" @click=${ask.toggleSide}>☰</button>
-    ${runPicker(scope)} ${earlier(scope)} ${besidePicker(scope)} ${lossPicker(scope)}
+    ${runPicker(scope)} ${earlier(scope)} ${cost(scope)} ${besidePicker(scope)} ${lossPicker(scope)}
     <gf-search
       .tree=${derived.model?.tree ?? null}
       .index=${derived.searchable}
@@ -55,6 +56,14 @@ function earlier({store}: Scope): TemplateResult | typeof nothing {
   return count === 0
     ? nothing
     : html`<span class="muted wide" title="The log directory holds ${plural(count, "earlier recording")}, which this page does not show. Give each training a directory of its own to see them all.">newest of ${count + 1} recordings</span>`;
+}
+
+/** Only where the log says it, and there were enough steps to know it. */
+function cost({store}: Scope): TemplateResult | typeof nothing {
+  const known = store.state.overview?.cost ?? null;
+  return known === null || known.seconds === 0
+    ? nothing
+    : html`<span class="muted wide" title=${costInWords(known)}>recording: ${percent(known.share)} of the time</span>`;
 }
 
 /** Only where there is another run. */

@@ -1,0 +1,20 @@
+/** What recording has cost, in words. */
+
+import type {Cost} from "../api/routes.ts";
+
+/** A share as people write it: two digits where it is small. */
+export function percent(share: number): string {
+  const value = 100 * share;
+  return `${value < 10 ? value.toPrecision(2) : value.toFixed(0)} %`;
+}
+
+export function costInWords({steps, recorded, seconds, extra, set_up}: Cost): string {
+  return (
+    `${recorded} of ${steps} executions were recorded when this was written. They took ${time(extra)} longer than others, ` +
+    `of ${time(seconds)} in all; the first one took ${time(set_up)} more, once, to be compiled.`
+  );
+}
+
+function time(seconds: number): string {
+  return seconds < 1 ? `${Math.round(1000 * seconds)} ms` : `${seconds.toPrecision(3)} s`;
+}
