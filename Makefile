@@ -22,7 +22,7 @@ test: .venv/for-test page chromium
 	$(BIN)/mypy
 	npm --prefix frontend run check
 	npm --prefix frontend test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 versions:
 	$(PYTHON) -m benchmarks.versions $(TENSORFLOW) $(if $(KERAS),--keras $(KERAS)) --directory .venv/versions

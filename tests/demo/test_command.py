@@ -147,6 +147,8 @@ def take_terminal() -> None:
     import fcntl
     import termios
 
+    # A shell that starts the tests in the background has them ignore it.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.setsid()
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
