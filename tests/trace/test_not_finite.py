@@ -12,14 +12,14 @@ import pytest
 import tb_gradflow
 
 
-def training(log_dir: Path, *, poisoned: int, update_freq: Any, steps: int = 10) -> tb_gradflow.api.Log:
+def training(log_dir: Path, *, poisoned: int, steps: int = 10, **options: Any) -> tb_gradflow.api.Log:
     """Ten steps of four rows each, one of which is given NaN."""
     keras.utils.set_random_seed(0)
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(4, "tanh"), keras.layers.Dense(1)])
     model.compile("adam", "mse")
     x = np.random.default_rng(0).normal(size=(4 * steps, 3)).astype("float32")
     x[4 * poisoned, 1] = np.nan
-    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=update_freq)
+    recorder = tb_gradflow.GradFlowCallback(log_dir, **options)
     model.fit(x, np.zeros((4 * steps, 1)), batch_size=4, shuffle=False, verbose=0, callbacks=[recorder])
     return tb_gradflow.open_log(log_dir)
 
@@ -48,13 +48,23 @@ def test_later_steps_lead_with_the_one_in_which_it_began(tmp_path: Path) -> None
 
 
 def test_a_beginning_that_was_not_recorded_is_placed_between_two_steps(tmp_path: Path) -> None:
-    log = training(tmp_path, poisoned=6, update_freq=4)
+    log = training(tmp_path, poisoned=6, update_freq=4, catch_nonfinite=False)
 
     [finding] = log.report(step=8).findings
 
     assert finding.cause == "nonfinite_weights"
     assert "It began between the recorded steps 4 and 8." in finding.message
     assert "update_freq=1" in finding.fix
+
+
+def test_the_guard_between_recorded_steps_names_the_batch(tmp_path: Path) -> None:
+    log = training(tmp_path, poisoned=6, update_freq=4)
+
+    first, _ = log.report(step=8).findings
+
+    assert log.steps == (0, 4, 6, 8)
+    assert (first.cause, first.op) == ("nonfinite_input", None)
+    assert first.message.startswith("In step 6, where it began: ")
 
 
 def test_explain_of_a_broken_model_blames_the_weights(tmp_path: Path) -> None:
