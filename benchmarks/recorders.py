@@ -13,7 +13,6 @@ import os
 import platform
 import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -24,24 +23,11 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks.models import MODELS
+from benchmarks.stopwatch import Stopwatch
 from tb_gradflow import GradFlowCallback
 
 WARM = 4
 """Steps of either kind that are left out."""
-
-
-class Stopwatch(keras.callbacks.Callback):
-    """Seconds of each step; stands first, so that all other callbacks are inside what it measures."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seconds: list[float] = []
-
-    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        self._began = time.perf_counter()
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self.seconds.append(time.perf_counter() - self._began)
 
 
 class EverySecond(keras.callbacks.Callback):

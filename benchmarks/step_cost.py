@@ -12,8 +12,6 @@ import argparse
 import os
 import statistics
 import tempfile
-import time
-from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -21,21 +19,8 @@ import keras
 import numpy as np
 
 from benchmarks.models import MODELS
+from benchmarks.stopwatch import Stopwatch
 from tb_gradflow import GradFlowCallback
-
-
-class Stopwatch(keras.callbacks.Callback):
-    """Seconds of each step."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seconds: list[float] = []
-
-    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        self._began = time.perf_counter()
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self.seconds.append(time.perf_counter() - self._began)
 
 
 def main() -> None:

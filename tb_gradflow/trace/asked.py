@@ -89,12 +89,13 @@ def _call_at(frame: Frame) -> ast.Call | None:
                 tree = ast.parse(textwrap.dedent(text))
             except SyntaxError:
                 continue
-            return next((node for node in ast.walk(tree) if _asks(node)), None)  # type: ignore[return-value]
+            calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+            return next((call for call in calls if _asks(call)), None)
     return None
 
 
-def _asks(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "gradient"
+def _asks(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "gradient"
 
 
 def _name_of(node: ast.expr) -> str | None:

@@ -99,7 +99,8 @@ def _in_a_process(names: Sequence[str]) -> dict[str, dict[str, Any]]:
     return {name: json.loads(text) for name, text in lines}
 
 
-def _explain(name: str) -> dict[str, Any]:
+def explained(name: str) -> Any:
+    """The report of `tb_gradflow.explain` on one case, in this process."""
     import keras
 
     import tb_gradflow
@@ -113,10 +114,8 @@ def _explain(name: str) -> dict[str, Any]:
     case = module.build()
     if case["kind"] == "keras":
         batch_size = case.get("fit_kwargs", {}).get("batch_size")
-        report = tb_gradflow.explain(case["model"], case["x"], case["y"], batch_size=batch_size)
-    else:
-        report = tb_gradflow.explain(case["loss_fn"], args=case["args"], variables=case["variables"])
-    return report.to_dict()
+        return tb_gradflow.explain(case["model"], case["x"], case["y"], batch_size=batch_size)
+    return tb_gradflow.explain(case["loss_fn"], args=case["args"], variables=case["variables"])
 
 
 def _right_statuses(truth: dict[str, Any], name: str) -> set[str]:
@@ -161,7 +160,7 @@ def judge_all(names: Sequence[str]) -> tuple[Verdict, dict[str, list[str]]]:
 def main(arguments: Sequence[str]) -> None:
     if arguments[:1] == ["--explain"]:
         for name in arguments[1:]:
-            sys.stdout.write(f"\n{REPORT}{name} {json.dumps(_explain(name))}\n")
+            sys.stdout.write(f"\n{REPORT}{name} {json.dumps(explained(name).to_dict())}\n")
             sys.stdout.flush()
         return
     names = [name for name in case_names() if not arguments or name.startswith(tuple(arguments))]

@@ -21,6 +21,7 @@ from typing import Any
 
 from tb_gradflow.demo.gallery import DEMOS
 from tests.cases.judge import HERE as CASES
+from tests.cases.judge import explained
 
 REPOSITORY = Path(__file__).parents[2]
 INDEX = REPOSITORY / "docs" / "causes.md"
@@ -151,23 +152,7 @@ def reports(names: Sequence[str]) -> dict[str, str]:
 def explain(name: str) -> str:
     """Run where the program lies, so that the report names it as its reader would."""
     os.chdir(CASES / name)
-    import importlib.util
-
-    import keras
-
-    import tb_gradflow
-
-    keras.utils.clear_session()
-    spec = importlib.util.spec_from_file_location(name, CASES / name / "case.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    case = module.build()
-    if case["kind"] == "keras":
-        size = case.get("fit_kwargs", {}).get("batch_size")
-        return str(tb_gradflow.explain(case["model"], case["x"], case["y"], batch_size=size))
-    return str(tb_gradflow.explain(case["loss_fn"], args=case["args"], variables=case["variables"]))
+    return str(explained(name))
 
 
 def main(arguments: Sequence[str]) -> None:

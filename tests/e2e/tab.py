@@ -52,7 +52,7 @@ class Tab:
 
     def __init__(self, page: Page) -> None:
         self.page = page
-        self.frame: FrameLocator = page.frame_locator('iframe[src*="plugin_entry.html?name=gradflow"]')
+        self.frame: Page | FrameLocator = page.frame_locator('iframe[src*="plugin_entry.html?name=gradflow"]')
 
     @property
     def summary(self) -> Locator:

@@ -52,7 +52,7 @@ class Opened(Tab):
 
     def __init__(self, page: Page, frame: Page | FrameLocator) -> None:
         self.page = page
-        self.frame = frame  # type: ignore[assignment]  # both find elements in the same words
+        self.frame = frame
         expect(self.frame.get_by_role("list", name="Visible parts of the graph")).to_be_attached(timeout=30_000)
 
 

@@ -19,11 +19,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+import tb_gradflow
+
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
 )
-import tb_gradflow  # noqa: E402
-
 strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 
 ROWS = 16

@@ -12,18 +12,18 @@ import sys
 import warnings
 from typing import Any
 
-number, ports, directory, kind = int(sys.argv[1]), sys.argv[2].split(","), sys.argv[3], sys.argv[4]
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+
+import numpy as np
+import tensorflow as tf
+
+import tb_gradflow
+
+number, ports, directory, kind = int(sys.argv[1]), sys.argv[2].split(","), sys.argv[3], sys.argv[4]
 os.environ["TF_CONFIG"] = json.dumps(
     {"cluster": {"worker": [f"localhost:{port}" for port in ports]}, "task": {"type": "worker", "index": number}}
 )
-
-import numpy as np  # noqa: E402
-import tensorflow as tf  # noqa: E402
-
-import tb_gradflow  # noqa: E402
-
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
 
 STEPS, ROWS = 6, 16
