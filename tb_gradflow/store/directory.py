@@ -1,4 +1,5 @@
-"""Reads logs from local directories, without TensorFlow and without TensorBoard running.
+"""Reads logs from directories, without TensorFlow and without TensorBoard running; `elsewhere` brings those here that
+lie on other filesystems.
 
 Only the steps and the places of the other records are kept in memory. A file that is still being written, or
 that was cut off, is read as far as it is whole, and from there on when it is asked again.
@@ -10,7 +11,7 @@ import logging
 import mmap
 import os
 import struct
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -22,6 +23,7 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 
 from tb_gradflow.errors import LogError
+from tb_gradflow.store import elsewhere
 from tb_gradflow.store.layout import PLUGIN, Tag, parse_tag, run_name
 from tb_gradflow.store.run import Array
 
@@ -46,14 +48,21 @@ def find_runs(root: str) -> dict[str, str]:
 
     Raises LogError if there is none, saying what is there instead.
     """
-    if not os.path.exists(root):
+    if elsewhere.is_elsewhere(root):
+        return _named(root, elsewhere.files_below(root), elsewhere.is_event_file)
+    path = elsewhere.local_path(root)
+    if not os.path.exists(path):
         raise LogError(f"{root} does not exist: expected the directory that was given to GradFlowCallback")
-    if not os.path.isdir(root):
+    if not os.path.isdir(path):
         raise LogError(f"{root} is a file: expected the directory that was given to GradFlowCallback")
+    return _named(path, ((each, names) for each, _, names in os.walk(path, followlinks=True)), is_event_file)
+
+
+def _named(root: str, walked: Iterable[tuple[str, list[str]]], is_ours: Callable[[str], bool]) -> dict[str, str]:
     runs: dict[str, str] = {}
     foreign = 0
-    for directory, _, names in os.walk(root, followlinks=True):
-        ours = [name for name in names if is_event_file(os.path.join(directory, name))]
+    for directory, names in walked:
+        ours = [name for name in names if is_ours(os.path.join(directory, name))]
         foreign += sum("tfevents" in name for name in names) - len(ours)
         if ours:
             runs[run_name(os.path.relpath(directory, root).replace(os.sep, "/"))] = directory
@@ -81,10 +90,11 @@ def _mentions_us(path: str) -> bool:
 
 
 class DirectoryReader:
-    """The `TagReader` of one directory of event files."""
+    """The `TagReader` of one directory of event files, or of the address of one."""
 
     def __init__(self, directory: str) -> None:
-        self._directory = directory
+        self._copy = elsewhere.Copy(directory) if elsewhere.is_elsewhere(directory) else None
+        self._directory = self._copy.path if self._copy else elsewhere.local_path(directory)
         self._places: dict[Tag, Place] = {}
         # Small, and wanted for every chunk at once.
         self._steps: dict[Tag, Array] = {}
@@ -92,6 +102,8 @@ class DirectoryReader:
         self._damaged: dict[str, str] = {}
 
     def tags(self) -> Collection[Tag]:
+        if self._copy:
+            self._copy.refresh()
         for name in sorted(os.listdir(self._directory)):
             path = os.path.join(self._directory, name)
             if path in self._read_up_to or is_event_file(path):

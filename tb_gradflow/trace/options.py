@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tb_gradflow.errors import SetupError
+from tb_gradflow.store.elsewhere import is_elsewhere, local_path
 from tb_gradflow.trace.cadence import Cadence, UpdateFreq, cadence
 from tb_gradflow.trace.collector import Tensors
 from tb_gradflow.trace.recorder import check_directory
 from tb_gradflow.trace.step import Settings
+
+# `pathlib` makes one slash of two. A drive of Windows has one letter.
+_ADDRESS_IN_PATH = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+):/(?P<rest>[^/].*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,11 @@ def checked(
         raise SetupError(f"expected must be a sequence of name patterns, got {expected!r}")
     if not isinstance(log_dir, (str, os.PathLike)) or not os.fspath(log_dir):
         raise SetupError(f"log_dir must name a directory, got {log_dir!r}")
+    if (address := _ADDRESS_IN_PATH.match(os.fspath(log_dir))) and not isinstance(log_dir, str):
+        raise SetupError(
+            f"log_dir is the path object {log_dir!r}, which cannot hold the address of another filesystem: give the "
+            f"string '{address['scheme']}://{address['rest']}'"
+        )
     rule = cadence(update_freq, overhead)
     directory = _fixed(os.fspath(log_dir))
     check_directory(directory)
@@ -56,4 +66,4 @@ def checked(
 
 def _fixed(log_dir: str) -> str:
     """The directory that `log_dir` names now, whatever the program's working directory is later."""
-    return log_dir if "://" in log_dir else os.path.abspath(log_dir)
+    return log_dir if is_elsewhere(log_dir) else os.path.abspath(local_path(log_dir))

@@ -19,6 +19,7 @@ from tb_gradflow.errors import SetupError
 from tb_gradflow.record.report import Diagnosis
 from tb_gradflow.record.schema import FORMAT, GRADIENT_STATISTICS, VARIABLE_STATISTICS, Session, StepRecord, Trace
 from tb_gradflow.store.directory import DirectoryReader
+from tb_gradflow.store.elsewhere import is_elsewhere
 from tb_gradflow.store.layout import PLUGIN, event_file_path
 from tb_gradflow.store.run import StoredRun
 from tb_gradflow.store.thinning import thin
@@ -72,7 +73,7 @@ class Recorder:
         self._told = False
         self._pinned: list[int] = []
         # What is elsewhere cannot be read back as fast; there the writer keeps fewer steps from its cap on.
-        self._may_thin = "://" not in log_dir
+        self._may_thin = not is_elsewhere(log_dir)
 
     def add_trace(self, trace: Trace) -> int:
         """Records a structure, once; the number that its steps are recorded under."""
