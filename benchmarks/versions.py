@@ -31,14 +31,14 @@ def main() -> int:
     """The exit status of the tests."""
     options = _options()
     root = Path(options.directory or tempfile.mkdtemp(prefix="versions-"))
-    environment = root / f"tensorflow-{options.tensorflow}"
+    environment = root / _name(options)
     python = environment / "bin" / "python"
     if not python.exists():
         subprocess.run([options.python, "-m", "venv", str(environment)], check=True)
     # tf_keras asks for the package `tensorflow`, which would be written over tensorflow-cpu.
     legacy = ".".join(options.tensorflow.split(".")[:2])
     # TensorBoard before 2.21 imports pkg_resources, which setuptools 82 no longer has.
-    wanted = [f"tensorflow-cpu=={options.tensorflow}", "setuptools<82", "pytest>=8", "hypothesis>=6.100"]
+    wanted = [f"tensorflow-cpu=={options.tensorflow}", "tensorboard", "setuptools<82", "pytest>=8", "hypothesis>=6.100"]
     wanted += [f"keras=={options.keras}"] if options.keras else []
     _pip(python, *wanted)
     _pip(python, "--no-deps", f"tf_keras=={legacy}.*")
@@ -48,6 +48,13 @@ def main() -> int:
     command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
     done = subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False)
     return done.returncode
+
+
+def _name(options: argparse.Namespace) -> str:
+    """Of the environment: two Pythons, or two Keras, must not share one."""
+    tell = "import sys; print('%d.%d' % sys.version_info[:2])"
+    python = subprocess.run([options.python, "-c", tell], check=True, capture_output=True, text=True).stdout.strip()
+    return f"python{python}-tensorflow{options.tensorflow}-keras{options.keras or 'newest'}"
 
 
 def _pip(python: Path, *wanted: str) -> None:
