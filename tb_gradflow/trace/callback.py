@@ -14,9 +14,10 @@ import tensorflow as tf
 
 from tb_gradflow.errors import SetupError
 from tb_gradflow.trace.cadence import UpdateFreq
+from tb_gradflow.trace.caught import Guarding
 from tb_gradflow.trace.collector import Tensors
 from tb_gradflow.trace.fitting import Fitting, TrainFunction, fitting
-from tb_gradflow.trace.nonfinite_step import NonfiniteStep
+from tb_gradflow.trace.guards import guard_of_fit
 from tb_gradflow.trace.options import checked
 from tb_gradflow.trace.recorder import Identity, Recorder, Tracing, fault_message, index_of, warn
 from tb_gradflow.trace.step import InstrumentedStep
@@ -42,7 +43,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             layer's output; `"variables"`: of variables alone. The structure is recorded with each of them.
         catch_nonfinite: Whether the first step that has a gradient with NaN or Inf is recorded, that very step,
             whatever `update_freq`: it is found by a look at the gradients of each step, and run again. Not for eager
-            steps, XLA, or several replicas.
+            steps, or several workers.
         expected: Name patterns (fnmatch) of variables that are meant to get no gradient.
         source: Whether the user's file names, line numbers and lines are kept in the log.
 
@@ -79,7 +80,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         self._broken = False
         self._plain: TrainFunction | None = None
         self._sampled: TrainFunction | None = None
-        self._sentinel: NonfiniteStep | None = None
+        self._guard: Guarding | None = None
         self._may_post = False
         self._tracing = Tracing()
         self._fitting: Fitting | None = None
@@ -91,7 +92,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         self._measured: dict[str, Any] | None = None
 
     def on_train_begin(self, logs: Any = None) -> None:
-        self._plain = self._sampled = self._sentinel = None
+        self._plain = self._sampled = self._guard = None
         self._may_post = self._options.catch_nonfinite
         self._guarded(self._prepare)
 
@@ -109,10 +110,10 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         self._measured = None
         if self._due():
             self._guarded(self._check_alone)
-            self._guarded(self._ask_sentinel)
+            self._guarded(self._ask_guard)
             if not self._broken:
                 self.model.train_function = self._run_sampled
-        elif self._sentinel is not None:
+        elif self._guard is not None:
             self.model.train_function = self._run_guarded
         self._epoch_begins = False
 
@@ -125,23 +126,23 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         if recorded:
             self._guarded(self._correct_step)
             self._guarded(lambda: self._write(self._step - 1))
-            if self._sentinel is None:
-                self._guarded(self._post_sentinel)
-        elif self._sentinel is not None and self._sentinel.caught_by_now():
+            if self._guard is None:
+                self._guarded(self._post_guard)
+        elif self._guard is not None and self._guard.caught_by_now():
             self._guarded(self._write_caught)
         self._options.cadence.meter.took(time.perf_counter() - self._began, recorded=recorded)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         self._guarded(self._correct_step)
-        self._guarded(self._ask_sentinel)
+        self._guarded(self._ask_guard)
         if self._recorder is not None:
             self._guarded(self._recorder.flush)
 
     def on_train_end(self, logs: Any = None) -> None:
-        self._guarded(self._ask_sentinel)
+        self._guarded(self._ask_guard)
         if self._recorder is not None:
             self._guarded(self._recorder.flush)
-        self._plain = self._sampled = self._sentinel = None
+        self._plain = self._sampled = self._guard = None
 
     def _prepare(self) -> None:
         fitted = fitting(self.model)
@@ -233,50 +234,42 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         values = {name: value.numpy() for name, value in measured.items()}
         self._recorder.add_step(step, self._tracing.indices[index_of(values)], values)
 
-    def _post_sentinel(self) -> None:
+    def _post_guard(self) -> None:
         """From now on, if it is wanted and possible, the steps between recorded ones are guarded."""
-        fitted = self._fitting
-        assert fitted is not None
-        alone = fitted.strategy.num_replicas_in_sync == 1
-        if self._may_post and alone and not (fitted.is_eager or fitted.is_for_xla):
-            self._sentinel = NonfiniteStep(
-                fitted.step, self._instrumented, fitted.function_of, at_once=fitted.iterations is None
-            )
+        assert self._fitting is not None and self._sampled is not None
+        if self._may_post:
+            self._guard = guard_of_fit(self._fitting, self._instrumented, self._sampled)
         self._may_post = False
 
     def _run_guarded(self, iterator: Any) -> Any:
-        assert self._plain is not None and self._sentinel is not None
+        assert self._plain is not None and self._guard is not None
         self.model.train_function = self._plain
         try:
-            logs = self._sentinel.run(iterator)
+            logs = self._guard.run(iterator)
         except (StopIteration, tf.errors.OutOfRangeError):
             raise
         except Exception as error:
-            self._sentinel = None
+            self._guard = None
             # The user's own step fails again here; where it does not, the guard was at fault.
             logs = self._plain(iterator)
             warn(fault_message(self._step, error))
         else:
-            if self._sentinel.fault is not None:
-                warn(fault_message(self._step, self._sentinel.fault))
-                self._sentinel = None
+            if self._guard.fault is not None:
+                warn(fault_message(self._step, self._guard.fault))
+                self._guard = None
         return logs
 
-    def _ask_sentinel(self) -> None:
-        if self._sentinel is not None and self._sentinel.caught:
+    def _ask_guard(self) -> None:
+        if self._guard is not None and self._guard.settled():
             self._write_caught()
 
     def _write_caught(self) -> None:
-        sentinel, fitted = self._sentinel, self._fitting
-        assert sentinel is not None and fitted is not None and self._recorder is not None
-        self._sentinel = None
-        now = fitted.iterations
-        found = sentinel.measure(lambda: fitted.iterations)
-        if found is None:
-            return
-        values, before = found
-        step = self._step - (now - before if now is not None and before is not None else 1)
-        self._recorder.add_step(step, self._tracing.indices[index_of(values)], values, tell=True)
+        assert self._guard is not None and self._recorder is not None
+        guard, self._guard = self._guard, None
+        found = guard.measure()
+        if found is not None:
+            index = self._tracing.indices[index_of(found.values)]
+            self._recorder.add_step(self._step - found.ago, index, found.values, tell=True)
 
     def _guarded(self, action: Callable[[], None]) -> None:
         if self._broken:

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from tb_gradflow.trace.inputs import Named, batch_of_keras
 from tb_gradflow.trace.step import owned_variables
-from tb_gradflow.trace.variables import Owned, Variables, local
+from tb_gradflow.trace.variables import Owned, Variables, local, raw_variable
 
 TrainFunction = Callable[[Any], Any]
 
@@ -55,6 +55,18 @@ class Fitting:
         """How many steps its optimizer has made; null without an optimizer."""
         optimizer = getattr(self._model, "optimizer", None)
         return int(local(optimizer.iterations).numpy()) if optimizer is not None else None
+
+    @property
+    def learning_rate(self) -> Any:
+        """The variable that holds it; null if a schedule or nothing does."""
+        optimizer = getattr(self._model, "optimizer", None)
+        rate = raw_variable(getattr(optimizer, "_learning_rate", None))
+        return rate if isinstance(rate, tf.Variable) else None
+
+    @property
+    def counters(self) -> Sequence[Any]:
+        """Variables that its training function changes outside of its step."""
+        return ()
 
     @property
     def step(self) -> Callable[..., Any]:
@@ -112,6 +124,10 @@ class LegacyFitting(Fitting):
     def steps_per_execution(self) -> int:
         count = self._model._steps_per_execution
         return 1 if count is None else int(count.numpy())
+
+    @property
+    def counters(self) -> Sequence[Any]:
+        return (local(self._model._train_counter),)
 
     def variables(self) -> Variables:
         model = self._model

@@ -21,16 +21,12 @@ from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.eager import record
 from tensorflow.python.ops import cond_v2
 
-from tb_gradflow.trace.finiteness import not_finite
-from tb_gradflow.trace.patches import is_for_xla, watching
-from tb_gradflow.trace.sink import ANONYMOUS
-from tb_gradflow.trace.symbols import Symbols
+from tb_gradflow.trace.guard import Guard, may_run_twice
+from tb_gradflow.trace.patches import watching
+from tb_gradflow.trace.slot import Slot
 from tb_gradflow.trace.undo import undone
 
 _NONE = -1
-
-# Run again, these would be seen or heard outside: a step that has them is not.
-_NOT_TWICE = ("PyFunc", "EagerPyFunc", "WriteSummary", "WriteScalarSummary", "WriteHistogramSummary", "Print", "Queue")
 
 
 class Sentinel:
@@ -46,17 +42,16 @@ class Sentinel:
         self.fault: Exception | None = None
         self.state = state
         self.held = held
-        self._copies = [_Slot(variable.dtype, variable.shape) for variable in state]
-        self._batches: list[tuple[Any, list[_Slot], Any]] = []
-        self._caught = _Slot(tf.int32, [])
+        self._copies = [Slot(variable.dtype, variable.shape) for variable in state]
+        self._batches: list[tuple[Any, list[Slot], Any]] = []
+        self._caught = Slot(tf.int32, [])
         self._caught.write(tf.constant(_NONE))
 
     def guarded(self, step: Callable[..., Any]) -> Callable[..., Any]:
         """The same step, to be compiled as the user's own is."""
 
         def run(*args: Any, **kwargs: Any) -> Any:
-            guard = _Guard(self, (args, kwargs))
-            with watching(guard):
+            with watching(_Holding(self, (args, kwargs))):
                 return step(*args, **kwargs)
 
         return run
@@ -68,9 +63,7 @@ class Sentinel:
 
     def may_repeat(self) -> bool:
         """Whether nobody would notice if the step that was caught ran a second time."""
-        graph_def = self._batches[int(self._caught.read())][2].as_graph_def()
-        nodes = [*graph_def.node, *(node for function in graph_def.library.function for node in function.node_def)]
-        return not any(node.op.startswith(_NOT_TWICE) for node in nodes)
+        return may_run_twice(self._batches[int(self._caught.read())][2])
 
     @contextlib.contextmanager
     def before_it(self) -> Iterator[tuple[Any, Any]]:
@@ -79,9 +72,13 @@ class Sentinel:
         with undone(lambda: list(self.state), ()):
             for variable, copy in zip(self.state, self._copies, strict=True):
                 variable.assign(copy.read())
-            flat = [slot.read() if isinstance(slot, _Slot) else slot for slot in slots]
+            flat = [slot.read() if isinstance(slot, Slot) else slot for slot in slots]
             args, kwargs = tf.nest.pack_sequence_as(structure, flat, expand_composites=True)
             yield args, kwargs
+
+    def failed(self, fault: Exception) -> None:
+        """The sentinel itself has failed while the step was traced."""
+        self.fault = self.fault or fault
 
     def keep(self, wrong: Any, arguments: Any, earlier: dict[int, Any]) -> None:
         """In the step's graph: keeps its arguments and the state where `wrong` is true, if nothing is kept yet.
@@ -89,7 +86,7 @@ class Sentinel:
         `earlier` has the values, by variable, of those that the step has changed by now.
         """
         flat = tf.nest.flatten(arguments, expand_composites=True)
-        slots = [_Slot(each.dtype, each.shape) if isinstance(each, tf.Tensor) else each for each in flat]
+        slots = [Slot(each.dtype, each.shape) if isinstance(each, tf.Tensor) else each for each in flat]
         number = len(self._batches)
         self._batches.append((arguments, slots, tf.compat.v1.get_default_graph()))
 
@@ -100,7 +97,7 @@ class Sentinel:
                 value = earlier.get(id(variable))
                 copy.write(variable.read_value() if value is None or value.graph not in outer else value)
             for slot, tensor in zip(slots, flat, strict=True):
-                if isinstance(slot, _Slot):
+                if isinstance(slot, Slot):
                     slot.write(tensor)
             self._caught.write(tf.constant(number))
             return tf.constant(True)
@@ -109,82 +106,26 @@ class Sentinel:
         _not_lowered(cond_v2.cond_v2(first, kept, lambda: tf.constant(False)))
 
 
-class _Guard(Symbols):
-    """Hears of what one traced step does, like a collector."""
+class _Holding(Guard):
+    """Holds what the step's variables were before it changed them."""
 
     def __init__(self, sentinel: Sentinel, arguments: Any) -> None:
-        self._sentinel = sentinel
-        self._arguments = arguments
-        self._scales: dict[int, tuple[Any, Any, Any]] = {}
+        super().__init__(lambda wrong: sentinel.keep(wrong, arguments, self._earlier), sentinel.failed)
+        self._state = sentinel.state
         self._earlier: dict[int, Any] = {}
         with self._own_work():
             self._hold(sentinel.held)
 
-    def gradient(self, original: Callable[..., Any], tape: Any, target: Any, sources: Any, *rest: Any) -> Any:
-        """Stands in for `tape.gradient`."""
-        answer = original(tape, target, sources, *rest)
-        # What an inner tape makes is forward computation to the one around it, which will see the same. XLA has no room
-        # for what may be written: it would have to hold all copies, in every step.
-        if not record.could_possibly_record() and not is_for_xla():
-            with self._own_work(), record.stop_recording():
-                self._look_at(target, [each for each in _flat(answer) if each is not None])
-        return answer
-
-    def scaled(self, loss: Any, result: Any) -> None:
-        """An optimizer has multiplied a loss with a scale before it is differentiated."""
-        if result is not loss and result.op.type == "Mul":
-            self._scales[id(result)] = (result, loss, result.op.inputs[1])
-
     def applying(self, apply: Callable[[], Any]) -> Any:
         """Runs an optimizer's update. A gradient that is taken after it is of another state than the step's first."""
         with self._own_work(), record.stop_recording():
-            self._hold(self._sentinel.state)
+            self._hold(self._state)
         return apply()
-
-    def entered(self, layer: Any, scope: str) -> None:
-        """Of no concern."""
-
-    def _look_at(self, target: Any, gradients: Sequence[Any]) -> None:
-        targets = [each for each in tf.nest.flatten(target) if isinstance(each, tf.Tensor) and each.dtype.is_floating]
-        _, loss, scale = next((self._scales[id(each)] for each in targets if id(each) in self._scales), (None,) * 3)
-        if scale is None:
-            wrong = not_finite(targets, gradients)
-        else:
-            # A scale that is too large makes infinities all the time, and the optimizer skips those steps.
-            wrong = not_finite([loss], []) | (not_finite(targets, gradients) & (tf.cast(scale, tf.float32) < 1.0))
-        self._sentinel.keep(wrong, self._arguments, self._earlier)
 
     def _hold(self, variables: Sequence[Any]) -> None:
         for variable in variables:
             if id(variable) not in self._earlier:
                 self._earlier[id(variable)] = variable.read_value()
-
-    @contextlib.contextmanager
-    def _own_work(self) -> Iterator[None]:
-        """Keeps what goes wrong in here from the user's step, which is traced to its end."""
-        try:
-            yield
-        except Exception as error:
-            self._sentinel.fault = self._sentinel.fault or error
-
-
-class _Slot:
-    """Room for a tensor, which takes no memory until it is written. Its shape may be unknown."""
-
-    def __init__(self, dtype: Any, shape: Any) -> None:
-        self._dtype = dtype
-        with tf.init_scope():
-            self._handle = tf.raw_ops.VarHandleOp(dtype=dtype, shape=shape, shared_name=ANONYMOUS)
-
-    def write(self, tensor: Any) -> None:
-        tf.raw_ops.AssignVariableOp(resource=self._handle, value=tensor)
-
-    def read(self) -> Any:
-        return tf.raw_ops.ReadVariableOp(resource=self._handle, dtype=self._dtype)
-
-
-def _flat(gradients: Any) -> list[Any]:
-    return list(tf.nest.flatten(gradients, expand_composites=False))
 
 
 def _graphs_around() -> Iterator[Any]:

@@ -18,10 +18,12 @@ from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
 from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.cadence import UpdateFreq
+from tb_gradflow.trace.caught import Guarding
 from tb_gradflow.trace.collector import Tensors
 from tb_gradflow.trace.nonfinite_step import NonfiniteStep
 from tb_gradflow.trace.options import Options, checked
 from tb_gradflow.trace.recorder import Identity, Recorder, Tracing, fault_message, index_of, warn
+from tb_gradflow.trace.replay_call import ReplayedCall
 from tb_gradflow.trace.replica_variables import variables_of
 from tb_gradflow.trace.step import InstrumentedStep
 from tb_gradflow.trace.variables import Variables
@@ -62,7 +64,7 @@ class Watched:
         self._plain = plain
         self._run = run
         self._sampled: Any = None
-        self._sentinel: NonfiniteStep | None = None
+        self._guard: Guarding | None = None
         self._may_post = run.options.catch_nonfinite
         self._variables: Sequence[Variables] = [Variables()]
         self._eagerly = False
@@ -87,6 +89,7 @@ class Watched:
 
     def flush(self) -> None:
         """Everything recorded so far can be read when this returns; at the program's end it can anyway."""
+        self._ask_guard()
         self._run.flush()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -96,6 +99,8 @@ class Watched:
             return self._plain(*args, **kwargs)
         began = time.perf_counter()
         due = run.is_due()
+        if due:
+            self._ask_guard()
         outputs = self._recorded(args, kwargs) if due else self._between(args, kwargs)
         run.completed(time.perf_counter() - began, recorded=due)
         return outputs
@@ -113,7 +118,7 @@ class Watched:
         assert self._tracing is not None
         if self._tracing.fault is None:
             self._run.write({name: value.numpy() for name, value in measured.items()}, self._tracing)
-            self._post_sentinel()
+            self._post_guard()
         else:
             self._run.broken = True
             self._run.tell_fault(self._tracing.fault)
@@ -121,34 +126,45 @@ class Watched:
 
     def _between(self, args: Any, kwargs: Any) -> Any:
         """A step that is not due: a guarded one, until it has caught a gradient that is not finite."""
-        sentinel = self._sentinel
-        if sentinel is None:
+        guard = self._guard
+        if guard is None:
             return self._plain(*args, **kwargs)
         try:
-            outputs = sentinel.run(*args, **kwargs)
+            outputs = guard.run(*args, **kwargs)
         except Exception as error:
-            self._sentinel = None
+            self._guard = None
             # The user's own step fails again here; where it does not, the guard was at fault.
             outputs = self._plain(*args, **kwargs)
             self._run.tell_fault(error)
             return outputs
-        if sentinel.fault is not None:
-            self._sentinel = None
-            self._run.tell_fault(sentinel.fault)
-        elif sentinel.caught_by_now():
-            self._sentinel = None
-            assert self._tracing is not None
-            self._run.write_caught(sentinel, self._tracing)
+        if guard.fault is not None:
+            self._guard = None
+            self._run.tell_fault(guard.fault)
+        elif guard.caught_by_now():
+            self._write_caught(guard, ran=1)
         return outputs
 
-    def _post_sentinel(self) -> None:
+    def _ask_guard(self) -> None:
+        """Before the next step, which may not go on from the last one as a guarded one does."""
+        if self._guard is not None and self._guard.settled():
+            self._write_caught(self._guard, ran=0)
+
+    def _write_caught(self, guard: Guarding, *, ran: int) -> None:
+        self._guard = None
+        assert self._tracing is not None
+        self._run.write_caught(guard, self._tracing, ran)
+
+    def _post_guard(self) -> None:
         """From now on, if it is wanted and possible, the steps between recorded ones are guarded."""
         may, self._may_post = self._may_post, False
-        if not may or self._eagerly or self._plain._jit_compile or len(self._variables) > 1 or is_one_of_several():
+        if not may or self._eagerly or is_one_of_several():
             return
-        self._sentinel = NonfiniteStep(
-            _converted(self._plain), self._instrumented_step, self._compiled_as_plain, at_once=True
-        )
+        step, instrumented = _converted(self._plain), self._instrumented_step
+        if self._plain._jit_compile or len(self._variables) > 1:
+            devices = [next(iter(replica)).variable.device for replica in self._variables]
+            self._guard = ReplayedCall(step, self._compiled_as_plain, self._sampled, instrumented, devices)
+        else:
+            self._guard = NonfiniteStep(step, instrumented, self._compiled_as_plain, lambda: None)
 
     def _compiled_as_plain(self, step: Callable[..., Any]) -> Any:
         return self._plain._clone(python_function=tf.autograph.experimental.do_not_convert(step))
@@ -217,20 +233,22 @@ class _Run:
         self._step += 1
         self.options.cadence.meter.took(seconds, recorded=recorded)
 
-    def write_caught(self, sentinel: NonfiniteStep, tracing: Tracing) -> None:
-        """The step that has just run has a gradient that is not finite."""
+    def write_caught(self, guard: Guarding, tracing: Tracing, ran: int) -> None:
+        """A step has a gradient that is not finite; `ran` of the latest are not completed yet."""
         try:
-            found = sentinel.measure(lambda: None)
+            found = guard.measure()
         except Exception as error:
             self.tell_fault(error)
         else:
             if found is not None:
-                self.write(found[0], tracing, tell=True)
+                self.write(found.values, tracing, self._step + ran - found.ago, tell=True)
 
-    def write(self, values: dict[str, Any], tracing: Tracing, *, tell: bool = False) -> None:
+    def write(self, values: dict[str, Any], tracing: Tracing, step: int | None = None, *, tell: bool = False) -> None:
         try:
             assert self._recorder is not None
-            self._recorder.add_step(self._step, tracing.indices[index_of(values)], values, tell=tell)
+            self._recorder.add_step(
+                self._step if step is None else step, tracing.indices[index_of(values)], values, tell=tell
+            )
         except Exception as error:  # a fault of the recorder must never reach the training
             self.broken = True
             self.tell_fault(error)

@@ -1,0 +1,68 @@
+"""The batches of the latest steps, kept as references: nothing is copied."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tb_gradflow.trace.variables import replica_here
+
+# Never full: an op that waits for room would stop the training.
+_CAPACITY = 1 << 30
+
+
+class Batches:
+    """A queue for each replica, which its steps fill while they run.
+
+    Args:
+        replicas: How many of them this process has.
+    """
+
+    def __init__(self, replicas: int) -> None:
+        with tf.device("CPU:0"):
+            self._queues = [
+                tf.queue.FIFOQueue(_CAPACITY, [tf.variant, tf.int32], shapes=[[], []]) for _ in range(replicas)
+            ]
+        self._specs: list[Any] = []
+
+    def keep(self, batch: Any) -> None:
+        """In a step's graph: keeps the batch that it is given, tensors in any structure."""
+        components = tf.nest.flatten(batch, expand_composites=True)
+        number = len(self._specs)
+        self._specs.append(tf.nest.map_structure(tf.type_spec_from_value, batch))
+        kept = tf.raw_ops.OptionalFromValue(components=components)
+        self._queues[replica_here()].enqueue([kept, tf.constant(number)])
+
+    def forget(self) -> int:
+        """Lets go of what was kept; how many bytes the batch of a step took."""
+        size = 0
+        for queue in self._queues:
+            kept, numbers = queue.dequeue_many(queue.size())
+            if len(numbers):
+                size += bytes_of(self._value(kept[0], self._specs[int(numbers[0])]))
+        return size
+
+    def taken(self) -> list[list[Any]]:
+        """What was kept since this was last asked: of each step, what each replica was given."""
+        by_replica = [self._of(queue) for queue in self._queues]
+        return [list(step) for step in zip(*by_replica, strict=True)]
+
+    def _of(self, queue: Any) -> list[Any]:
+        kept, numbers = queue.dequeue_many(queue.size())
+        return [
+            self._value(one, self._specs[int(number)]) for one, number in zip(tf.unstack(kept), numbers, strict=True)
+        ]
+
+    def _value(self, kept: Any, spec: Any) -> Any:
+        flat = tf.nest.flatten(spec, expand_composites=True)
+        components = tf.raw_ops.OptionalGetValue(
+            optional=kept, output_types=[each.dtype for each in flat], output_shapes=[each.shape for each in flat]
+        )
+        return tf.nest.pack_sequence_as(spec, components, expand_composites=True)
+
+
+def bytes_of(batch: Any) -> int:
+    """What the tensors of a batch take."""
+    flat = [each for each in tf.nest.flatten(batch, expand_composites=True) if isinstance(each, tf.Tensor)]
+    return sum(each.dtype.size * int(tf.size(each)) for each in flat)

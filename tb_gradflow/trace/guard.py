@@ -1,0 +1,81 @@
+"""Looks, while a step is traced, at the gradients that it takes, and adds to it whether one of them is not finite."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager import record
+
+from tb_gradflow.trace.finiteness import not_finite
+from tb_gradflow.trace.patches import is_for_xla
+from tb_gradflow.trace.symbols import Symbols
+
+# Run again, these would be seen or heard outside: a step that has them is not.
+_NOT_TWICE = ("PyFunc", "EagerPyFunc", "WriteSummary", "WriteScalarSummary", "WriteHistogramSummary", "Print", "Queue")
+
+
+class Guard(Symbols):
+    """Hears of what one traced step does, like a collector.
+
+    Args:
+        found: Is given, in the step's graph, a bool scalar for each time that gradients are taken: whether one of them,
+            or the loss, is not finite.
+        failed: Is told of an exception that the guard itself is to blame for.
+    """
+
+    def __init__(self, found: Callable[[Any], None], failed: Callable[[Exception], None]) -> None:
+        self._found = found
+        self._failed = failed
+        self._scales: dict[int, tuple[Any, Any, Any]] = {}
+
+    def gradient(self, original: Callable[..., Any], tape: Any, target: Any, sources: Any, *rest: Any) -> Any:
+        """Stands in for `tape.gradient`."""
+        answer = original(tape, target, sources, *rest)
+        # What an inner tape makes is forward computation to the one around it, which will see the same. In a part of
+        # the step that XLA compiles there is no room for what may be kept: XLA would write it in every step.
+        if not record.could_possibly_record() and not is_for_xla():
+            with self._own_work(), record.stop_recording():
+                self._found(self._wrong(target, [each for each in _flat(answer) if each is not None]))
+        return answer
+
+    def scaled(self, loss: Any, result: Any) -> None:
+        """An optimizer has multiplied a loss with a scale before it is differentiated."""
+        if result is not loss and result.op.type == "Mul":
+            self._scales[id(result)] = (result, loss, result.op.inputs[1])
+
+    def applying(self, apply: Callable[[], Any]) -> Any:
+        """Runs an optimizer's update."""
+        return apply()
+
+    def entered(self, layer: Any, scope: str) -> None:
+        """Of no concern."""
+
+    def _wrong(self, target: Any, gradients: Sequence[Any]) -> Any:
+        targets = [each for each in tf.nest.flatten(target) if isinstance(each, tf.Tensor) and each.dtype.is_floating]
+        _, loss, scale = next((self._scales[id(each)] for each in targets if id(each) in self._scales), (None,) * 3)
+        if scale is None:
+            return not_finite(targets, gradients)
+        # A scale that is too large makes infinities all the time, and the optimizer skips those steps.
+        return not_finite([loss], []) | (not_finite(targets, gradients) & (tf.cast(scale, tf.float32) < 1.0))
+
+    @contextlib.contextmanager
+    def _own_work(self) -> Iterator[None]:
+        """Keeps what goes wrong in here from the user's step, which is traced to its end."""
+        try:
+            yield
+        except Exception as error:
+            self._failed(error)
+
+
+def may_run_twice(graph: Any) -> bool:
+    """Whether nobody would notice if the step that a graph was traced from ran a second time."""
+    graph_def = graph.as_graph_def()
+    nodes = [*graph_def.node, *(node for function in graph_def.library.function for node in function.node_def)]
+    return not any(node.op.startswith(_NOT_TWICE) for node in nodes)
+
+
+def _flat(gradients: Any) -> list[Any]:
+    return list(tf.nest.flatten(gradients, expand_composites=False))

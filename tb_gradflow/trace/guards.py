@@ -1,0 +1,26 @@
+"""Which guard against gradients that are not finite suits which training."""
+
+from __future__ import annotations
+
+from tb_gradflow.trace.caught import Guarding
+from tb_gradflow.trace.fitting import Fitting, TrainFunction
+from tb_gradflow.trace.nonfinite_step import NonfiniteStep
+from tb_gradflow.trace.replay_fit import ReplayedFit
+from tb_gradflow.trace.step import InstrumentedStep
+from tb_gradflow.trace.workers import is_one_of_several
+
+
+def guard_of_fit(fitted: Fitting, instrumented: InstrumentedStep, recorded: TrainFunction) -> Guarding | None:
+    """The guard of a Keras training whose recorded step has run; null where there is none.
+
+    Args:
+        fitted: The model.
+        instrumented: Its step, as it is recorded.
+        recorded: The training function that records.
+    """
+    several = fitted.strategy.num_replicas_in_sync > 1
+    if fitted.is_eager or is_one_of_several() or (several and fitted.is_for_xla):
+        return None
+    if several or fitted.is_for_xla:
+        return ReplayedFit(fitted, instrumented, recorded)
+    return NonfiniteStep(fitted.step, instrumented, fitted.function_of, lambda: fitted.iterations)

@@ -1,0 +1,56 @@
+"""Repeats calls of a watched step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tb_gradflow.trace.batches import bytes_of
+from tb_gradflow.trace.caught import same
+from tb_gradflow.trace.replay import Replay
+from tb_gradflow.trace.replicas import Measured
+from tb_gradflow.trace.step import InstrumentedStep
+
+
+class ReplayedCall(Replay):
+    """Each call is a step.
+
+    Args:
+        step: The user's own, as it is to be traced.
+        compiled: Compiles a step as the user's own is compiled.
+        recorded: The compiled version that records.
+    """
+
+    def __init__(
+        self,
+        step: Callable[..., Any],
+        compiled: Callable[[Callable[..., Any]], Callable[..., Any]],
+        recorded: Callable[..., Any],
+        instrumented: InstrumentedStep,
+        devices: Sequence[str],
+    ) -> None:
+        super().__init__(instrumented, devices)
+        self._step = compiled(self._guarded(step))
+        self._recorded = recorded
+        self._calls: list[tuple[Any, Any, Any]] = []
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        self._begin()
+        results = self._step(*args, **kwargs)
+        self._calls.append((args, kwargs, results))
+        return results
+
+    def _kept(self) -> int:
+        return len(self._calls)
+
+    def _forget(self) -> int:
+        args, kwargs, _ = self._calls[-1]
+        self._calls.clear()
+        return bytes_of((args, kwargs))
+
+    def _repeated(self, first: int) -> Measured | None:
+        for args, kwargs, _ in self._calls[:first]:
+            self._step(*args, **kwargs)
+        args, kwargs, before = self._calls[first]
+        results, measured = self._recorded(*args, **kwargs)
+        return measured if same(before, results) else None

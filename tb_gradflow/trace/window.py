@@ -1,0 +1,74 @@
+"""A stretch of steps that can be run again: what the variables were before it, and how long it may be."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tb_gradflow.trace.undo import undone
+
+LEAST = 8
+"""Steps, if their batches fit: where steps are so long that what is done between them costs nothing."""
+
+MOST = 256
+
+HELD_BYTES = 128 << 20
+"""Of batches. What is longer ago cannot be run again."""
+
+_SHARE = 0.005
+"""Of the time of its steps that a stretch may take."""
+
+_COPIED_BYTES = 4e9
+"""Per second: a variable that is changed while its old value is kept is copied by the step that changes it."""
+
+
+class Window:
+    """One stretch after the other.
+
+    Args:
+        state: All variables that a step may change.
+    """
+
+    def __init__(self, state: Sequence[Any]) -> None:
+        self._state = state
+        self._before: list[Any] = []
+        self._opened = 0.0
+        self._own = 0.0
+        self.is_open = False
+        self.length = 1
+
+    def open(self) -> None:
+        """Before the first step of a stretch."""
+        began = time.perf_counter()
+        self._before = [_kept(variable) for variable in self._state]
+        self.is_open = True
+        self._opened = time.perf_counter()
+        self._own = self._opened - began
+
+    def close(self, steps: int, batch_bytes: int) -> None:
+        """After the last step of a stretch. The next one is as long as it takes to cost no more than its share."""
+        if self.is_open and steps:
+            took = max(time.perf_counter() - self._opened, 1e-9) / steps
+            copied = sum(value.dtype.size * (value.shape.num_elements() or 0) for value in self._before)
+            wanted = math.ceil((self._own + copied / _COPIED_BYTES) / (_SHARE * took))
+            room = HELD_BYTES // max(batch_bytes, 1)
+            self.length = max(1, min(max(wanted, LEAST), room, MOST))
+        self._before = []
+        self.is_open = False
+
+    @contextlib.contextmanager
+    def reopened(self) -> Iterator[None]:
+        """While the context is open all variables are as they were before the stretch."""
+        with undone(lambda: list(self._state), ()):
+            for variable, value in zip(self._state, self._before, strict=True):
+                variable.assign(value)
+            yield
+
+
+def _kept(variable: Any) -> Any:
+    """The value, without a copy; of one on an accelerator, whose memory is scarce, a copy elsewhere."""
+    value = variable.read_value()
+    return value if "CPU" in value.device else value.cpu()

@@ -1,0 +1,131 @@
+"""Under XLA the first step with a gradient that is not finite is found and recorded by running the latest steps again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tb_gradflow
+from tb_gradflow import GradFlowCallback
+from tests.trace import models
+from tests.trace.recording import read, train
+from tests.trace.test_nonfinite_step import BAD, ORDER, at, hidden_log, spoilt, with_loss
+
+
+class Careful(models.Subclassed):
+    """Leaves out an update that is not finite: its training goes on as if nothing had happened."""
+
+    def train_step(self, data: Any) -> Any:
+        x, y = data
+        with tf.GradientTape() as tape:
+            error = hidden_log(y, self(x, training=True))
+        gradients = tape.gradient(error, self.trainable_variables)
+        finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(each)) for each in gradients])
+        safe = [tf.where(finite, each, tf.zeros_like(each)) for each in gradients]
+        self.optimizer.apply_gradients(zip(safe, self.trainable_variables, strict=True))
+        return {"loss": error}
+
+
+def careful(**options: Any) -> Callable[[], Any]:
+    def build() -> Any:
+        model = Careful()
+        model.build((None, 6))
+        model.compile(keras.optimizers.SGD(0.01, momentum=0.9), jit_compile=True, **options)
+        return model
+
+    return build
+
+
+class WarmUp(keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
+    """Sets the learning rate before each step, as many schedules do."""
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        self.model.optimizer.learning_rate = 0.002 * (batch + 1)
+
+
+BUILDERS = {
+    "dropout and moving averages": with_loss(models.sequential, jit_compile=True),
+    "two steps an execution": with_loss(models.functional, jit_compile=True, steps_per_execution=2),
+    "a step of one's own": careful(),
+}
+
+
+@pytest.mark.parametrize("build", BUILDERS.values(), ids=BUILDERS)
+def test_that_very_step_is_recorded(build: Callable[[], Any], tmp_path: Path) -> None:
+    """With the numbers that a recorder of every step would have seen."""
+    x, y = spoilt()
+
+    train(build, x, y, GradFlowCallback(tmp_path / "guarded", update_freq=100), **ORDER)
+    train(build, x, y, GradFlowCallback(tmp_path / "every", update_freq=1, catch_nonfinite=False), **ORDER)
+
+    caught, reference = read(tmp_path / "guarded"), read(tmp_path / "every")
+    assert (len(caught.steps), caught.steps[-1]) == (2, BAD)
+    assert BAD in reference.steps
+    for one, other in zip(at(caught, BAD), at(reference, BAD), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+def test_the_training_is_left_as_it_was(tmp_path: Path) -> None:
+    """In several stretches, and while a learning rate is changed between steps."""
+    x, y = spoilt()
+    x, y = np.tile(x, (8, 1)), np.concatenate([np.tile(np.abs(y), (7, 1)), y])
+    build = careful()
+
+    plain = train(build, x, y, WarmUp(), **ORDER)
+    guarded = train(build, x, y, WarmUp(), GradFlowCallback(tmp_path, update_freq=1000), **ORDER)
+
+    assert read(tmp_path).steps == (0, 7 * len(x) // 64 + BAD)
+    np.testing.assert_allclose(plain.losses, guarded.losses, rtol=1e-5)
+    for one, other in zip(plain.weights, guarded.weights, strict=True):
+        assert np.all(np.isfinite(one))
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+def test_a_step_that_cannot_be_repeated_is_not_recorded(tmp_path: Path) -> None:
+    """Another callback has changed the weights meanwhile, and so the numbers would be another step's."""
+    x, y = spoilt()
+
+    class Meddling(keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
+        def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+            self.model.set_weights([0.5 * weight for weight in self.model.get_weights()])
+
+    train(careful(), x, y, Meddling(), GradFlowCallback(tmp_path, update_freq=1000), **ORDER)
+
+    assert read(tmp_path).steps == (0,)
+
+
+def test_a_watched_step_is_guarded_too(tmp_path: Path) -> None:
+    x, y = spoilt()
+
+    def trained(decorate: Callable[[Any], Any]) -> list[Any]:
+        weight = tf.Variable(np.ones([6, 2], "float32"))
+        optimizer = keras.optimizers.Adam(0.01)
+        optimizer.build([weight])
+
+        @decorate
+        @tf.function(jit_compile=True)
+        def step(x: Any, y: Any) -> Any:
+            with tf.GradientTape() as tape:
+                error = hidden_log(y, tf.matmul(x, weight))
+            gradient = tape.gradient(error, weight)
+            optimizer.apply_gradients([(tf.where(tf.math.is_finite(gradient), gradient, 0.0), weight)])
+            return error
+
+        losses = [step(tf.constant(x[at : at + 8]), tf.constant(y[at : at + 8])) for at in range(0, len(x), 8)]
+        if hasattr(step, "flush"):
+            step.flush()
+        return [*losses, weight.numpy()]
+
+    plain = trained(lambda step: step)
+    watched = trained(tb_gradflow.watch(tmp_path, update_freq=100))
+
+    for one, other in zip(plain, watched, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+    assert read(tmp_path).steps == (0, BAD)
+    assert tb_gradflow.open_log(tmp_path).report().findings[0].cause == "where_inactive_branch"
