@@ -11,6 +11,9 @@ from tb_gradflow.trace.variables import replica_here
 # Never full: an op that waits for room would stop the training.
 _CAPACITY = 1 << 30
 
+OWN_OP = "tb_gradflow_batch"
+"""In the names of the ops that keep batches."""
+
 
 class Batches:
     """A queue for each replica, which its steps fill while they run.
@@ -32,7 +35,7 @@ class Batches:
         number = len(self._specs)
         self._specs.append(tf.nest.map_structure(tf.type_spec_from_value, batch))
         kept = tf.raw_ops.OptionalFromValue(components=components)
-        self._queues[replica_here()].enqueue([kept, tf.constant(number)])
+        self._queues[replica_here()].enqueue([kept, tf.constant(number)], name=OWN_OP)
 
     def forget(self) -> int:
         """Lets go of what was kept; how many bytes the batch of a step took."""

@@ -1,4 +1,5 @@
-"""Under XLA the first step with a gradient that is not finite is found and recorded by running the latest steps again."""
+"""Under XLA and of replicas, the first step with a gradient that is not finite is found, and recorded by running the
+latest steps again."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from tb_gradflow import GradFlowCallback
 from tests.trace import models
 from tests.trace.recording import read, train
 from tests.trace.test_nonfinite_step import BAD, ORDER, at, hidden_log, spoilt, with_loss
+from tests.trace.test_replicas import found_by, started
 
 
 class Careful(models.Subclassed):
@@ -129,3 +131,25 @@ def test_a_watched_step_is_guarded_too(tmp_path: Path) -> None:
         np.testing.assert_allclose(one, other, rtol=1e-5)
     assert read(tmp_path).steps == (0, BAD)
     assert tb_gradflow.open_log(tmp_path).report().findings[0].cause == "where_inactive_branch"
+
+
+@pytest.fixture(scope="module")
+def mirrored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    directory = tmp_path_factory.mktemp("mirrored")
+    found = found_by(started("mirrored_guard", str(directory)))
+    assert "fit" in found, found
+    return directory, found
+
+
+@pytest.mark.parametrize("kind", ["fit", "loop"])
+def test_one_replicas_nan_is_caught_and_the_training_left_as_it_was(kind: str, mirrored: tuple[Path, Any]) -> None:
+    directory, found = mirrored
+
+    caught, reference = read(directory / kind), read(directory / f"{kind}_every")
+
+    plain, guarded = found[kind]
+    assert guarded == plain
+    assert all(np.all(np.isfinite(each)) for each in plain[1])
+    assert caught.steps == (0, BAD)
+    for one, other in zip(at(caught, BAD), at(reference, BAD), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
