@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.eager import record
 
+from tb_gradflow.errors import SetupError
 from tb_gradflow.trace.collector import Collector, Tensors
 from tb_gradflow.trace.eager_branches import Branches
 from tb_gradflow.trace.eager_checks import EagerChecks
@@ -21,7 +22,11 @@ from tb_gradflow.trace.eager_unseen import UNSEEN, link_by_value
 from tb_gradflow.trace.flat_ops import Known
 from tb_gradflow.trace.gradient_checks import GradientChecks
 from tb_gradflow.trace.scaling import total
-from tb_gradflow.trace.variables import Variables
+from tb_gradflow.trace.variables import Variables, is_replica
+
+EAGER_REPLICAS = (
+    "its replicas run eagerly at the same time, and such a step is only recorded compiled or on one device."
+)
 
 
 class EagerCollector(Collector):
@@ -44,6 +49,13 @@ class EagerCollector(Collector):
                 yield
 
         return opened()
+
+    def gradient(self, original: Callable[..., Any], tape: Any, target: Any, sources: Any, *rest: Any) -> Any:
+        """As in `Collector`. One replica of several is not the step: what it shows would pass for the whole."""
+        if is_replica() and tf.distribute.get_replica_context().num_replicas_in_sync > 1:
+            self.fault = self.fault or SetupError(EAGER_REPLICAS)
+            return original(tape, target, sources, *rest)
+        return super().gradient(original, tape, target, sources, *rest)
 
     def knows(self, tensor: Any) -> bool:
         return isinstance(tensor, tf.__internal__.EagerTensor)

@@ -35,11 +35,16 @@ def explain_model(model: Any, x: Any, y: Any, sample_weight: Any, batch_size: in
     """One training step of a compiled Keras model on the first `batch_size` rows, or on all of them."""
     if not getattr(model, "compiled", False):
         raise SetupError(f"the model {model.name!r} is not compiled: call `model.compile(...)` first")
+    if model.distribute_strategy.num_replicas_in_sync > 1 and tf.distribute.in_cross_replica_context():
+        raise SetupError("explain runs one step on one device: call it outside of `strategy.scope()`")
     rows = _first_rows((x, y, sample_weight), batch_size)
     _build(model, rows)
     batch = keras.utils.pack_x_y_sample_weight(*rows)
 
     def compiled(instrumented: Callable[..., Any]) -> Any:
+        if model.distribute_strategy.num_replicas_in_sync > 1:
+            # The replicas' gradients, added up, are those that one device takes of the whole batch.
+            return compiled_once(instrumented)(batch)
         eagerly, model.run_eagerly = model.run_eagerly, False
         try:
             return model._make_function(instrumented)(iter([batch]))
@@ -255,7 +260,7 @@ def _build(model: Any, rows: Any) -> None:
             f"the model {model.name!r} is not built: its layers {', '.join(left[:5])} have no weights yet. "
             "Run one batch through it first, for example `model.fit(x[:1], y[:1])`"
         )
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(Exception), model.distribute_strategy.scope():
         model._symbolic_build(data_batch=rows)
 
 

@@ -227,7 +227,9 @@ class Tracing:
 
 
 def fault_message(step: int, fault: Exception, lost: str = "") -> str:
-    """What to tell when the recorder fails at a step."""
+    """What to tell when the recorder fails at a step, or finds there that it cannot record such a training."""
+    if isinstance(fault, SetupError):
+        return f"tb_gradflow records nothing of this training: {fault}"
     return (
         f"tb_gradflow could not record step {step} and stops recording; training goes on.{lost} "
         f"Please report this: {type(fault).__name__}: {fault}"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from tensorflow.python import pywrap_tfe
+from tensorflow.python.distribute.values import DistributedVariable
 from tensorflow.python.eager import context
 from tensorflow.python.ops import stateful_random_ops
 
@@ -39,8 +40,10 @@ def _values(variables: Sequence[Any]) -> Iterator[tuple[int, tuple[Any, Any]]]:
     for raw in map(raw_variable, variables):
         # A variable of Keras that is not built yet has no value to keep; one that is not initialised neither.
         if isinstance(raw, tf.Variable):
-            with contextlib.suppress(tf.errors.OpError):
-                yield id(raw), (raw, raw.numpy())
+            # What several replicas have of one may differ, a moving average for example.
+            for own in raw.values if isinstance(raw, DistributedVariable) else (raw,):
+                with contextlib.suppress(tf.errors.OpError):
+                    yield id(own), (own, own.numpy())
 
 
 def _generator() -> list[tf.Variable]:

@@ -11,6 +11,7 @@ from tensorflow.python.eager import context
 
 from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.cadence import DENSE_STEPS, Affordable, Fixed
+from tb_gradflow.trace.eager_collector import EAGER_REPLICAS
 from tb_gradflow.trace.options import Options
 from tb_gradflow.trace.recorder import Identity, Recorder, SilentRecorder, warn
 
@@ -24,7 +25,7 @@ def unsupported(strategy: Any, is_eager: bool) -> str | None:
     if isinstance(strategy, tf.distribute.experimental.ParameterServerStrategy):
         return "a ParameterServerStrategy's workers run its steps on their own, and no one sees a whole step."
     if is_eager and strategy.num_replicas_in_sync > 1:
-        return "its replicas run eagerly at the same time, and such a step is only recorded compiled or on one device."
+        return EAGER_REPLICAS
     return None
 
 
