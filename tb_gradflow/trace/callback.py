@@ -210,7 +210,8 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         self.model.train_function = self._plain
         self._tracing.traced = False
         try:
-            logs, measured = self._sampled(iterator)
+            with self._tracing.told():
+                logs, measured = self._sampled(iterator)
         except (StopIteration, tf.errors.OutOfRangeError):
             raise
         except Exception as error:

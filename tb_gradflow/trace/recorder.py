@@ -25,6 +25,7 @@ from tb_gradflow.store.run import StoredRun
 from tb_gradflow.store.thinning import thin
 from tb_gradflow.store.writer import VOLUME_CAP_BYTES, LogWriter
 from tb_gradflow.trace.meter import Meter
+from tb_gradflow.trace.progress import told_if_long
 from tb_gradflow.version import VERSION
 
 _LOGGER = logging.getLogger("tb_gradflow")
@@ -216,6 +217,11 @@ class Tracing:
     def failed(self, fault: Exception) -> None:
         """The recorder itself has failed while the step was traced."""
         self.fault = fault
+
+    def told(self) -> contextlib.AbstractContextManager[None]:
+        """Open while a recorded step runs: the first one is compiled, which may take long."""
+        first = not self.indices and self.fault is None
+        return told_if_long("compiling the step that records (once)") if first else contextlib.nullcontext()
 
     def finished(self, trace: Trace, error: BaseException | None) -> None:
         assert self._recorder is not None

@@ -108,14 +108,15 @@ class Watched:
     def _recorded(self, args: Any, kwargs: Any) -> Any:
         try:
             sampled = self._prepared(args, kwargs)
-            outputs, measured = sampled(*args, **kwargs)
+            assert self._tracing is not None
+            with self._tracing.told():
+                outputs, measured = sampled(*args, **kwargs)
         except Exception as error:
             self._run.broken = True
             # Where the user's own step is at fault, it fails again here, with their own traceback.
             outputs = self._plain(*args, **kwargs)
             self._run.tell_fault(error)
             return outputs
-        assert self._tracing is not None
         if self._tracing.fault is None:
             self._run.write({name: value.numpy() for name, value in measured.items()}, self._tracing)
             self._post_guard()

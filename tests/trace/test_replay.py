@@ -44,7 +44,7 @@ def careful(**options: Any) -> Callable[[], Any]:
     return build
 
 
-class WarmUp(keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
+class WarmUp(keras.callbacks.Callback):
     """Sets the learning rate before each step, as many schedules do."""
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
@@ -93,7 +93,7 @@ def test_a_step_that_cannot_be_repeated_is_not_recorded(tmp_path: Path) -> None:
     """Another callback has changed the weights meanwhile, and so the numbers would be another step's."""
     x, y = spoilt()
 
-    class Meddling(keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
+    class Meddling(keras.callbacks.Callback):
         def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
             self.model.set_weights([0.5 * weight for weight in self.model.get_weights()])
 

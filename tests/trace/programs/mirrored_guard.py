@@ -1,4 +1,4 @@
-"""Trains under a MirroredStrategy until one replica has a NaN: `python -m tests.trace.programs.mirrored_guard DIRECTORY`.
+"""Trains under a MirroredStrategy until one replica has a NaN: give it a directory.
 
 Prints, as JSON, the losses and weights without the recorder and with it.
 """
@@ -47,7 +47,7 @@ def safe(gradients: Any) -> Any:
     return [tf.where(tf.math.is_finite(each), each, tf.zeros_like(each)) for each in gradients]
 
 
-class Careful(keras.Model):  # type: ignore[misc]  # Keras has no types
+class Careful(keras.Model):
     def __init__(self) -> None:
         super().__init__(name="careful")
         self.first = keras.layers.Dense(8, "tanh", name="first")
