@@ -4,7 +4,7 @@ import {Nesting} from "../src/model/nesting.ts";
 import {ancestorsOf, isGroup, treeOf, type Tree} from "../src/model/tree.ts";
 import {Drawings} from "../src/layout/drawings.ts";
 import {layered, type Box} from "../src/layout/layered.ts";
-import {Arranger} from "../src/layout/scene.ts";
+import {Arranger} from "../src/layout/arranger.ts";
 import {groupFlows} from "../src/model/segments.ts";
 import {random, trace} from "./build.ts";
 

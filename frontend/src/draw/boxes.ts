@@ -2,17 +2,20 @@
 
 import {position} from "../model/scale.ts";
 import type {Brush} from "./brush.ts";
+import {bucketed} from "./buckets.ts";
 import {magnitudeColour} from "./colour.ts";
 import {paintBadges, paintChange} from "./badges.ts";
 import {lineColours, type Palette} from "./palette.ts";
 import type {Focus, Picture, PictureBox} from "./picture.ts";
 
-/** Below this zoom nobody can read letters of the usual size. */
-const LEGIBLE = 0.38;
+/** Below this zoom nobody can read letters of the usual size, and no number is shown in a box. */
+export const LEGIBLE = 0.38;
 /** Boxes this high, in screen pixels, have room for small letters instead. */
 const SMALL = 8;
 /** Boxes lower than this, in screen pixels, have no corners, and outlines only if they mean something. */
 const TINY = 4;
+/** A corner of less than this many screen pixels is not seen to be round, and a plain rectangle is painted faster. */
+const ROUND = 0.75;
 const DIMMED = 0.22;
 const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 
@@ -21,15 +24,17 @@ export const TOGGLE = {x: 17, y: 17, radius: 8};
 
 /** What is behind the edges: the areas of open groups. */
 export function paintAreas(context: Brush, boxes: readonly PictureBox[], palette: Palette, zoom: number): void {
-  for (const box of boxes.filter((each) => each.kind === "open")) {
-    context.fillStyle = palette.inside;
-    context.strokeStyle = palette.groupLine;
-    context.lineWidth = 1 / zoom;
-    outline(context, box, 10);
-    context.fill();
-    context.globalAlpha = 0.55;
-    context.stroke();
-    context.globalAlpha = 1;
+  context.fillStyle = palette.inside;
+  context.strokeStyle = palette.groupLine;
+  context.lineWidth = 1 / zoom;
+  for (const box of boxes) {
+    if (box.kind === "open") {
+      outline(context, box, 10, zoom);
+      context.fill();
+      context.globalAlpha = 0.55;
+      context.stroke();
+      context.globalAlpha = 1;
+    }
   }
 }
 
@@ -41,8 +46,10 @@ export function paintBoxes(
   palette: Palette,
   zoom: number,
 ): void {
+  const alphaOf = (box: PictureBox): number => (focus.litItems !== null && !focus.litItems.has(box.item) ? DIMMED : 1);
+  paintTiny(context, boxes.filter((box) => isTiny(box, zoom)), alphaOf, palette, zoom);
   for (const box of boxes) {
-    context.globalAlpha = focus.litItems !== null && !focus.litItems.has(box.item) ? DIMMED : 1;
+    context.globalAlpha = alphaOf(box);
     paintBody(context, box, palette, zoom);
     if (zoom >= LEGIBLE) {
       paintText(context, box, picture, palette);
@@ -58,9 +65,10 @@ export function paintBoxes(
   context.globalAlpha = 1;
 }
 
-function outline(context: Brush, box: PictureBox, radius: number, grow = 0): void {
+function outline(context: Brush, box: PictureBox, radius: number, zoom: number, grow = 0): void {
+  const round = radius + grow;
   context.beginPath();
-  context.roundRect(box.x - grow, box.y - grow, box.width + 2 * grow, box.height + 2 * grow, radius + grow);
+  context.roundRect(box.x - grow, box.y - grow, box.width + 2 * grow, box.height + 2 * grow, round * zoom < ROUND ? 0 : round);
 }
 
 function radiusOf(box: PictureBox): number {
@@ -69,14 +77,10 @@ function radiusOf(box: PictureBox): number {
 }
 
 function paintBody(context: Brush, box: PictureBox, palette: Palette, zoom: number): void {
-  if (box.kind === "open") {
+  if (box.kind === "open" || isTiny(box, zoom)) {
     return;
   }
   const [fill, line] = coloursOf(box, palette);
-  if (box.height * zoom < TINY && !box.missing && box.mark === null) {
-    paintTiny(context, box, fill, line, zoom);
-    return;
-  }
   if (box.kind === "group") {
     // A second sheet behind it: there is more inside.
     context.fillStyle = fill;
@@ -90,7 +94,7 @@ function paintBody(context: Brush, box: PictureBox, palette: Palette, zoom: numb
   context.fillStyle = fill;
   context.strokeStyle = line;
   context.lineWidth = box.missing || box.mark !== null ? Math.max(2, 1.6 / zoom) : Math.max(1, 0.8 / zoom);
-  outline(context, box, radiusOf(box));
+  outline(context, box, radiusOf(box), zoom);
   context.fill();
   if (box.missing) {
     context.setLineDash([6 / zoom ** 0.5, 3 / zoom ** 0.5]);
@@ -104,14 +108,29 @@ function paintBody(context: Brush, box: PictureBox, palette: Palette, zoom: numb
   }
 }
 
-/** A box of which not much is seen: its outline, and its ground where there is room for that. */
-function paintTiny(context: Brush, box: PictureBox, fill: string, line: string, zoom: number): void {
+/** Whether not much is seen of a box, nor has to be. */
+function isTiny(box: PictureBox, zoom: number): boolean {
+  return box.height * zoom < TINY && box.kind !== "open" && !box.missing && box.mark === null;
+}
+
+/** Their outlines, then the grounds of those that have room for one; together what is painted alike. */
+function paintTiny(
+  context: Brush,
+  boxes: readonly PictureBox[],
+  alphaOf: (box: PictureBox) => number,
+  palette: Palette,
+  zoom: number,
+): void {
   const border = 0.8 / zoom;
-  context.fillStyle = line;
-  context.fillRect(box.x, box.y, box.width, box.height);
-  if (box.height > 2 * border && box.width > 2 * border) {
-    context.fillStyle = fill;
-    context.fillRect(box.x + border, box.y + border, box.width - 2 * border, box.height - 2 * border);
+  const roomy = boxes.filter((box) => box.height > 2 * border && box.width > 2 * border);
+  for (const [at, some, inset] of [[1, boxes, 0], [0, roomy, border]] as const) {
+    for (const [colour, alike] of bucketed(some, (box) => coloursOf(box, palette)[at])) {
+      context.fillStyle = colour;
+      for (const box of alike) {
+        context.globalAlpha = alphaOf(box);
+        context.fillRect(box.x + inset, box.y + inset, box.width - 2 * inset, box.height - 2 * inset);
+      }
+    }
   }
 }
 
@@ -131,15 +150,18 @@ function coloursOf(box: PictureBox, palette: Palette): [string, string] {
   if (box.mark === "warning") {
     return [palette.warnSoft, palette.warn];
   }
-  const colours: Record<PictureBox["kind"], [string, string]> = {
-    op: [palette.node, palette.nodeLine],
-    variable: [palette.variable, palette.variableLine],
-    loss: [palette.loss, palette.loss],
-    group: [palette.group, palette.groupLine],
-    open: [palette.inside, palette.groupLine],
-  };
-  const [fill, line] = colours[box.kind];
-  return box.kind === "group" && box.badge > 0 ? [fill, palette.bad] : [fill, line];
+  switch (box.kind) {
+    case "op":
+      return [palette.node, palette.nodeLine];
+    case "variable":
+      return [palette.variable, palette.variableLine];
+    case "loss":
+      return [palette.loss, palette.loss];
+    case "group":
+      return [palette.group, box.badge > 0 ? palette.bad : palette.groupLine];
+    case "open":
+      return [palette.inside, palette.groupLine];
+  }
 }
 
 function paintText(context: Brush, box: PictureBox, picture: Picture, palette: Palette): void {
@@ -265,6 +287,6 @@ function paintSwatch(context: Brush, box: PictureBox, picture: Picture, palette:
 function paintRing(context: Brush, box: PictureBox, palette: Palette, zoom: number, strong: boolean): void {
   context.strokeStyle = palette.accent;
   context.lineWidth = (strong ? 2.5 : 1.2) / zoom;
-  outline(context, box, radiusOf(box), (strong ? 4 : 2.5) / Math.max(zoom, 0.5));
+  outline(context, box, radiusOf(box), zoom, (strong ? 4 : 2.5) / Math.max(zoom, 0.5));
   context.stroke();
 }

@@ -1,14 +1,11 @@
 /** The window on a scene: screen = world * zoom + (x, y). */
 
-import type {Size} from "../layout/sizes.ts";
+import type {Rectangle, Size} from "../layout/sizes.ts";
+
+export type {Rectangle};
 
 export interface Camera {
   readonly zoom: number;
-  readonly x: number;
-  readonly y: number;
-}
-
-export interface Rectangle extends Size {
   readonly x: number;
   readonly y: number;
 }

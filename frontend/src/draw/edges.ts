@@ -3,8 +3,9 @@
 import type {Look} from "../model/bundle.ts";
 import {position} from "../model/scale.ts";
 import type {Points} from "../layout/layered.ts";
-import {shadeOf} from "./colour.ts";
 import type {Brush} from "./brush.ts";
+import {bucketed} from "./buckets.ts";
+import {shadeOf} from "./colour.ts";
 import type {Palette} from "./palette.ts";
 import type {Focus, Picture, PictureEdge} from "./picture.ts";
 import {magnitudeStroke, strokeOf, type Stroke} from "./strokes.ts";
@@ -14,6 +15,8 @@ export const COARSE = 0.3;
 /** Bends nearer than this, in screen pixels, are one. */
 const FINEST = 0.7;
 const DIMMED = 0.13;
+/** Screen pixels of a line that is painted without an outline of its own: several times as fast as one of two. */
+const HAIR = 0.99;
 
 export function paintEdges(
   context: Brush,
@@ -58,20 +61,6 @@ function paintAll(
 /** The shade of a magnitude, or the look of what has none. */
 type Key = number | Exclude<Look, "finite">;
 
-function bucketed(edges: readonly PictureEdge[], keyOf: (edge: PictureEdge) => Key): Map<Key, PictureEdge[]> {
-  const buckets = new Map<Key, PictureEdge[]>();
-  for (const edge of edges) {
-    const key = keyOf(edge);
-    const bucket = buckets.get(key);
-    if (bucket === undefined) {
-      buckets.set(key, [edge]);
-    } else {
-      bucket.push(edge);
-    }
-  }
-  return buckets;
-}
-
 function baseKey(edge: PictureEdge, picture: Picture): Key {
   const {look, value} = edge.bundle;
   return look === "finite" ? shadeOf(position(picture.scale, value)) : look;
@@ -89,7 +78,7 @@ function strokeBucket(
   }
   context.strokeStyle = stroke.colour;
   context.fillStyle = stroke.colour;
-  context.lineWidth = (stroke.width * boost * Math.min(1, 0.55 + zoom * 0.6)) / zoom;
+  context.lineWidth = (widthAt(stroke, zoom) * boost) / zoom;
   context.setLineDash(stroke.dash.map((length) => length / zoom));
   context.beginPath();
   edges.forEach((edge) => trace(context, edge.routed.points, zoom));
@@ -100,6 +89,12 @@ function strokeBucket(
     edges.filter((edge) => edge.arrow).forEach((edge) => traceArrow(context, edge, stroke.width));
     context.fill();
   }
+}
+
+/** Far away, whole lines get thinner with the boxes; those that are broken up keep the width that tells them. */
+function widthAt({width, dash}: Stroke, zoom: number): number {
+  const usual = width * Math.min(1, 0.55 + zoom * 0.6);
+  return dash.length > 0 || zoom >= COARSE ? usual : Math.min(usual, Math.max(HAIR, (usual * zoom) / COARSE));
 }
 
 function trace(context: Brush, points: Points, zoom: number): void {

@@ -1,7 +1,7 @@
 /** What is under a point of the scene. */
 
 import {TOGGLE} from "./boxes.ts";
-import {toWorld, type Camera} from "./camera.ts";
+import {toWorld, type Camera, type Rectangle} from "./camera.ts";
 import type {Picture, PictureBox, PictureEdge} from "./picture.ts";
 
 interface Point {
@@ -34,8 +34,9 @@ export function pointedAt(picture: Picture | null, camera: Camera, x: number, y:
 
 function boxAt(picture: Picture, point: Point, zoom: number): PictureBox | null {
   const slack = Math.max(0, 2 / zoom - 2);
-  for (let at = picture.boxes.length - 1; at >= 0; at -= 1) {
-    const box = picture.boxes[at];
+  const near = picture.boxesIn(around(point, slack));
+  for (let at = near.length - 1; at >= 0; at -= 1) {
+    const box = near[at];
     const dx = Math.max(box.x - point.x, point.x - box.x - box.width);
     const dy = Math.max(box.y - point.y, point.y - box.y - box.height);
     if (dx <= slack && dy <= slack) {
@@ -43,6 +44,10 @@ function boxAt(picture: Picture, point: Point, zoom: number): PictureBox | null 
     }
   }
   return null;
+}
+
+function around({x, y}: Point, distance: number): Rectangle {
+  return {x: x - distance, y: y - distance, width: 2 * distance, height: 2 * distance};
 }
 
 function isOnToggle(box: PictureBox, point: Point): boolean {
@@ -54,7 +59,7 @@ function isOnToggle(box: PictureBox, point: Point): boolean {
 function edgeAt(picture: Picture, point: Point, distance: number): PictureEdge | null {
   let nearest: PictureEdge | null = null;
   let least = distance;
-  for (const edge of picture.edges) {
+  for (const edge of picture.edgesIn(around(point, distance))) {
     const near =
       point.x >= edge.x - least &&
       point.x <= edge.x + edge.width + least &&

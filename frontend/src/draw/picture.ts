@@ -47,11 +47,26 @@ export interface PictureEdge extends Rectangle {
   readonly arrow: boolean;
 }
 
+/** What a thumbnail tells of a box. */
+export type Dot = "open" | "closed" | "loss" | "warning" | "bad";
+
+/** Of tens of thousands of things few are seen: each is made when it is asked for. */
 export interface Picture {
+  /** All, in the order in which they are painted. */
   readonly boxes: readonly PictureBox[];
   readonly edges: readonly PictureEdge[];
   readonly scale: Scale;
   readonly measure: Measure;
+  /** The same object from one step to the next, as long as nothing but numbers changes. */
+  readonly steady: object;
+  /** Edges of which a part is broken. */
+  readonly broken: readonly PictureEdge[];
+  /** What touches a part of the scene, in the order of all. */
+  boxesIn(window: Rectangle): readonly PictureBox[];
+  edgesIn(window: Rectangle): readonly PictureEdge[];
+  /** At most so many: first those in trouble and those of `preferred`, then others. */
+  foremost(most: number, preferred: ReadonlySet<number> | null): readonly PictureBox[];
+  eachDot(visit: (x: number, y: number, width: number, height: number, dot: Dot) => void): void;
 }
 
 /** What the reader points at or has chosen; everything else steps back while a path is lit. */

@@ -1,43 +1,31 @@
 /**
- * Where everything is: groups laid out one by one, innermost first, and put into one another. A group whose inside
- * did not change is not laid out again.
+ * Where everything is. Each open group is a part of the scene; what is inside a part is worked out when it is asked
+ * for, because of tens of thousands of things few are ever seen.
  */
 
-import {portKey, type Flows, type GroupFlow, type Segment} from "../model/segments.ts";
-import {isGroup, type Tree} from "../model/tree.ts";
-import {subtitleOf, titleOf} from "../model/titles.ts";
-import {Drawings} from "./drawings.ts";
-import {GAP_X, type Box, type Layered, type Points} from "./layered.ts";
-import {groupSize, HEADER, lossSize, opSize, PADDING, variableSize, type Size} from "./sizes.ts";
+import type {Segment} from "../model/segments.ts";
+import type {Layered, Points} from "./layered.ts";
+import type {Rectangle, Size} from "./sizes.ts";
 
 /** A drawn item: left, top and size, absolute. */
-export interface Placed extends Size {
+export interface Placed extends Rectangle {
   readonly item: number;
-  readonly x: number;
-  readonly y: number;
   readonly open: boolean;
 }
 
 /** With the rectangle that its points lie in. */
-export interface Routed extends Size {
-  readonly x: number;
-  readonly y: number;
+export interface Routed extends Rectangle {
   readonly group: number;
   readonly segment: Segment;
   readonly points: Points;
   /** Whether it runs against the flow. */
   readonly back: boolean;
+  /** Whether it ends at something closed. */
+  readonly arrives: boolean;
 }
 
-export interface Scene extends Size {
-  /** Outer ones first. */
-  readonly placed: readonly Placed[];
-  readonly byItem: ReadonlyMap<number, Placed>;
-  readonly routed: readonly Routed[];
-}
-
-interface GroupLayout extends Size {
-  /** Left and top of each child, from the group's own. */
+/** One group, from its own left and top. */
+export interface GroupLayout extends Size {
   readonly children: readonly {readonly item: number; readonly x: number; readonly y: number; readonly size: Size}[];
   readonly routes: Routes;
   /** The x of each port, by its key. */
@@ -45,7 +33,7 @@ interface GroupLayout extends Size {
 }
 
 /** The routes of a group's segments as they were drawn, and where that drawing is in the group. */
-interface Routes {
+export interface Routes {
   readonly group: number;
   readonly segments: readonly Segment[];
   readonly drawing: Layered;
@@ -53,209 +41,141 @@ interface Routes {
   readonly top: number;
 }
 
-interface Kept {
-  readonly inside: readonly (GroupLayout | null)[];
-  readonly layout: GroupLayout;
-}
+type Layouts = ReadonlyMap<number, GroupLayout>;
 
-/** How much wider than high a grid of items without links becomes. */
-const SQUARE = 1.3;
+export class Scene implements Size {
+  readonly width: number;
+  readonly height: number;
+  /** Outer ones first. */
+  readonly parts: readonly Part[];
+  #placed: readonly Placed[] | null = null;
+  #byItem: ReadonlyMap<number, Placed> | null = null;
 
-/** Lays out one tree again and again, as its groups open and close. */
-export class Arranger {
-  readonly #tree: Tree;
-  readonly #flows: Flows;
-  readonly #kept = new Map<number, Kept>();
-  readonly #drawings = new Drawings();
-
-  constructor(tree: Tree, flows: Flows) {
-    this.#tree = tree;
-    this.#flows = flows;
-  }
-
-  arrange(open: ReadonlySet<number>): Scene {
-    const layouts = new Map<number, GroupLayout>();
-    for (const group of openGroups(this.#tree, open).reverse()) {
-      layouts.set(group, this.#layoutOf(group, layouts));
-    }
-    return assemble(this.#tree.root, layouts);
-  }
-
-  #layoutOf(group: number, layouts: ReadonlyMap<number, GroupLayout>): GroupLayout {
-    const inside = this.#tree.items[group].children.map((child) => layouts.get(child) ?? null);
-    const kept = this.#kept.get(group);
-    if (kept !== undefined && kept.inside.every((each, index) => each === inside[index])) {
-      return kept.layout;
-    }
-    const layout = layoutGroup(this.#tree, group, this.#flows.get(group), inside, this.#drawings);
-    this.#kept.set(group, {inside, layout});
-    return layout;
-  }
-}
-
-/** Open groups that are seen, the root first, outer before inner. */
-function openGroups(tree: Tree, open: ReadonlySet<number>): number[] {
-  const groups = [tree.root];
-  for (let at = 0; at < groups.length; at += 1) {
-    groups.push(...tree.items[groups[at]].children.filter((child) => open.has(child)));
-  }
-  return groups;
-}
-
-function sizeOf(tree: Tree, item: number): Size {
-  if (isGroup(tree, item)) {
-    return groupSize(titleOf(tree, item), subtitleOf(tree, item));
-  }
-  const {kind} = tree.graph.nodes[item];
-  const size = kind === "variable" ? variableSize : kind === "loss" ? lossSize : opSize;
-  return size(titleOf(tree, item));
-}
-
-/** A group's children, by whether anything flows to or from them. */
-interface Family {
-  readonly children: readonly number[];
-  readonly sizes: readonly Size[];
-  readonly inside: readonly (GroupLayout | null)[];
-  /** Positions among the children. */
-  readonly joined: readonly number[];
-  readonly alone: readonly number[];
-}
-
-function familyOf(tree: Tree, group: number, flow: GroupFlow, inside: readonly (GroupLayout | null)[]): Family {
-  const {children} = tree.items[group];
-  const linked = new Set<number>();
-  for (const {from, to} of flow.segments) {
-    linked.add(from).add(to);
-  }
-  const [joined, alone]: [number[], number[]] = [[], []];
-  children.forEach((child, index) => (linked.has(child) ? joined : alone).push(index));
-  return {children, sizes: children.map((child, index): Size => inside[index] ?? sizeOf(tree, child)), inside, joined, alone};
-}
-
-function layoutGroup(
-  tree: Tree,
-  group: number,
-  flow: GroupFlow,
-  inside: readonly (GroupLayout | null)[],
-  drawings: Drawings,
-): GroupLayout {
-  const family = familyOf(tree, group, flow, inside);
-  const {children, sizes, joined} = family;
-  const drawing = drawings.of(boxesOf(family, flow), linksOf(family, flow));
-  const isRoot = group === tree.root;
-  const frame = isRoot ? {left: 0, top: 0, bottom: 0} : frameOf(flow);
-  const grid = gridOf(family.alone, sizes, drawing);
-  const least = isRoot ? 0 : sizeOf(tree, group).width - 2 * frame.left;
-  const inner = Math.max(grid.width === 0 ? drawing.width : grid.left + grid.width, least);
-  const height = frame.top + Math.max(drawing.height + frame.bottom, grid.height + (isRoot ? 0 : PADDING));
-  const shift = frame.left + (grid.width === 0 ? (inner - drawing.width) / 2 : 0);
-  const flowing = joined.map((index, at) => ({
-    item: children[index],
-    x: drawing.x[at] - sizes[index].width / 2 + shift,
-    y: drawing.y[at] - sizes[index].height / 2 + frame.top,
-    size: sizes[index],
-  }));
-  const resting = grid.placed.map(({index, x, y}) => ({item: children[index], x: x + frame.left, y: y + frame.top, size: sizes[index]}));
-  const portX = flow.ports.map((port, at) => [portKey(port.outside, port.inward), drawing.x[joined.length + at] + shift] as const);
-  const routes = {group, segments: flow.segments, drawing, left: shift, top: frame.top};
-  return {width: inner + 2 * frame.left, height, children: [...flowing, ...resting], routes, portX: new Map(portX)};
-}
-
-/** What is to be layered: the children that something flows through, then the ports. */
-function boxesOf({joined, sizes}: Family, flow: GroupFlow): Box[] {
-  return [
-    ...joined.map((index): Box => ({...sizes[index], pin: null})),
-    ...flow.ports.map((port): Box => ({width: 4, height: 0, pin: port.inward ? "first" : "last"})),
-  ];
-}
-
-/** Links between those; at an open child they end at its port. */
-function linksOf({children, joined, inside}: Family, flow: GroupFlow) {
-  const position = new Map(joined.map((index, at) => [children[index], at]));
-  const endOf = (end: number): number => (end < 0 ? joined.length - 1 - end : (position.get(end) as number));
-  const offsetOf = (end: number, key: number): number => {
-    const layout = end < 0 ? null : inside[joined[endOf(end)]];
-    return layout === null ? 0 : (layout.portX.get(key) ?? layout.width / 2) - layout.width / 2;
-  };
-  return flow.segments.map((segment) => ({
-    from: endOf(segment.from),
-    to: endOf(segment.to),
-    fromOffset: offsetOf(segment.from, segment.fromPort),
-    toOffset: offsetOf(segment.to, segment.toPort),
-  }));
-}
-
-/** Space between a group's border and what is inside; ports bring an empty layer of their own. */
-function frameOf(flow: GroupFlow): {left: number; top: number; bottom: number} {
-  const inward = flow.ports.some((port) => port.inward);
-  const outward = flow.ports.some((port) => !port.inward);
-  return {left: PADDING, top: inward ? HEADER - 22 : HEADER + 6, bottom: outward ? 0 : PADDING};
-}
-
-/** Items without links in rows beside everything else: below, links that leave the group would run through them. */
-function gridOf(items: readonly number[], sizes: readonly Size[], beside: Size) {
-  const widest = items.reduce((most, index) => Math.max(most, sizes[index].width), 0);
-  const area = items.reduce((sum, index) => sum + (sizes[index].width + GAP_X) * (sizes[index].height + GAP_X), 0);
-  const limit = Math.max(widest, area / Math.max(beside.height, Math.sqrt(area / SQUARE)));
-  const left = beside.width > 0 ? beside.width + 2 * GAP_X : 0;
-  const placed: {index: number; x: number; y: number}[] = [];
-  let [x, y, row, right] = [0, 0, 0, 0];
-  for (const index of items) {
-    if (x > 0 && x + sizes[index].width > limit) {
-      [x, y, row] = [0, y + row + GAP_X, 0];
-    }
-    placed.push({index, x: left + x, y});
-    right = Math.max(right, x + sizes[index].width);
-    x += sizes[index].width + GAP_X;
-    row = Math.max(row, sizes[index].height);
-  }
-  return {placed, left, width: right, height: items.length === 0 ? 0 : y + row};
-}
-
-/** Ends at ports lie on the group's border, however short their column is. */
-function routedIn({routes, height}: GroupLayout, x: number, y: number): Routed[] {
-  const {group, segments, drawing, left, top} = routes;
-  return segments.map((segment, index) => {
-    const route = drawing.routes[index];
-    const points: Points = new Array(route.length);
-    for (let at = 0; at < route.length; at += 2) {
-      points[at] = route[at] + left + x;
-      points[at + 1] = route[at + 1] + top + y;
-    }
-    points[1] = segment.from < 0 ? y : points[1];
-    points[points.length - 1] = segment.to < 0 ? height + y : points[points.length - 1];
-    return {group, segment, points, back: drawing.back[index], ...boundsOf(points)};
-  });
-}
-
-function boundsOf(points: Points) {
-  let [left, top, right, bottom] = [points[0], points[1], points[0], points[1]];
-  for (let at = 2; at < points.length; at += 2) {
-    left = Math.min(left, points[at]);
-    right = Math.max(right, points[at]);
-    top = Math.min(top, points[at + 1]);
-    bottom = Math.max(bottom, points[at + 1]);
-  }
-  return {x: left, y: top, width: right - left, height: bottom - top};
-}
-
-function assemble(root: number, layouts: ReadonlyMap<number, GroupLayout>): Scene {
-  const whole = layouts.get(root) as GroupLayout;
-  const placed: Placed[] = [];
-  const routed: Routed[] = [];
-  const waiting: {layout: GroupLayout; x: number; y: number}[] = [{layout: whole, x: 0, y: 0}];
-  for (const {layout, x, y} of waiting) {
-    for (const child of layout.children) {
-      const inner = layouts.get(child.item);
-      const at = {x: x + child.x, y: y + child.y};
-      placed.push({item: child.item, ...at, width: child.size.width, height: child.size.height, open: inner !== undefined});
-      if (inner !== undefined) {
-        waiting.push({layout: inner, ...at});
+  /** `layouts`: of the root and of every open group that is seen. */
+  constructor(root: number, layouts: Layouts) {
+    const parts = [new Part(layouts.get(root) as GroupLayout, 0, 0, layouts)];
+    for (let at = 0; at < parts.length; at += 1) {
+      const {layout, x, y} = parts[at];
+      for (const child of layout.children) {
+        const inner = layouts.get(child.item);
+        if (inner !== undefined) {
+          parts.push(new Part(inner, x + child.x, y + child.y, layouts));
+        }
       }
     }
-    for (const each of routedIn(layout, x, y)) {
-      routed.push(each);
+    this.parts = parts;
+    this.width = parts[0].layout.width;
+    this.height = parts[0].layout.height;
+  }
+
+  /** Everything, outer things first. */
+  get placed(): readonly Placed[] {
+    this.#placed ??= this.parts.flatMap((part) => part.placed);
+    return this.#placed;
+  }
+
+  get byItem(): ReadonlyMap<number, Placed> {
+    this.#byItem ??= new Map(this.placed.map((each) => [each.item, each]));
+    return this.#byItem;
+  }
+
+  get routed(): readonly Routed[] {
+    return this.parts.flatMap((part) => part.routed);
+  }
+}
+
+/** An open group, or the root. */
+export class Part {
+  readonly layout: GroupLayout;
+  readonly x: number;
+  readonly y: number;
+  readonly #layouts: Layouts;
+  #placed: readonly Placed[] | null = null;
+  #routed: readonly Routed[] | null = null;
+  #bounds: Rectangle | null = null;
+
+  constructor(layout: GroupLayout, x: number, y: number, layouts: Layouts) {
+    this.layout = layout;
+    this.x = x;
+    this.y = y;
+    this.#layouts = layouts;
+  }
+
+  /** Whether a child is an open group. */
+  isOpen(item: number): boolean {
+    return this.#layouts.has(item);
+  }
+
+  /** The group's children. */
+  get placed(): readonly Placed[] {
+    const {layout, x, y} = this;
+    this.#placed ??= layout.children.map(({item, x: left, y: top, size: {width, height}}) => {
+      return {item, x: x + left, y: y + top, width, height, open: this.isOpen(item)};
+    });
+    return this.#placed;
+  }
+
+  /** What flows between them. */
+  get routed(): readonly Routed[] {
+    this.#routed ??= this.#route();
+    return this.#routed;
+  }
+
+  /** All of both lies in it. */
+  get bounds(): Rectangle {
+    const {layout, x, y} = this;
+    this.#bounds ??= moved(extentOf(layout), x, y);
+    return this.#bounds;
+  }
+
+  /** Ends at ports lie on the group's border, however short their column is. */
+  #route(): Routed[] {
+    const {layout: {routes, height}, x, y} = this;
+    const {group, segments, drawing, left, top} = routes;
+    return segments.map((segment, index) => {
+      const route = drawing.routes[index];
+      const points: Points = new Array(route.length);
+      for (let at = 0; at < route.length; at += 2) {
+        points[at] = route[at] + left + x;
+        points[at + 1] = route[at + 1] + top + y;
+      }
+      points[1] = segment.from < 0 ? y : points[1];
+      points[points.length - 1] = segment.to < 0 ? height + y : points[points.length - 1];
+      const arrives = segment.to >= 0 && !this.isOpen(segment.to);
+      return {group, segment, points, back: drawing.back[index], arrives, ...boundsOf([points])};
+    });
+  }
+}
+
+/** Copies of a block share their drawing. */
+const EXTENTS = new WeakMap<Layered, Rectangle>();
+
+/** What a group takes up, its links among it, from its own left and top. */
+function extentOf({width, height, routes: {drawing, left, top}}: GroupLayout): Rectangle {
+  let links = EXTENTS.get(drawing);
+  if (links === undefined) {
+    links = boundsOf(drawing.routes);
+    EXTENTS.set(drawing, links);
+  }
+  const [x, y] = [Math.min(0, links.x + left), Math.min(0, links.y + top)];
+  const [right, bottom] = [links.x + left + links.width, links.y + top + links.height];
+  return {x, y, width: Math.max(width, right) - x, height: Math.max(height, bottom) - y};
+}
+
+function moved({x, y, width, height}: Rectangle, dx: number, dy: number): Rectangle {
+  return {x: x + dx, y: y + dy, width, height};
+}
+
+/** Of no points, nothing at the origin. */
+function boundsOf(lines: readonly Points[]): Rectangle {
+  let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
+  for (const points of lines) {
+    for (let at = 0; at < points.length; at += 2) {
+      left = Math.min(left, points[at]);
+      right = Math.max(right, points[at]);
+      top = Math.min(top, points[at + 1]);
+      bottom = Math.max(bottom, points[at + 1]);
     }
   }
-  return {placed, byItem: new Map(placed.map((each) => [each.item, each])), routed, width: whole.width, height: whole.height};
+  return left > right ? {x: 0, y: 0, width: 0, height: 0} : {x: left, y: top, width: right - left, height: bottom - top};
 }

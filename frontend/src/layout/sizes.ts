@@ -13,6 +13,15 @@ export interface Size {
   readonly height: number;
 }
 
+export interface Rectangle extends Size {
+  readonly x: number;
+  readonly y: number;
+}
+
+export function touches(a: Rectangle, b: Rectangle): boolean {
+  return a.x <= b.x + b.width && a.x + a.width >= b.x && a.y <= b.y + b.height && a.y + a.height >= b.y;
+}
+
 function textWidth(characters: number): number {
   return Math.min(characters, LONGEST) * CHARACTER;
 }

@@ -2,7 +2,8 @@
 
 import type {Model} from "../model/model.ts";
 import {ancestorsOf, isGroup} from "../model/tree.ts";
-import {Arranger, type Placed, type Scene} from "./scene.ts";
+import {Arranger} from "./arranger.ts";
+import type {Placed, Scene} from "./scene.ts";
 
 export class Unfolding {
   readonly #model: Model;

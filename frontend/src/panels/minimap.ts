@@ -2,7 +2,7 @@
 
 import {css, html, LitElement, type TemplateResult} from "lit";
 import {toWorld, type Rectangle} from "../draw/camera.ts";
-import {mapCamera, paintMap} from "../draw/paint.ts";
+import {mapCamera, paintMap, paintWindow} from "../draw/map.ts";
 import type {Palette} from "../draw/palette.ts";
 import type {Picture} from "../draw/picture.ts";
 import type {Size} from "../layout/sizes.ts";
@@ -14,6 +14,9 @@ const MAP = {width: 150, height: 120};
 
 export class Minimap extends LitElement {
   #scene: Size = {width: 1, height: 1};
+  /** The map without the window on it, and what it was painted of. */
+  readonly #map = document.createElement("canvas");
+  #painted: readonly unknown[] = [];
   #shown: readonly unknown[] = [];
 
   static override styles = css`
@@ -51,13 +54,17 @@ export class Minimap extends LitElement {
   }
 
   #draw(picture: Picture, scene: Size, window: Rectangle, palette: Palette): void {
-    const causes = [picture, scene, palette, window.x, window.y, window.width, window.height];
     const canvas = this.renderRoot?.querySelector("canvas");
-    if (canvas && causes.some((cause, index) => cause !== this.#shown[index])) {
-      this.#shown = causes;
-      this.#scene = scene;
-      paintMap(canvas, picture, scene, MAP, window, palette);
+    const painted = [picture.steady, scene, palette, devicePixelRatio];
+    const shown = [...painted, window.x, window.y, window.width, window.height];
+    if (!canvas || isSame(shown, this.#shown)) {
+      return;
     }
+    if (!isSame(painted, this.#painted)) {
+      paintMap(this.#map, picture, scene, MAP, palette);
+    }
+    [this.#painted, this.#shown, this.#scene] = [painted, shown, scene];
+    paintWindow(canvas, this.#map, scene, MAP, window, palette);
   }
 
   readonly #press = (event: PointerEvent): void => {
@@ -75,6 +82,10 @@ export class Minimap extends LitElement {
     const point = toWorld(mapCamera(this.#scene, MAP), offsetX, offsetY);
     this.dispatchEvent(new CustomEvent("gf-look", {detail: {...point, fly}}));
   }
+}
+
+function isSame(causes: readonly unknown[], before: readonly unknown[]): boolean {
+  return causes.length === before.length && causes.every((cause, index) => cause === before[index]);
 }
 
 customElements.define("gf-minimap", Minimap);

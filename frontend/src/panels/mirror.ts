@@ -81,9 +81,8 @@ export class Mirror extends LitElement {
     if (tree === null || picture === null) {
       return nothing;
     }
-    const urgent = (box: PictureBox): boolean => this.#isLit(box) || box.missing || box.mark !== null || box.badge > 0;
-    const boxes = [...picture.boxes.filter(urgent), ...picture.boxes.filter((box) => !urgent(box))].slice(0, LONGEST);
-    const edges = picture.edges.filter((edge) => edge.bundle.broken > 0).slice(0, LONGEST);
+    const boxes = picture.foremost(LONGEST, this.litItems);
+    const edges = picture.broken.slice(0, LONGEST);
     return html`<div class="hidden" data-mirror>
       <ul aria-label="Visible parts of the graph">
         ${boxes.map((box) => this.#item(tree, box))}
