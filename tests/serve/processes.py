@@ -50,9 +50,15 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class TensorBoard:
-    """A running TensorBoard; `url` ends with a slash."""
+    """A running TensorBoard.
+
+    Attributes:
+        url: Ends with a slash.
+        pid: Of its process, which may have others below it.
+    """
 
     url: str
+    pid: int
 
     def get(self, path: str) -> Answer:
         """The answer to a path below TensorBoard's address, whatever its status."""
@@ -101,7 +107,7 @@ def tensorboard(*flags: str, tensorflow: bool = False) -> Iterator[TensorBoard]:
         command, env=environment(tensorflow), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
     try:
-        yield TensorBoard(address_of(process))
+        yield TensorBoard(address_of(process), process.pid)
     finally:
         process.terminate()
         process.communicate(timeout=30)
