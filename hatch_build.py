@@ -30,7 +30,7 @@ class FrontendBuildHook(BuildHookInterface[Any]):
         static = root / "tb_gradflow" / "serve" / "static"
         if (root / "frontend" / "package.json").is_file():
             build_page(root / "frontend", static, stamp=root / "build" / "frontend.sha256")
-            build_causes(root / "docs" / "causes", static / "causes")
+            build_causes(root / "docs", static / "causes")
         if not (static / "index.js").is_file():
             raise RuntimeError(f"{static / 'index.js'} is missing: build from a checkout or a complete source archive")
 
@@ -72,6 +72,7 @@ CAUSE_PAGE = """\
 <style>
 :root {{ color-scheme: light dark; }}
 body {{ max-width: 50rem; margin: 2rem auto; padding: 0 1rem; font: 15px/1.5 system-ui, sans-serif; }}
+img {{ display: block; max-width: 100%; border: 1px solid #8884; border-radius: 8px; }}
 pre {{ overflow-x: auto; padding: 0.8rem; border: 1px solid #8884; border-radius: 8px; font-size: 13px; }}
 </style>
 </head>
@@ -82,10 +83,17 @@ pre {{ overflow-x: auto; padding: 0.8rem; border: 1px solid #8884; border-radius
 """
 
 
-def build_causes(pages: Path, out: Path) -> None:
-    """The pages of the causes, to which the findings in the tab lead, as HTML."""
+def build_causes(docs: Path, out: Path) -> None:
+    """The pages of the causes: as HTML with pictures, to which the findings in the tab lead, and as they are written,
+    for `tb-gradflow cause`."""
     out.mkdir(parents=True, exist_ok=True)
-    for page in sorted(pages.glob("*.md")):
+    made = {*(docs / "causes").glob("*.md"), *(docs / "pictures" / "causes").glob("*.png")}
+    for path in made:
+        shutil.copyfile(path, out / path.name)
+    for path in out.iterdir():
+        if path.stem not in {each.stem for each in made}:
+            path.unlink()
+    for page in sorted((docs / "causes").glob("*.md")):
         text = page.read_text(encoding="utf-8")
         content = CAUSE_PAGE.format(title=html.escape(page.stem), body="\n".join(html_of(text)))
         (out / f"{page.stem}.html").write_text(content, encoding="utf-8")
@@ -110,6 +118,9 @@ def block_of(block: str) -> str:
     if heading:
         level = len(heading[1])
         return f"<h{level}>{inline_of(heading[2])}</h{level}>"
+    picture = re.fullmatch(r"!\[([^\]]*)\]\((?:\S*/)?([\w.]+)\)", block.strip())
+    if picture:
+        return f'<p><img src="{picture[2]}" alt="{html.escape(picture[1])}" width="900"></p>'
     return f"<p>{inline_of(block.strip())}</p>"
 
 
@@ -133,4 +144,4 @@ if __name__ == "__main__":
     ROOT = Path(__file__).parent
     STATIC = ROOT / "tb_gradflow" / "serve" / "static"
     build_page(ROOT / "frontend", STATIC, stamp=ROOT / "build" / "frontend.sha256")
-    build_causes(ROOT / "docs" / "causes", STATIC / "causes")
+    build_causes(ROOT / "docs", STATIC / "causes")

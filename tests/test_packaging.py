@@ -96,3 +96,19 @@ def test_a_build_that_fails_stops_the_package(frontend: Path) -> None:
 
     with pytest.raises(RuntimeError, match=r"`npm run build` in .* failed with status 3"):
         build(frontend)
+
+
+def test_a_page_of_a_cause_takes_its_picture_along_and_leaves_nothing_of_one_that_is_gone(tmp_path: Path) -> None:
+    docs, out = tmp_path / "docs", tmp_path / "static" / "causes"
+    (docs / "causes").mkdir(parents=True)
+    (docs / "pictures" / "causes").mkdir(parents=True)
+    out.mkdir(parents=True)
+    (docs / "causes" / "log_zero.md").write_text('# `log_zero`\n\n![A "log"](../pictures/causes/log_zero.png)\n')
+    (docs / "pictures" / "causes" / "log_zero.png").write_bytes(b"picture")
+    (out / "renamed.html").write_text("")
+
+    hatch_build.build_causes(docs, out)
+
+    assert {path.name for path in out.iterdir()} == {"log_zero.html", "log_zero.md", "log_zero.png"}
+    assert (out / "log_zero.png").read_bytes() == b"picture"
+    assert '<img src="log_zero.png" alt="A &quot;log&quot;" width="900">' in (out / "log_zero.html").read_text()

@@ -2,6 +2,7 @@
 
     python -m tests.docs.cause_pages             # runs the programs, and writes all pages
     python -m tests.docs.cause_pages dead_relu   # only these
+    python -m tests.docs.cause_pages --pictures  # the same, and takes the pictures of the viewer, with Chromium
 
 Meaning and remedy are those of the tables in docs/causes.md, the programs those of tests/cases.
 """
@@ -14,6 +15,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,15 +24,25 @@ from typing import Any
 from tb_gradflow.demo.gallery import DEMOS
 from tests.cases.judge import HERE as CASES
 from tests.cases.judge import explained
+from tests.docs.pictures import identity_of, take
 
 REPOSITORY = Path(__file__).parents[2]
 INDEX = REPOSITORY / "docs" / "causes.md"
 PAGES = REPOSITORY / "docs" / "causes"
+PICTURES = REPOSITORY / "docs" / "pictures" / "causes"
 
 ROW = re.compile(r"\| `(\w+)` \| (.*) \| (.*) \| (.*) \|")
 REPORT = "REPORT "
 LINK = "../../tests/cases/{}/case.py"
 SHOWN = re.compile(r": \[`(\w+)`\]")
+
+WITHOUT_PROGRAM = {
+    "expected": "No program is shown, because this is said only of what you named yourself: "
+    '`GradFlowCallback("logs/run1", expected=["teacher/*"])`.',
+    "not_measured": "No program is shown, because it takes a training that ends within its first step: interrupted, "
+    "out of memory, or by an error of its own.",
+}
+"""Why a page has none."""
 
 CALLS = {
     "keras": "tb_gradflow.explain(model, x, y)",
@@ -119,6 +131,7 @@ def _lines(cause: Cause, cases: Sequence[Case], report: str) -> Iterator[str]:
         yield from ("", "```python", first.program, "```", "")
         yield f"`print({CALLS.get(str(first.truth['kind']), CALLS['function'])})` says:"
         yield from ("", "```text", report, "```")
+        yield from ("", f"![{seen(cause.name, report)}](../pictures/causes/{cause.name}.png)")
         if first.repair:
             yield from (
                 "",
@@ -130,6 +143,8 @@ def _lines(cause: Cause, cases: Sequence[Case], report: str) -> Iterator[str]:
                 first.repair,
                 "```",
             )
+    elif cause.name in WITHOUT_PROGRAM:
+        yield from ("", WITHOUT_PROGRAM[cause.name])
     more = [f"[`{demo.name}`](../../tb_gradflow/demo/{demo.name}.py)" for demo in DEMOS if demo.cause == cause.name]
     more += [f"[{case.truth['title']}]({LINK.format(case.name)})" for case in cases[1:]]
     if more:
@@ -137,9 +152,20 @@ def _lines(cause: Cause, cases: Sequence[Case], report: str) -> Iterator[str]:
     yield from ("", "[All causes](../causes.md)")
 
 
-def reports(names: Sequence[str]) -> dict[str, str]:
-    """What `explain` says about each case, as text."""
-    command = [sys.executable, "-m", "tests.docs.cause_pages", "--explain", *names]
+def seen(cause: str, report: str) -> str:
+    """The picture in words: what is selected in it, and which way is lit."""
+    finding = re.split(rf"^[A-Z]+  {cause}$", report, maxsplit=1, flags=re.MULTILINE)[-1].partition("\n\n")[0]
+    labelled = dict(re.findall(r"^  (op|for) +(.+)$", finding, flags=re.MULTILINE))
+    variable = labelled.get("for", "").partition(",")[0].partition(" and ")[0]
+    op = labelled.get("op", "").partition(" ")[0]
+    chosen = f"the op {op} selected" if op else f"{variable} selected" if variable else "the model"
+    way = f" and the way of {variable} lit" if op and variable else ""
+    return f"The finding {cause} in the viewer, and beside it the graph with {chosen}{way}"
+
+
+def reports(names: Sequence[str], pages: str = "") -> dict[str, str]:
+    """What `explain` says about each case, as text; in the directory `pages`, if there is one, as `<name>.html`."""
+    command = [sys.executable, "-m", "tests.docs.cause_pages", "--explain", pages, *names]
     environ = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1", "PYTHONPATH": str(REPOSITORY)}
     done = subprocess.run(command, cwd=REPOSITORY, env=environ, capture_output=True, text=True, check=False)
     lines = [line[len(REPORT) :].split(" ", 1) for line in done.stdout.splitlines() if line.startswith(REPORT)]
@@ -149,22 +175,34 @@ def reports(names: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def explain(name: str) -> str:
+def explain(name: str, pages: str) -> str:
     """Run where the program lies, so that the report names it as its reader would."""
     os.chdir(CASES / name)
-    return str(explained(name))
+    report = explained(name)
+    if pages:
+        report.save_html(Path(pages) / f"{name}.html")
+    return str(report)
 
 
 def main(arguments: Sequence[str]) -> None:
     if arguments[:1] == ["--explain"]:
-        for name in arguments[1:]:
-            sys.stdout.write(f"\n{REPORT}{name} {json.dumps(explain(name))}\n")
+        for name in arguments[2:]:
+            sys.stdout.write(f"\n{REPORT}{name} {json.dumps(explain(name, arguments[1]))}\n")
             sys.stdout.flush()
         return
     known = causes()
     cases = {cause: shown_first(cause, of) for cause, of in cases_of().items()}
-    wanted = [name for name in known if name in arguments or not arguments]
-    told = reports([cases[name][0].name for name in wanted if name in cases])
+    named = [name for name in arguments if name != "--pictures"]
+    wanted = [name for name in known if name in named or not named]
+    shown = {name: cases[name][0] for name in wanted if name in cases}
+    with tempfile.TemporaryDirectory() as directory:
+        told = reports([case.name for case in shown.values()], directory if "--pictures" in arguments else "")
+        if "--pictures" in arguments:
+            take(
+                {name: Path(directory) / f"{case.name}.html" for name, case in shown.items()},
+                {name: identity_of(case.program, told[case.name]) for name, case in shown.items()},
+                PICTURES,
+            )
     PAGES.mkdir(exist_ok=True)
     for name in wanted:
         of = cases.get(name, [])

@@ -8,7 +8,17 @@ import pytest
 
 import hatch_build
 from tb_gradflow.analyse.words import known_causes
-from tests.docs.cause_pages import PAGES, cases_of, causes, page, reports, shown_first
+from tests.docs.cause_pages import (
+    PAGES,
+    PICTURES,
+    WITHOUT_PROGRAM,
+    cases_of,
+    causes,
+    page,
+    reports,
+    shown_first,
+)
+from tests.docs.pictures import identity_in, identity_of
 
 HOW = "run `python -m tests.docs.cause_pages`"
 
@@ -25,6 +35,10 @@ def report_in(text: str) -> str:
 
 def test_there_is_a_page_for_each_cause_and_for_nothing_else() -> None:
     assert {path.stem for path in PAGES.glob("*.md")} == causes().keys() == known_causes(), HOW
+
+
+def test_each_cause_has_a_program_or_a_reason_for_having_none() -> None:
+    assert causes().keys() - cases_of().keys() == WITHOUT_PROGRAM.keys()
 
 
 @pytest.mark.parametrize("name", sorted(causes()))
@@ -46,6 +60,23 @@ def test_a_page_holds_what_the_report_says() -> None:
     for name, case in cases.items():
         written = report_in((PAGES / f"{name}.md").read_text(encoding="utf-8"))
         assert written.partition("Variables:")[0] == said[case].partition("Variables:")[0], HOW
+
+
+@pytest.mark.parametrize("name", sorted(causes().keys() - WITHOUT_PROGRAM.keys()))
+def test_the_picture_on_a_page_is_of_the_program_and_of_what_is_found_in_it(name: str) -> None:
+    report = report_in((PAGES / f"{name}.md").read_text(encoding="utf-8"))
+
+    shown = identity_of(shown_first(name, cases_of()[name])[0].program, report)
+
+    assert identity_in(PICTURES / f"{name}.png") == shown, f"{HOW} --pictures {name}"
+
+
+def test_the_pictures_are_small_and_nothing_else_is_among_them() -> None:
+    pictures = list(PICTURES.iterdir())
+
+    assert {path.stem for path in pictures} == causes().keys() - WITHOUT_PROGRAM.keys()
+    assert max(path.stat().st_size for path in pictures) < 64_000
+    assert sum(path.stat().st_size for path in pictures) < 2_000_000
 
 
 def test_the_tab_has_each_page_and_no_name_in_it_is_taken_for_html() -> None:
