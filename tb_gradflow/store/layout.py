@@ -8,7 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import socket
+import secrets
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -80,9 +80,12 @@ def event_file_path(log_dir: str) -> str:
     A directory of our own, because TensorBoard's Python loader stops reading a file as soon as another writer
     begins a later one beside it (Keras's TensorBoard callback does). For the same reason names sort by the
     time they were made, to the nanosecond: a second recording may begin within the second.
+
+    Where TensorBoard's own names hold the machine's name and the process's number, these hold a random one: it tells
+    nothing, and no two workers that begin at once meet, on however many machines.
     """
     seconds, nanoseconds = divmod(time.time_ns(), 10**9)
-    name = f"events.out.tfevents.{seconds:010d}.{nanoseconds:09d}.{socket.gethostname()}.{os.getpid()}.{PLUGIN}"
+    name = f"events.out.tfevents.{seconds:010d}.{nanoseconds:09d}.{secrets.token_hex(6)}.{PLUGIN}"
     return os.path.join(log_dir, PLUGIN, name)
 
 

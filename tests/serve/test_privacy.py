@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -55,9 +56,9 @@ model.fit(np.ones((4, 3), "float32"), np.ones((4, 1), "float32"), verbose=0, cal
 
 
 def everything_in(log: Path) -> bytes:
-    """The bytes of all files as they lie there, and of all that is packed in them once more unpacked."""
+    """The names and bytes of all files as they lie there, and of all that is packed in them once more unpacked."""
     [directory] = find_runs(str(log)).values()
-    raw = b"".join(path.read_bytes() for path in sorted(Path(directory).iterdir()))
+    raw = b"".join(path.name.encode() + path.read_bytes() for path in sorted(Path(directory).iterdir()))
     reader = DirectoryReader(directory)
     blobs = (reader.blob(tag) for tag in reader.tags() if tag.kind in ("session", "trace"))
     return raw + b"".join(gzip.decompress(blob) for blob in blobs)
@@ -86,6 +87,8 @@ def test_without_source_no_name_path_or_line_of_the_program_is_in_the_log(progra
         assert secret not in said, secret
     [finding] = [each for each in tb_gradflow.open_log(tmp_path / "log").report().findings if each.severity == "error"]
     assert (finding.cause, finding.source) == ("nondiff_rounding", None)
+    [name] = (path.name for path in (tmp_path / "log" / "gradflow").iterdir())
+    assert re.fullmatch(r"events\.out\.tfevents\.\d{10}\.\d{9}\.[0-9a-f]{12}\.gradflow", name), "tells of the machine"
 
 
 def test_paths_in_a_log_are_relative_to_the_working_directory(program: Path, tmp_path: Path) -> None:

@@ -192,6 +192,12 @@ def test_files_sort_by_the_time_they_were_begun() -> None:
     assert names == sorted(set(names))
 
 
+def test_workers_that_begin_at_once_do_not_write_to_one_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time_ns", lambda: 1_700_000_000_000_000_000)
+
+    assert len({event_file_path("logs") for _ in range(50)}) == 50
+
+
 def test_what_a_sink_raises_goes_to_the_caller() -> None:
     class Full(Memory):
         def write(self, record: bytes) -> None:
