@@ -74,6 +74,8 @@ def run(options: argparse.Namespace) -> int:
         reports[name] = report
     if says_text and len(reports) > 1:
         print(f"\n\n{in_all(list(reports.values()), look())}")
+    if says_text:
+        print(explained(list(reports.values()), look()), end="")
     if options.json:
         print(json.dumps({"runs": {name: report.to_dict() for name, report in reports.items()}}, indent=2))
     if options.html and reports:
@@ -107,6 +109,12 @@ def growing(log: Log, step: int | None) -> str:
         return ""
     steps = count(len(log.steps), "recorded step")
     return f"\n{look().paint(f'{steps}, the last one {ago:.0f} s ago: the training may still be running.', 'dim')}\n"
+
+
+def explained(reports: Sequence[Report], look: Look) -> str:
+    """Where there is more about the findings; empty if there are none."""
+    causes = [finding.cause for report in reports for finding in report.findings]
+    return f"\n{look.paint(f'More about a cause: tb-gradflow cause {causes[0]}', 'dim')}\n" if causes else ""
 
 
 def in_all(reports: Sequence[Report], look: Look) -> str:

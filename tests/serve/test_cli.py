@@ -69,6 +69,28 @@ def test_json_holds_a_report_for_each_run(tmp_path: Path, capsys: pytest.Capture
     assert runs["b"]["findings"][0]["cause"] == "nondiff_comparison"
 
 
+def test_a_report_says_once_where_its_words_are_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_log(tmp_path / "a")
+    write_log(tmp_path / "b")
+
+    main(["report", str(tmp_path)])
+    text = capsys.readouterr().out
+    main(["report", str(tmp_path), "--json"])
+
+    assert text.endswith("\nMore about a cause: tb-gradflow cause nondiff_comparison\n")
+    assert text.count("More about a cause") == 1
+    assert json.loads(capsys.readouterr().out)
+
+
+def test_a_healthy_report_names_no_cause(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with open_writer(tmp_path, session(expected=("step_filter/*",))) as writer:
+        writer.write_trace(replace(trace(), variables=(), ops=(), targets=()))
+
+    main(["report", str(tmp_path)])
+
+    assert "tb-gradflow cause" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(("arguments", "status"), [((), 0), (("--fail-on=error",), 1), (("--fail-on=warning",), 1)])
 def test_the_exit_status_says_whether_it_failed(tmp_path: Path, arguments: tuple[str, ...], status: int) -> None:
     write_log(tmp_path)

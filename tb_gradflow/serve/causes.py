@@ -1,0 +1,80 @@
+"""The pages of the causes as text for a terminal: what each is, a program that has it, what is said of it, the repair.
+
+The build puts them, which are docs/causes in the repository, beside the page of the plugin.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+
+from tb_gradflow.errors import LogError
+from tb_gradflow.serve.text import Look, clean
+
+PAGES = Path(__file__).parent / "static" / "causes"
+
+# Leads to files of the repository, which is not here.
+_ELSEWHERE = ("\n## More of the kind", "\n[All causes]")
+
+_SUGGESTED = 4
+
+_FENCED = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_PICTURE = re.compile(r"!\[[^\]]*\]\([^)]*\)")
+_LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")
+_ADDRESS = re.compile(r"<(https?://[^>\s]+)>")
+_MEANING = re.compile(r"\*\*What it is\*\* \(([^)]*)\): (.*)")
+
+
+def all_causes(look: Look) -> Iterator[str]:
+    """A line or two for each cause: its name, how severe it is, and what it is."""
+    for name in _names():
+        meaning = _MEANING.search(_page(name))
+        severity, words = (meaning[1], meaning[2]) if meaning else ("", "")
+        yield f"{look.paint(name, 'strong')}  {look.paint(severity, 'dim')}"
+        yield from look.prose(words, "    ")
+
+
+def page_of(cause: str, look: Look) -> Iterator[str]:
+    """The page of one cause. Raises LogError where there is none of this name."""
+    name = cause.strip().lower().replace(" ", "_").replace("-", "_")
+    names = _names()
+    if name not in names:
+        near = [each for each in names if name and name in each] or get_close_matches(name, names, _SUGGESTED, 0.5)
+        hint = f"did you mean {', '.join(near[:_SUGGESTED])}?" if near else "`tb-gradflow cause` lists them"
+        raise LogError(f"no cause is called {cause!r}: {hint}")
+    text = _page(name)
+    for end in _ELSEWHERE:
+        text = text.partition(end)[0]
+    for number, part in enumerate(_FENCED.split(text)):
+        # Every second part is code, which is never cut or wrapped.
+        yield from _code(part, look) if number % 2 else _prose(part, look)
+
+
+def _names() -> list[str]:
+    names = sorted(path.stem for path in PAGES.glob("*.md"))
+    if not names:
+        raise LogError(f"the pages were not built, {PAGES} holds none: install the package with `pip install -e .`")
+    return names
+
+
+def _page(name: str) -> str:
+    return (PAGES / f"{name}.md").read_text(encoding="utf-8")
+
+
+def _code(text: str, look: Look) -> Iterator[str]:
+    yield from (f"    {look.paint(clean(line), 'code')}".rstrip() for line in text.rstrip("\n").split("\n"))
+    yield ""
+
+
+def _prose(text: str, look: Look) -> Iterator[str]:
+    for block in text.split("\n\n"):
+        words = _ADDRESS.sub(r"\1", _LINK.sub(r"\1", _PICTURE.sub("", block))).replace("**", "").strip()
+        if words.startswith("#"):
+            yield look.paint(words.lstrip("# ").replace("`", ""), "strong")
+        elif words:
+            yield from look.prose(words.replace("\n", " "))
+        else:
+            continue
+        yield ""
