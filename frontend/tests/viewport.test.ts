@@ -91,6 +91,26 @@ describe("the look at everything", () => {
   });
 });
 
+describe("the look at something low and far to the right", () => {
+  const placed = (x: number, y: number): Camera => {
+    const viewport = new Viewport(() => undefined);
+    viewport.resize(1000, 500);
+    return viewport.along([{x: 0, y: 0, width: 90, height: 30}, {x, y, width: 90, height: 30}], 1);
+  };
+
+  test("moves it from behind the map", () => {
+    const {zoom, x} = placed(850, 420);
+
+    expect((850 + 90) * zoom + x).toBeCloseTo(1000 - 180);
+  });
+
+  test("leaves it where the map is not", () => {
+    const {zoom, x} = placed(850, 0);
+
+    expect((850 + 90) * zoom + x).toBeGreaterThan(1000 - 180);
+  });
+});
+
 describe("the look along a way beside other things", () => {
   const lookIn = (width: number): Camera => {
     const viewport = new Viewport(() => undefined);

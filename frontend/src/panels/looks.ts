@@ -1,15 +1,23 @@
 /** Where to look: at first, and at a way. */
 
-import type {Camera} from "../draw/camera.ts";
+import type {Camera, Rectangle} from "../draw/camera.ts";
+import type {Placed} from "../layout/scene.ts";
 import type {Unfolding} from "../layout/unfolding.ts";
 import {mainOf, type Path} from "../model/paths.ts";
 import type {Viewport} from "./viewport.ts";
+
+/** In the world: the header of a group ends at most so far above what stands first in it. */
+const HEADER = 80;
 
 /** A look at an item of a way; as it is if there is nothing to look at. */
 export function lookAlong(viewport: Viewport, unfolding: Unfolding | null, way: readonly number[], item: number): Camera {
   const places = unfolding?.standIns(way.includes(item) ? way : [item]) ?? [];
   const [main] = unfolding?.standIns([item]) ?? [];
-  return main === undefined ? viewport.camera : viewport.along(places, places.indexOf(main));
+  if (unfolding === null || main === undefined) {
+    return viewport.camera;
+  }
+  const groups = [...unfolding.scene.byItem.values()].filter(({open}) => open);
+  return viewport.along(places.map((place) => withHeaders(place, groups)), places.indexOf(main));
 }
 
 /** The first look: all of it, or where the worst is, or the beginning. */
@@ -17,4 +25,17 @@ export function firstLook(viewport: Viewport, unfolding: Unfolding, worst: Path 
   const beginning = viewport.beginning(unfolding.scene);
   const readable = viewport.whole(unfolding.scene).zoom === beginning.zoom;
   return worst === null || readable ? beginning : lookAlong(viewport, unfolding, worst.nodes, mainOf(worst));
+}
+
+/** A thing together with the headers right above it: they say what it is a part of. */
+function withHeaders(place: Placed, groups: readonly Placed[]): Rectangle {
+  const {x, y, width, height} = place;
+  const around = groups.filter((group) => group !== place && contains(group, place));
+  // The innermost first.
+  const top = around.sort((a, b) => b.y - a.y).reduce((top, group) => (top - group.y <= HEADER ? group.y : top), y);
+  return {x, y: top, width, height: height + y - top};
+}
+
+function contains(group: Rectangle, {x, y, width, height}: Rectangle): boolean {
+  return group.x <= x && group.y <= y && group.x + group.width >= x + width && group.y + group.height >= y + height;
 }

@@ -20,6 +20,8 @@ const BUTTONS = 16;
 /** Widths that the legend takes, at the left, and the map, at the right. */
 const LEGEND = 220;
 const MAP = 180;
+/** Height of the map, at the bottom. */
+const MAP_HEIGHT = 150;
 
 export class Viewport {
   camera: Camera = {zoom: 1, x: 0, y: 0};
@@ -85,7 +87,14 @@ export class Viewport {
       first -= 1;
     }
     const seen = hull(way.slice(first, last + 1));
-    return this.#besideLegend(look(first, last), seen.x + seen.width, MAP);
+    return this.#besideMap(this.#besideLegend(look(first, last), seen.x + seen.width, MAP), way[at]);
+  }
+
+  /** So far to the left that the map does not cover what it is all about. */
+  #besideMap(camera: Camera, main: Rectangle): Camera {
+    const over = (main.x + main.width) * camera.zoom + camera.x - (this.#free.width - MAP);
+    const isLow = (main.y + main.height) * camera.zoom + camera.y > this.#free.height - MAP_HEIGHT;
+    return isLow && over > 0 ? moved(camera, -over, 0) : camera;
   }
 
   /** Moves as little as shows all of a thing, if there is room for it as it is. */
