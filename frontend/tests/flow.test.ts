@@ -150,6 +150,17 @@ describe("marks and what is rolled up", () => {
     expect(graph.nodes.filter((node) => result.marks[node.id] === "blocking").map((node) => node.name)).toEqual(["less", "floor"]);
   });
 
+  test("where no op is to blame, as when the tape saw nothing, an op without a derivative is innocent", () => {
+    const elsewhere = finding(filter, "error", ["threshold"], "");
+
+    const {flow: result, states} = flow(filter, diagnosis(filter, {threshold: "disconnected"}, [elsewhere]));
+
+    expect(result.marks.every((mark) => mark === null)).toBe(true);
+    expect(result.cuts).not.toContain(true);
+    expect(states["threshold>f/clip"]).toBe("broken");
+    expect(states["f/clip>f/mask/less"]).toBe("off");
+  });
+
   test("a warning's op is marked as that", () => {
     const {flow: result, graph} = flow(filter, diagnosis(filter, {}, [finding(filter, "warning", ["kernel"], "c/conv")]));
 

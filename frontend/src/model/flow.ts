@@ -43,12 +43,13 @@ export function flowOf(graph: FlowGraph, answers: Answers, diagnosis: Diagnosis 
   const missing = variablesOf(graph, diagnosis, WITHOUT_GRADIENT);
   const rest = {notFinite: variablesOf(graph, diagnosis, NOT_FINITE), weak: variablesOf(graph, diagnosis, WEAK)};
   const live = reach(graph, missing, (edge) => isOpen(graph.edges[edge].passes));
-  const cuts = graph.edges.map((edge) => live.has(edge.from) && !isOpen(edge.passes));
+  const blocked = reach(graph, withAnOpToBlame(graph, missing, diagnosis), (edge) => isOpen(graph.edges[edge].passes));
+  const cuts = graph.edges.map((edge) => blocked.has(edge.from) && !isOpen(edge.passes));
   const behind = graph.edges.filter((_, edge) => cuts[edge]).map((edge) => edge.to);
   const lost = reach(graph, new Set(behind), () => true);
   const edges = graph.edges.map((edge, id): EdgeFlow => {
     const {outcome} = answers.edges[id];
-    if (live.has(edge.from) && (cuts[id] || outcome !== "value")) {
+    if (cuts[id] || (live.has(edge.from) && isOpen(edge.passes) && outcome !== "value")) {
       return "broken";
     }
     if (outcome === "value") {
@@ -76,6 +77,14 @@ function variablesOf(graph: FlowGraph, diagnosis: Diagnosis | null, statuses: Re
     }
   });
   return found;
+}
+
+/** Without those of which every finding says that no op is to blame: as when the tape saw nothing of them. */
+function withAnOpToBlame(graph: FlowGraph, missing: ReadonlySet<number>, diagnosis: Diagnosis | null): Set<number> {
+  const elsewhere = new Set(namesIn(diagnosis, ({severity, culprit}) => severity !== "info" && culprit < 0));
+  namesIn(diagnosis, ({severity, culprit}) => severity !== "info" && culprit >= 0).forEach((name) => elsewhere.delete(name));
+  const innocent = (diagnosis?.variables ?? []).flatMap(({name}, index) => (elsewhere.has(name) ? graph.nodeOfVariable[index] : []));
+  return new Set([...missing].filter((node) => !innocent.includes(node)));
 }
 
 function namesIn(diagnosis: Diagnosis | null, which: (finding: Finding) => boolean): string[] {
