@@ -37,6 +37,8 @@ def test_new_steps_of_a_training_appear_without_a_reload(tmp_path: Path, page: P
         assert page.evaluate("window.isTheSamePage") is True
         tab.slider.press("Home")
         expect(tab.slider).to_have_attribute("aria-valuetext", "step 0")
+        # Every step was recorded, so nothing is known of what that costs.
+        expect(tab.frame.get_by_text("recording:")).to_have_count(0)
 
 
 def test_whoever_looks_at_an_earlier_step_is_left_there(tmp_path: Path, page: Page) -> None:

@@ -15,6 +15,7 @@ import {Player} from "../state/player.ts";
 import type {Store} from "../state/store.ts";
 import {viewOf, type View} from "../state/view.ts";
 import {Written} from "../state/written.ts";
+import {Aim} from "./aim.ts";
 import "./findings.ts";
 import type {GraphView} from "./graph.ts";
 import {drawer} from "./drawer.ts";
@@ -23,7 +24,7 @@ import {keysDialog, press} from "./keys.ts";
 import type {Asked, Scope} from "./scope.ts";
 import {shortcuts} from "./shortcuts.ts";
 import {stage} from "./stage.ts";
-import {emptyState, problemsStrip, skeleton, summaryStrip} from "./strips.ts";
+import {emptyState, problemsOf, problemsStrip, skeleton, summaryStrip} from "./strips.ts";
 import {appStyles} from "./app_styles.ts";
 import {drawerStyles} from "./drawer_styles.ts";
 import {shared} from "./styles.ts";
@@ -63,6 +64,7 @@ export class App extends LitElement {
     finding: null,
     open: null,
     tab: window.innerHeight >= ROOM_FOR_TABLE ? "variables" : null,
+    loss: "",
     beside: null,
     measure: "norm",
     charted: [],
@@ -70,6 +72,7 @@ export class App extends LitElement {
   readonly #written = new Written(this.#start);
   /** Whether the camera is to go to what is selected, once that is there. */
   #mustReveal = false;
+  readonly #aim = new Aim();
   #finishing = 0;
   #player: Player | null = null;
   #beside: Beside | null = null;
@@ -120,6 +123,7 @@ export class App extends LitElement {
 
   override willUpdate(changed: PropertyValues<this>): void {
     if (this.store !== null) {
+      this.store.chooseTarget(this.#aim.target(this.store.state, this.view.loss));
       const {trace, target} = this.store.state;
       this.#beside?.show(trace === null ? null : this.view.beside, this.store.step, trace?.targets[target]?.name ?? "");
       this.#derived.update(this.store.state, this.#beside?.other ?? null, this.view.measure);
@@ -140,7 +144,7 @@ export class App extends LitElement {
     }
     const scope = this.#scope();
     const {diagnosis} = this.#derived;
-    const problems = this.#problems();
+    const problems = problemsOf(state);
     return html`
       ${header(scope)} ${timeline(scope)} ${problemsStrip(problems)} ${summaryStrip(diagnosis, (step) => this.#goToFinding(step))}
       <div class="columns">
@@ -232,13 +236,6 @@ export class App extends LitElement {
     }
   }
 
-  /** Problems of loading, and of the chosen run. */
-  #problems(): ReadonlyMap<string, string> {
-    const {runs, run, problems} = (this.store as Store).state;
-    const error = runs?.find((entry) => entry.run === run)?.error ?? null;
-    return error === null ? problems : new Map([["run", error]]);
-  }
-
   /** Items, and the groups that hide them. */
   #withGroups(items: readonly number[]): ReadonlySet<number> {
     const tree = this.#derived.model?.tree;
@@ -284,11 +281,11 @@ export class App extends LitElement {
   #showFinding(finding: Finding): void {
     const key = keyOf(finding);
     const path = this.#derived.pathOf(key);
-    this.#look({finding: key, selected: path === null ? this.view.selected : this.#derived.nameOf(mainOf(path))});
+    const loss = this.store?.state.trace?.targets[finding.target]?.name ?? "";
+    this.#look({finding: key, loss, selected: path === null ? this.view.selected : this.#derived.nameOf(mainOf(path))});
     if (path !== null) {
       this.#view?.showPath(path);
     }
-    this.store?.chooseTarget(finding.target);
   }
 
   #goToFinding(step: 1 | -1): void {

@@ -29,6 +29,7 @@ export const appStyles = css`
     min-width: 0;
   }
   .picker select {
+    min-width: 0;
     max-width: 240px;
     text-overflow: ellipsis;
   }
@@ -37,7 +38,9 @@ export const appStyles = css`
     padding: 4px 14px 2px;
   }
   gf-search {
-    flex: 0 1 240px;
+    /* It gives way first: what is chosen is to be read. */
+    flex: 0 20 240px;
+    min-width: 90px;
     margin-left: auto;
   }
   .menu {

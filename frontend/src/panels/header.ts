@@ -58,10 +58,10 @@ function earlier({store}: Scope): TemplateResult | typeof nothing {
     : html`<span class="muted wide" title="The log directory holds ${plural(count, "earlier recording")}, which this page does not show. Give each training a directory of its own to see them all.">newest of ${count + 1} recordings</span>`;
 }
 
-/** Only where the log says it, and there were enough steps to know it. */
+/** Only where the log says it, and there was a step without it to compare with. */
 function cost({store}: Scope): TemplateResult | typeof nothing {
   const known = store.state.overview?.cost ?? null;
-  return known === null || known.seconds === 0
+  return known === null || known.seconds === 0 || known.recorded === known.steps
     ? nothing
     : html`<span class="muted wide" title=${costInWords(known)}>recording: ${percent(known.share)} of the time</span>`;
 }
@@ -87,15 +87,15 @@ function besidePicker({store, view, ask}: Scope): TemplateResult | typeof nothin
 }
 
 /** Only where there is a choice. */
-function lossPicker({store}: Scope): TemplateResult | typeof nothing {
+function lossPicker({store, ask}: Scope): TemplateResult | typeof nothing {
   const {trace, target} = store.state;
   if (trace === null || trace.targets.length < 2) {
     return nothing;
   }
   return html`<label class="picker"
     ><span class="muted">Loss</span>
-    <select aria-label="Loss" @change=${(event: Event) => store.chooseTarget(Number((event.target as HTMLSelectElement).value))}>
-      ${trace.targets.map((each, index) => html`<option value=${index} ?selected=${index === target}>${each.name}</option>`)}
+    <select aria-label="Loss" .value=${trace.targets[target]?.name ?? ""} @change=${(event: Event) => ask.look({loss: (event.target as HTMLSelectElement).value})}>
+      ${trace.targets.map(({name}, index) => html`<option value=${name} ?selected=${index === target}>${name}</option>`)}
     </select>
   </label>`;
 }

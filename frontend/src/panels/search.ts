@@ -55,7 +55,7 @@ export class SearchField extends LitElement {
       <input
         type="search"
         role="combobox"
-        placeholder="Find (/)"
+        placeholder="Find: name, op, cause, code (/)"
         aria-label="Find by name, type of op, cause or line of code"
         title="Words of a name, a type of op, a cause or a line of code. type:, cause:, code: and name: search only there."
         aria-expanded=${String(open)}

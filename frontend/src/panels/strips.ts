@@ -2,6 +2,7 @@
 
 import {html, nothing, type TemplateResult} from "lit";
 import type {Diagnosis} from "../record.ts";
+import type {State} from "../state/store.ts";
 import {prose} from "./prose.ts";
 
 export function summaryStrip(diagnosis: Diagnosis | null, go: (step: 1 | -1) => void): TemplateResult | typeof nothing {
@@ -58,4 +59,10 @@ export function emptyState(): TemplateResult {
 model.fit(x, y, callbacks=[tb_gradflow.GradFlowCallback("logs/run1")])</code></pre>
     <p class="muted">This page looks for new runs every few seconds.</p>
   </main>`;
+}
+
+/** Problems of loading, and of the chosen run. */
+export function problemsOf({runs, run, problems}: State): ReadonlyMap<string, string> {
+  const error = runs?.find((entry) => entry.run === run)?.error ?? null;
+  return error === null ? problems : new Map([["run", error]]);
 }

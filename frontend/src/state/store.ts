@@ -91,7 +91,9 @@ export class Store extends EventTarget {
   }
 
   chooseTarget(target: number): void {
-    this.#set({target});
+    if (target !== this.#state.target) {
+      this.#set({target});
+    }
   }
 
   /** Shows the step at a position among the recorded ones. */

@@ -23,6 +23,8 @@ export interface View {
   readonly open: readonly string[] | null;
   /** What is below the graph; null for nothing. */
   readonly tab: Tab | null;
+  /** Name of the loss that was chosen; empty for none. */
+  readonly loss: string;
   /** The run that the shown one is compared with. */
   readonly beside: string | null;
   readonly measure: Measure;
@@ -44,6 +46,7 @@ export function viewOf(place: Place, start: View): View {
     finding: place.finding ?? null,
     open: open === undefined ? null : open === NONE ? [] : open.split(BETWEEN),
     tab: tab === NONE ? null : (TABS.find((each) => each === tab) ?? start.tab),
+    loss: place.loss ?? "",
     beside: place.with ?? null,
     measure: MEASURES.find((each) => each === measure) ?? start.measure,
     charted: place.series?.split(BETWEEN) ?? [],
@@ -58,6 +61,7 @@ export function placeOf(view: View, start: View): Place {
     finding: view.finding ?? undefined,
     open: open === "" ? NONE : open !== undefined && open.length <= LONGEST ? open : undefined,
     tab: view.tab === start.tab ? undefined : (view.tab ?? NONE),
+    loss: view.loss,
     with: view.beside ?? undefined,
     measure: view.measure === start.measure ? undefined : view.measure,
     series: series.length <= LONGEST ? series : undefined,
