@@ -123,7 +123,12 @@ def test_a_repaired_run_beside_the_broken_one_says_what_was_repaired(tab: Tab) -
     tab.frame.get_by_role("tab", name="Series").click()
     tab.frame.get_by_label("Add a variable").fill(KERNEL)
     tab.frame.get_by_label("Add a variable").press("Enter")
-    expect(tab.frame.locator("gf-series .u-legend")).to_contain_text(f"{KERNEL} (step_filter/broken)")
+    legend = tab.frame.locator("gf-series .u-legend")
+    expect(legend).to_contain_text(f"{KERNEL} (step_filter/broken)")
+    expect(legend).to_contain_text("Step312")
+    tab.slider.press("Home")
+    expect(legend).to_contain_text("Step0")
+    expect(legend).not_to_contain_text("--")
     tab.screenshot("series")
 
 

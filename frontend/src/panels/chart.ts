@@ -90,6 +90,7 @@ export class Chart extends LitElement {
       this.#draw();
     } else if (changed.has("at")) {
       this.#plot?.redraw(false);
+      this.#tellStep();
     }
   }
 
@@ -101,6 +102,15 @@ export class Chart extends LitElement {
     }
     const data = [this.steps, ...this.series.map(({values}) => values.map(loggable))];
     this.#plot = new uPlot(this.#options(), data as unknown as uPlot.AlignedData, container);
+    this.#tellStep();
+  }
+
+  /** The legend has the numbers of the chosen step while nobody points at another. */
+  #tellStep(): void {
+    const idx = this.steps.indexOf(this.at);
+    if (idx >= 0 && this.#plot?.cursor.idx == null) {
+      this.#plot?.setLegend({idx}, false);
+    }
   }
 
   #options(): uPlot.Options {
@@ -127,7 +137,7 @@ export class Chart extends LitElement {
         })),
       ],
       cursor: {y: false, drag: {x: false, y: false}},
-      hooks: {draw: [(plot) => this.#drawStep(plot), (plot) => this.#drawSigns(plot)]},
+      hooks: {setCursor: [() => this.#tellStep()], draw: [(plot) => this.#drawStep(plot), (plot) => this.#drawSigns(plot)]},
     };
   }
 
