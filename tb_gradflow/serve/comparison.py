@@ -13,7 +13,7 @@ from tb_gradflow.record.report import Finding, VariableReport
 from tb_gradflow.serve.finite import finite
 from tb_gradflow.serve.report import FINDING_KEYS, Report
 from tb_gradflow.serve.report_text import finding_lines, heading
-from tb_gradflow.serve.text import Look, Role, clean, count, table
+from tb_gradflow.serve.text import Look, Printer, Role, clean, count, table
 
 FORMAT = 1
 SHOWN = 20
@@ -71,6 +71,10 @@ class Comparison:
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         return f"<pre>{html.escape(self.text())}</pre>"
+
+    def _repr_pretty_(self, printer: Printer, cycle: bool) -> None:
+        """What IPython shows in a terminal, and a notebook where no HTML is shown at all."""
+        printer.text(self.text())
 
     def __repr__(self) -> str:
         return f"<Comparison of {self.before.run or 'a step'} and {self.now.run or 'a step'}: {self.summary}>"

@@ -17,7 +17,7 @@ from tb_gradflow.serve.finite import finite
 from tb_gradflow.serve.history import History
 from tb_gradflow.serve.page import framed, name_in_page, page
 from tb_gradflow.serve.report_text import lines_of
-from tb_gradflow.serve.text import Look
+from tb_gradflow.serve.text import Look, Printer
 
 _VARIABLE_KEYS = ("name", "status", "shape", "dtype", "gradient")
 FINDING_KEYS = ("cause", "severity", "variables", "op", "source", "message", "fix")
@@ -105,6 +105,10 @@ class Report:
             return framed(self._page(), self.text())
         except LogError:
             return f"<pre>{html.escape(self.text())}</pre>"
+
+    def _repr_pretty_(self, printer: Printer, cycle: bool) -> None:
+        """What IPython shows in a terminal, and a notebook where no HTML is shown at all."""
+        printer.text(self.text())
 
     def _page(self) -> str:
         if self._history is None:

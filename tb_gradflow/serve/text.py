@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 Role = Literal["error", "warning", "info", "good", "strong", "dim", "code"]
 
@@ -76,6 +76,12 @@ class Look:
         return "\n".join(
             indent + self.paint(part.lstrip(), "code") for indent, part in zip(indents, parts, strict=True)
         )
+
+
+class Printer(Protocol):
+    """IPython's, as far as it is used here."""
+
+    def text(self, text: str, /) -> None: ...
 
 
 def clean(text: str) -> str:

@@ -161,3 +161,22 @@ def test_asserting_health_lets_expected_variables_pass() -> None:
     with pytest.raises(UnhealthyGradients):
         report.assert_healthy(expected=["teacher/kernel"])
     Report(diagnosis(finding("info"))).assert_healthy()
+
+
+class _Printed:
+    """As IPython's printer."""
+
+    def __init__(self) -> None:
+        self.said = ""
+
+    def text(self, text: str, /) -> None:
+        self.said += text
+
+
+def test_where_a_notebook_shows_no_html_all_of_the_text_is_there() -> None:
+    report, printed = Report(diagnosis(finding())), _Printed()
+
+    report._repr_pretty_(printed, cycle=False)
+
+    assert printed.said == report.text()
+    assert "fix  Write a soft mask:" in printed.said
