@@ -86,10 +86,13 @@ class History:
 
     def trace_json(self, session: str, index: int) -> bytes:
         """The same as gzipped JSON of today's format."""
-        trace = self.trace(session, index)
-        if self._run.session(session).format == FORMAT:
-            return self._run.trace_blob(session, index)
-        return pack_json(encode(trace))
+        try:
+            if self._run.session(session).format == FORMAT:
+                # As it lies there: decoding thirty thousand ops takes seconds, and who asks decodes them anyway.
+                return self._run.trace_blob(session, index)
+        except KeyError:
+            raise NotRecorded(f"the log has no trace {index} of session {session}") from None
+        return pack_json(encode(self.trace(session, index)))
 
     def gradients(self, session: str, chunk: int) -> Floats:
         """`[steps, rows, statistics]`. Raises NotRecorded if there is no such chunk."""

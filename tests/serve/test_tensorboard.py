@@ -151,6 +151,7 @@ def test_a_run_of_any_name_can_be_asked_for(board: TensorBoard) -> None:
         ("overview", {"run": "../../etc"}, 404, "no run '../../etc'"),
         ("report", {"run": "good/gradflow", "step": 5000}, 404, "100 steps from 0 to 99, the nearest is 99"),
         ("trace", {"run": "good/gradflow", "session": SESSION, "trace": 7}, 404, "no trace 7"),
+        ("trace", {"run": "good/gradflow", "session": "1600000000000", "trace": 0}, 404, "no trace 0"),
         ("gradients", {"run": "good/gradflow", "session": SESSION, "chunk": 2}, 404, "no chunk 2"),
         ("gradients", {"run": "good/gradflow", "session": "x/y", "chunk": 1}, 404, "no chunk 1"),
         ("overview", {"run": "newer/gradflow"}, 422, "upgrade with"),

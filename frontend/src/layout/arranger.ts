@@ -122,7 +122,7 @@ function layoutGroup(
 /** What is to be layered: the children that something flows through, then the ports. */
 function boxesOf({joined, sizes}: Family, flow: GroupFlow): Box[] {
   return [
-    ...joined.map((index): Box => ({...sizes[index], pin: null})),
+    ...joined.map((index): Box => ({width: sizes[index].width, height: sizes[index].height, pin: null})),
     ...flow.ports.map((port): Box => ({width: 4, height: 0, pin: port.inward ? "first" : "last"})),
   ];
 }

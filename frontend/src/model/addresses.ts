@@ -7,6 +7,8 @@ export class Addresses {
   readonly #tree: Tree;
   #names: readonly string[] | null = null;
   readonly #items = new Map<string, number>();
+  /** What was named last: most often that is what is looked up next. */
+  #named: {readonly names: readonly string[]; readonly groups: ReadonlySet<number>} | null = null;
 
   constructor(tree: Tree) {
     this.#tree = tree;
@@ -39,11 +41,16 @@ export class Addresses {
   namesOf(open: ReadonlySet<number>): string[] {
     const seen = [...open].filter((group) => ancestorsOf(this.#tree, group).every((each) => open.has(each)));
     const inner = seen.filter((group) => !this.#tree.items[group].children.some((child) => open.has(child)));
-    return inner.map((group) => this.nameOf(group)).sort();
+    const names = inner.map((group) => this.nameOf(group)).sort();
+    this.#named = {names, groups: new Set(seen)};
+    return names;
   }
 
   /** What `namesOf` was given, as far as there are such groups here. */
-  groupsNamed(names: readonly string[]): Set<number> {
+  groupsNamed(names: readonly string[]): ReadonlySet<number> {
+    if (names === this.#named?.names) {
+      return this.#named.groups;
+    }
     const groups = names.map((name) => this.itemNamed(name)).filter((item) => item >= 0 && isGroup(this.#tree, item));
     return new Set(groups.flatMap((group) => [group, ...ancestorsOf(this.#tree, group)]));
   }

@@ -8,6 +8,8 @@ export class Nesting {
   readonly #begin: Int32Array;
   readonly #end: Int32Array;
   readonly #parent: Int32Array;
+  /** Room for edges that are being looked for. */
+  readonly #found: Int32Array;
   /** Ends of each edge. */
   readonly from: Int32Array;
   readonly to: Int32Array;
@@ -19,8 +21,13 @@ export class Nesting {
     this.#begin = new Int32Array(items.length);
     this.#end = new Int32Array(items.length);
     this.#parent = new Int32Array(items.length).fill(-1);
-    this.from = Int32Array.from(graph.edges, (edge) => edge.from);
-    this.to = Int32Array.from(graph.edges, (edge) => edge.to);
+    this.#found = new Int32Array(graph.edges.length);
+    this.from = new Int32Array(graph.edges.length);
+    this.to = new Int32Array(graph.edges.length);
+    graph.edges.forEach(({from, to}, edge) => {
+      this.from[edge] = from;
+      this.to[edge] = to;
+    });
     const waiting = [root];
     let count = 0;
     for (let item = waiting.pop(); item !== undefined; item = waiting.pop()) {
@@ -85,15 +92,17 @@ export class Nesting {
 
   /** Edges that are seen inside a group, between its children or from one to the outside: each once, in order. */
   edgesIn(group: number): Int32Array {
-    const found: number[] = [];
+    const found = this.#found;
+    let count = 0;
     for (const child of this.#tree.items[group].children) {
       this.eachCrossing(child, (edge) => {
         // One between two children was met at the child that it leaves.
         if (this.isInside(this.from[edge], child) || !this.isInside(this.from[edge], group)) {
-          found.push(edge);
+          found[count] = edge;
+          count += 1;
         }
       });
     }
-    return Int32Array.from(found).sort();
+    return found.slice(0, count).sort();
   }
 }

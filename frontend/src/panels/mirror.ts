@@ -76,6 +76,12 @@ export class Mirror extends LitElement {
     this.selected = -1;
   }
 
+  /** After the frame with the picture that it tells of: the eye need not wait for the ear. */
+  protected override async scheduleUpdate(): Promise<void> {
+    await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+    super.scheduleUpdate();
+  }
+
   override render(): TemplateResult | typeof nothing {
     const {tree, picture} = this;
     if (tree === null || picture === null) {

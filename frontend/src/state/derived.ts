@@ -67,7 +67,9 @@ export class Derived {
     this.worst = this.once("worst", [tree], () => this.pathOf(keyOfWorst(this.diagnosis)));
     const answers = this.once("answers", [tree, target], () => answersFor(tree.graph, target));
     const {diagnosis} = this;
-    const flow = this.once("flow", [tree, answers, diagnosis], () => flowOf(tree.graph, answers, diagnosis));
+    // The reports of most steps say the same: then nothing flows elsewhere.
+    const said = this.once("said", [diagnosis], () => saidBy(diagnosis));
+    const flow = this.once("flow", [tree, answers, said], () => flowOf(tree.graph, answers, diagnosis));
     const troubles = this.once("troubles", [tree, flow], () => troublesOf(flow, tree.items));
     this.looks = this.once("looks", [flow, answers, numbers], () => looksIn(flow, answers, numbers));
     this.comparison =
@@ -162,6 +164,13 @@ export class Derived {
       this.once("model", [trace, NONE], () => modelOf(trace, NONE));
     }
   }
+}
+
+/** All of a report that flow depends on. */
+function saidBy(diagnosis: Diagnosis | null): string {
+  const variables = diagnosis?.variables.map(({name, status}) => [name, status]);
+  const findings = diagnosis?.findings.map(({severity, variables, culprit, path}) => [severity, variables, culprit, path]);
+  return JSON.stringify([variables, findings]);
 }
 
 function keyOfWorst(diagnosis: Diagnosis | null): string | null {
