@@ -14,6 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from tb_gradflow.record.schema import Input, Trace
+from tb_gradflow.trace.agreement import Agreement
 from tb_gradflow.trace.collector import Collector, Tensors
 from tb_gradflow.trace.eager_collector import EagerCollector
 from tb_gradflow.trace.gradient_checks import CheckingCollector, GradientChecks
@@ -38,6 +39,7 @@ class Settings:
         source: Whether to keep the user's files and lines.
         exact: Whether to leave out the tensors whose measurement could change how the step rounds.
         eager: Whether the step runs eagerly; else TensorFlow traces it.
+        among_workers: Whether other processes train in step with this one.
         checks: Where to keep what is needed to check gradients of the user's own; null if they are not checked.
     """
 
@@ -45,6 +47,7 @@ class Settings:
     source: bool = True
     exact: bool = True
     eager: bool = False
+    among_workers: bool = False
     checks: GradientChecks | None = None
 
 
@@ -79,6 +82,7 @@ class InstrumentedStep:
         self._on_trace = on_trace
         self._on_fault = on_fault or _raised
         self._left = Left()
+        self._agreement = Agreement() if settings.among_workers else None
         self._traces = 0
         self.touched: Sequence[Any] = ()
         self.untrained: Sequence[Any] = ()
@@ -90,7 +94,7 @@ class InstrumentedStep:
             for collector in collectors:
                 collector.own_ops()
         except Exception as fault:
-            self._on_fault(fault)
+            self._fail(fault)
             return self._step(*args, **kwargs), {}
         try:
             with watching(*collectors), collectors[0].recording():
@@ -104,10 +108,20 @@ class InstrumentedStep:
             for collector in collectors:
                 if collector.fault is not None:
                     raise collector.fault
-            return outputs, self._measured(collectors, before, args, kwargs)
+            measured = self._measured(collectors, before, args, kwargs)
+        except Exception as fault:
+            self._fail(fault)
+            return outputs, {}
+        try:
+            return outputs, self._joined(collectors, measured)
         except Exception as fault:
             self._on_fault(fault)
             return outputs, {}
+
+    def _fail(self, fault: Exception) -> None:
+        if self._agreement is not None:
+            self._agreement.refuse()
+        self._on_fault(fault)
 
     def left(self) -> Measured:
         """The numbers of the step that has just run, if it was one of replicas that had to put them aside."""
@@ -117,7 +131,9 @@ class InstrumentedStep:
         variables = self._variables()
         return [variables] if isinstance(variables, Variables) else variables
 
-    def _measured(self, collectors: Sequence[Collector], before: Sequence[Any], args: Any, kwargs: Any) -> Measured:
+    def _measured(
+        self, collectors: Sequence[Collector], before: Sequence[Any], args: Any, kwargs: Any
+    ) -> Sequence[Measured]:
         shared = is_shared(collectors[0])
         given = [
             self._name_inputs(*(part_of_replica(number, args, kwargs) if shared else (args, kwargs)))
@@ -127,17 +143,22 @@ class InstrumentedStep:
             collector.forget_uncalled()
         # All replicas do the same: the first one of this process tells of it.
         index = self._tell(collectors[0], given[0], None) if replica_here() == 0 else 0
-        measured = [
+        return [
             self._measurements(collector, index, inputs, values)
             for collector, inputs, values in zip(collectors, given, before, strict=True)
         ]
-        if not shared:
+
+    def _joined(self, collectors: Sequence[Collector], measured: Sequence[Measured]) -> Measured:
+        """The step's numbers, of all its replicas. They meet here, those of other workers too."""
+        if self._agreement is not None and not self._agreement.all_can():
+            raise RuntimeError("another worker could not record this step, and says why")
+        if not is_shared(collectors[0]):
             return measured[0]
         whole = joined(collectors, measured)
         if not is_replica():
             return whole
         if replica_here() == 0:
-            self._left.leave(index, whole)
+            self._left.leave(int(tf.get_static_value(measured[0]["trace"])), whole)
         return {}
 
     def _tell_of(self, error: BaseException, collector: Collector) -> None:

@@ -36,7 +36,10 @@ def is_one_of_several() -> bool:
 
 def in_step_with_others(options: Options) -> Options:
     """The same, with a rule that chooses the same steps in each worker."""
-    if not is_one_of_several() or not isinstance(options.cadence, Affordable):
+    if not is_one_of_several():
+        return options
+    options = replace(options, settings=replace(options.settings, among_workers=True))
+    if not isinstance(options.cadence, Affordable):
         return options
     return replace(options, cadence=Fixed(lambda steps, new_epoch: steps < DENSE_STEPS or steps % SPARSE_STEPS == 0))
 

@@ -119,10 +119,28 @@ def test_keras_3_cannot_train_with_several_workers_and_the_user_is_told(tmp_path
         assert "`fit` of tf_keras" in str(each)
 
 
-def workers(kind: str, directory: Path) -> list[Any]:
+@pytest.mark.parametrize("kind", ["fit", "loop"])
+@pytest.mark.parametrize("failing", ["0", "1"])
+@pytest.mark.parametrize(
+    "place", ["step.ReplicaCollector", "collector.gradient_statistics", "step.variable_statistics"]
+)
+def test_a_fault_of_one_workers_recorder_leaves_no_other_waiting(
+    place: str, failing: str, kind: str, tmp_path: Path
+) -> None:
+    """Wherever it fails while it traces: all stop to record, each says so, and train on together."""
+    found = workers(kind, tmp_path, failing, f"tb_gradflow.trace.{place}")
+
+    for number, each in enumerate(found):
+        plain, recorded = each["trainings"]
+        assert recorded == plain
+        [told] = each["warnings"]
+        assert ("injected" if str(number) == failing else "another worker could not record this step") in told
+
+
+def workers(kind: str, directory: Path, *fault: str) -> list[Any]:
     with socket.socket() as one, socket.socket() as other:
         one.bind(("localhost", 0))
         other.bind(("localhost", 0))
         ports = f"{one.getsockname()[1]},{other.getsockname()[1]}"
-    running = [started("workers", str(number), ports, str(directory), kind) for number in range(2)]
+    running = [started("workers", str(number), ports, str(directory), kind, *fault) for number in range(2)]
     return [found_by(each) for each in running]

@@ -1,11 +1,13 @@
-"""One of two workers that train a model together: `python -m tests.trace.programs.workers NUMBER PORTS DIRECTORY KIND`.
+"""One of two workers that train a model together.
 
-KIND is `fit` (of tf_keras), `loop` (a step of the user's own) or `keras` (`fit` of Keras 3). Prints what came of it as
-JSON: losses and weights without the recorder, and with it.
+`python -m tests.trace.programs.workers NUMBER PORTS DIRECTORY KIND [FAILING PLACE]`: KIND is `fit` (of tf_keras),
+`loop` (a step of the user's own) or `keras` (`fit` of Keras 3); the recorder of the worker FAILING fails at PLACE. Prints
+what came of it as JSON: losses and weights without the recorder, and with it.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -88,6 +90,16 @@ def loop(compiled: Any) -> Any:
     return losses, [variable.numpy().tolist() for variable in (weight, bias)]
 
 
+def fail_at(place: str) -> None:
+    """The recorder's function at that place of the package fails from now on."""
+    module, _, name = place.rpartition(".")
+
+    def injected(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("injected")
+
+    setattr(importlib.import_module(module), name, injected)
+
+
 def trainings() -> Any:
     if kind == "fit":
         return [fit(), fit(tb_gradflow.GradFlowCallback(directory))]
@@ -99,6 +111,8 @@ def trainings() -> Any:
         return []
 
 
+if sys.argv[5:] and sys.argv[5] == str(number):
+    fail_at(sys.argv[6])
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
     found = trainings()
