@@ -37,8 +37,11 @@ def main() -> int:
         subprocess.run([options.python, "-m", "venv", str(environment)], check=True)
     # tf_keras asks for the package `tensorflow`, which would be written over tensorflow-cpu.
     legacy = ".".join(options.tensorflow.split(".")[:2])
+    # Each TensorFlow Probability is for the TensorFlow of its day.
+    probability = "0.25" if int(options.tensorflow.split(".")[1]) >= 18 else "0.24"
     # TensorBoard before 2.21 imports pkg_resources, which setuptools 82 no longer has.
     wanted = [f"tensorflow-cpu=={options.tensorflow}", "tensorboard", "setuptools<82", "pytest>=8", "hypothesis>=6.100"]
+    wanted += [f"tensorflow-probability=={probability}.*"]
     wanted += [f"keras=={options.keras}"] if options.keras else []
     _pip(python, *wanted)
     _pip(python, "--no-deps", f"tf_keras=={legacy}.*")
