@@ -1,8 +1,8 @@
 """One of two workers that train a model together.
 
 `python -m tests.trace.programs.workers NUMBER PORTS DIRECTORY KIND [FAILING PLACE]`: KIND is `fit` (of tf_keras),
-`loop` (a step of the user's own) or `keras` (`fit` of Keras 3); the recorder of the worker FAILING fails at PLACE. Prints
-what came of it as JSON: losses and weights without the recorder, and with it.
+`loop` (a step of the user's own) or `keras` (`fit` of Keras 3); the recorder of the worker FAILING fails at PLACE.
+Prints what came of it as JSON: losses and weights without the recorder, and with it.
 """
 
 from __future__ import annotations
