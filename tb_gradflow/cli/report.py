@@ -114,7 +114,7 @@ def growing(log: Log, step: int | None) -> str:
 def explained(reports: Sequence[Report], look: Look) -> str:
     """Where there is more about the findings; empty if there are none."""
     causes = [finding.cause for report in reports for finding in report.findings]
-    return f"\n{look.paint(f'More about a cause: tb-gradflow cause {causes[0]}', 'dim')}\n" if causes else ""
+    return f"\n{look.paint(f'Explained: tb-gradflow cause {causes[0]}', 'dim')}\n" if causes else ""
 
 
 def in_all(reports: Sequence[Report], look: Look) -> str:

@@ -77,11 +77,12 @@ def name_in_page(name: str) -> str:
 
 def framed(page: str, text: str) -> str:
     """The page inside another one, such as a notebook; the text is seen where no scripts are trusted."""
-    # A frame of an origin of its own: it can reach nothing of the page around it.
+    # A frame of an origin of its own: it can reach nothing of the page around it. What its buttons copy, at a click,
+    # the clipboard takes only where that is allowed.
     identity = f"tb-gradflow-{hashlib.sha256(page.encode()).hexdigest()[:12]}"
     return (
-        f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts allow-downloads" title="Gradient flow" '
-        f'style="width:100%;height:{FRAME_HEIGHT}px;border:0"></iframe>\n'
+        f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts allow-downloads" '
+        f'allow="clipboard-write" title="Gradient flow" style="width:100%;height:{FRAME_HEIGHT}px;border:0"></iframe>\n'
         f'<details open id="{identity}"><summary>As text</summary><pre>{html.escape(text)}</pre></details>\n'
         f'<script>document.getElementById("{identity}").removeAttribute("open")</script>'
     )

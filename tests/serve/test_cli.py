@@ -77,8 +77,8 @@ def test_a_report_says_once_where_its_words_are_explained(tmp_path: Path, capsys
     text = capsys.readouterr().out
     main(["report", str(tmp_path), "--json"])
 
-    assert text.endswith("\nMore about a cause: tb-gradflow cause nondiff_comparison\n")
-    assert text.count("More about a cause") == 1
+    assert text.endswith("\nExplained: tb-gradflow cause nondiff_comparison\n")
+    assert text.count("Explained: ") == 1
     assert json.loads(capsys.readouterr().out)
 
 

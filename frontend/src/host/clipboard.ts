@@ -1,9 +1,9 @@
 /** Puts text where other programs find it. */
 
-/** The clipboard is there in secure contexts only; elsewhere a selection is copied. */
+/** The clipboard is there in secure contexts only, and not every frame may write to it; elsewhere a selection is copied. */
 export async function copyText(text: string): Promise<boolean> {
-  if (navigator.clipboard !== undefined) {
-    return navigator.clipboard.writeText(text).then(() => true, () => false);
+  if (navigator.clipboard !== undefined && (await navigator.clipboard.writeText(text).then(() => true, () => false))) {
+    return true;
   }
   const area = document.createElement("textarea");
   area.value = text;
