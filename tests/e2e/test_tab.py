@@ -36,6 +36,7 @@ def test_the_tab_is_there_and_says_what_is_wrong(tab: Tab) -> None:
     expect(tab.findings).to_contain_text("tf.sequence_mask")
     expect(tab.findings).to_contain_text("return tf.sequence_mask(threshold, self.width, dtype=tf.float32)")
     expect(tab.findings).to_contain_text("tf.sigmoid")
+    expect(tab.summary).to_contain_text("Finding \u2013 of 1")
 
 
 def test_the_cut_is_seen_before_anything_is_clicked(tab: Tab) -> None:
@@ -48,6 +49,7 @@ def test_the_cut_is_seen_before_anything_is_clicked(tab: Tab) -> None:
 def test_a_click_on_the_finding_lights_the_path_from_the_variable_to_the_loss(tab: Tab) -> None:
     tab.show(tab.findings.first)
     tab.screenshot("broken-finding")
+    expect(tab.summary).to_contain_text("Finding 1 of 1")
 
     items = tab.items()
     lit = {name for name, item in items.items() if item.is_lit}

@@ -1,14 +1,17 @@
 /** The sentence on top, what went wrong while loading, and what to do where there is nothing yet. */
 
 import {html, nothing, type TemplateResult} from "lit";
+import {inOrder, keyOf} from "../model/findings.ts";
 import type {Diagnosis} from "../record.ts";
 import type {State} from "../state/store.ts";
 import {prose} from "./prose.ts";
 
-export function summaryStrip(diagnosis: Diagnosis | null, go: (step: 1 | -1) => void): TemplateResult | typeof nothing {
+/** `chosen`: key of the finding that is shown; null for none. */
+export function summaryStrip(diagnosis: Diagnosis | null, chosen: string | null, go: (step: 1 | -1) => void): TemplateResult | typeof nothing {
   if (diagnosis === null) {
     return nothing;
   }
+  const at = inOrder(diagnosis.findings).findIndex((finding) => keyOf(finding) === chosen);
   const worst = ["error", "warning"].find((severity) => diagnosis.findings.some((finding) => finding.severity === severity));
   const icon = worst === "error" ? "⊘" : worst === "warning" ? "△" : "✓";
   return html`<div class="summary ${worst ?? "healthy"}" role="status">
@@ -18,6 +21,7 @@ export function summaryStrip(diagnosis: Diagnosis | null, go: (step: 1 | -1) => 
       ? nothing
       : html`<span class="go">
           <button class="quiet" title="Previous finding (p)" aria-label="Previous finding" @click=${() => go(-1)}>◂</button>
+          <span class="muted">Finding ${at < 0 ? "–" : at + 1} of ${diagnosis.findings.length}</span>
           <button class="quiet" title="Next finding (n)" aria-label="Next finding" @click=${() => go(1)}>▸</button>
         </span>`}
   </div>`;
