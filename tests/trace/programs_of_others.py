@@ -160,7 +160,7 @@ def dictionaries() -> Program:
     return fitted(model, batch(x, y), {"loss": (loss, model.trainable_variables)})
 
 
-class Gate(layers.Layer):
+class Gate(keras.layers.Layer):
     def build(self, shape: Any) -> None:
         self.scale = self.add_weight(shape=(shape[-1],), initializer="ones", name="scale")
 
