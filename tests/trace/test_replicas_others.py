@@ -1,4 +1,4 @@
-"""Replicas that run eagerly are told and not recorded; `explain` measures a model of several replicas on one device."""
+"""Eager replicas and servers of parameters are told, not recorded; `explain` measures several replicas on one device."""
 
 from __future__ import annotations
 
@@ -45,3 +45,14 @@ def test_explain_inside_of_the_strategys_scope_says_to_leave_it(others: tuple[Pa
     _, found = others
 
     assert found["explain in the scope"] == "explain runs one step on one device: call it outside of `strategy.scope()`"
+
+
+def test_parameter_servers_are_told_and_train_as_without_the_recorder(tmp_path: Path) -> None:
+    found = found_by(started("parameter_servers", str(tmp_path)))
+
+    assert "told" in found, found
+    plain, recorded = found["loop"]
+    assert recorded == plain
+    [message] = found["told"]
+    assert "records nothing of this training: a ParameterServerStrategy's workers run its steps on their own" in message
+    assert not [*(tmp_path / "fit" / "gradflow").iterdir(), *(tmp_path / "loop" / "gradflow").iterdir()]
