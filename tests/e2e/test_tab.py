@@ -117,6 +117,13 @@ def test_a_click_on_a_variable_shows_it_and_its_series(tab: Tab) -> None:
     assert "selected" in tab.items()[KERNEL].state
 
 
+def test_the_legend_tells_a_variable_that_never_moves_from_one_of_which_nothing_is_known(tab: Tab) -> None:
+    tab.frame.get_by_role("cell", name=THRESHOLD).click()
+
+    legend = tab.details.locator(".u-legend").last
+    expect(legend).to_contain_text("Update0")
+
+
 def test_both_runs_can_be_chosen_and_the_repaired_one_is_healthy(tab: Tab) -> None:
     assert [each.strip() for each in tab.runs.locator("option").all_inner_texts()] == [
         "step_filter/broken",

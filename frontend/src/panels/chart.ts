@@ -133,7 +133,8 @@ export class Chart extends LitElement {
           width: 1.6,
           ...(dashed === true ? {dash: [6, 4]} : {}),
           points: {show: this.steps.length < 40, size: 5},
-          value: (_: uPlot, value: number | null) => formatNumber(value),
+          // Of the series itself: what is drawn has no zero.
+          value: (_: uPlot, __: number | null, ___: number, at: number | null) => formatNumber(at === null ? null : this.series[index].values[at]),
         })),
       ],
       cursor: {y: false, drag: {x: false, y: false}},
