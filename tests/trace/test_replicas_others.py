@@ -1,4 +1,4 @@
-"""Eager replicas and servers of parameters are told, not recorded; `explain` measures several replicas on one device."""
+"""Eager replicas and servers of parameters are told, not recorded; `explain` measures replicas on one device."""
 
 from __future__ import annotations
 
