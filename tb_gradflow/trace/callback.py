@@ -151,6 +151,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             warn(f"tb_gradflow records nothing of this training: {reason}")
             return
         self._fitting = fitted
+        fitted.build()
         if self._recorder is None:
             self._options = in_step_with_others(self._options)
             identity = Identity(str(self.model.name), fitted.keras, self._options.expected)

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 from tb_gradflow.trace.inputs import Named, batch_of_keras
@@ -74,6 +75,22 @@ class Fitting:
         step: Callable[..., Any] = self._model.train_step
         return step
 
+    def build(self) -> None:
+        """Makes the variables of its optimizer, as Keras does in the first step.
+
+        A step that makes variables is traced twice by TensorFlow. What the optimizer is asked to update is known
+        beforehand where the step is Keras's own.
+        """
+        optimizer = getattr(self._model, "optimizer", None)
+        own_step = type(self._model).train_step is not keras.Model.train_step or "train_step" in vars(self._model)
+        if optimizer is None or optimizer.built or own_step or self.strategy.num_replicas_in_sync > 1:
+            return
+        weights = self._model.trainable_weights
+        if weights:
+            with keras.name_scope(optimizer.name, caller=optimizer):
+                optimizer.build(weights)
+            optimizer.built = True
+
     def variables(self) -> Variables:
         return owned_variables(self._model)
 
@@ -128,6 +145,9 @@ class LegacyFitting(Fitting):
     @property
     def counters(self) -> Sequence[Any]:
         return (local(self._model._train_counter),)
+
+    def build(self) -> None:
+        """Keras 2 is left to do this by itself."""
 
     def variables(self) -> Variables:
         model = self._model
