@@ -8,7 +8,7 @@ import {changesIn} from "../model/changes.ts";
 import {compare, type Comparison} from "../model/compare.ts";
 import {flowOf, troublesOf} from "../model/flow.ts";
 import {inOrder, keyOf} from "../model/findings.ts";
-import {answersFor} from "../model/gradients.ts";
+import {answersFor, mainTarget} from "../model/gradients.ts";
 import {measured, type Measure} from "../model/measure.ts";
 import {blamedOps, modelOf, type Model} from "../model/model.ts";
 import {initiallyOpen} from "../model/opening.ts";
@@ -158,10 +158,12 @@ export class Derived {
     }
   }
 
-  /** Makes the model while other answers are on their way; nearly always it is the one that will be wanted. */
+  /** Does while other answers are on their way what needs none of them; nearly always it is what will be wanted. */
   #prepare(trace: Trace | null): void {
     if (trace !== null && this.#trace !== trace) {
-      this.once("model", [trace, NONE], () => modelOf(trace, NONE));
+      const {tree, flows} = this.once("model", [trace, NONE], () => modelOf(trace, NONE));
+      this.once("answers", [tree, mainTarget(trace)], () => answersFor(tree.graph, mainTarget(trace)));
+      this.once("flows", [flows], () => [tree.root, ...initiallyOpen(tree, null)].map((group) => flows.get(group)));
     }
   }
 }
