@@ -25,9 +25,14 @@ class Guard(Symbols):
         found: Is given, in the step's graph, a bool scalar for each time that gradients are taken: whether one of them,
             or the loss, is not finite.
         failed: Is told of an exception that the guard itself is to blame for.
+        in_xla: Whether `found` can be told in a part of the step that XLA compiles: it writes what may be kept there
+            in every step, and so little should be.
     """
 
-    def __init__(self, found: Callable[[Any], None], failed: Callable[[Exception], None]) -> None:
+    def __init__(
+        self, found: Callable[[Any], None], failed: Callable[[Exception], None], *, in_xla: bool = False
+    ) -> None:
+        self._in_xla = in_xla
         self._found = found
         self._failed = failed
         self._scales: dict[int, tuple[Any, Any, Any]] = {}
@@ -35,9 +40,8 @@ class Guard(Symbols):
     def gradient(self, original: Callable[..., Any], tape: Any, target: Any, sources: Any, *rest: Any) -> Any:
         """Stands in for `tape.gradient`."""
         answer = original(tape, target, sources, *rest)
-        # What an inner tape makes is forward computation to the one around it, which will see the same. In a part of
-        # the step that XLA compiles there is no room for what may be kept: XLA would write it in every step.
-        if not record.could_possibly_record() and not is_for_xla():
+        # What an inner tape makes is forward computation to the one around it, which will see the same.
+        if not record.could_possibly_record() and (self._in_xla or not is_for_xla()):
             with self._own_work(), record.stop_recording():
                 self._found(self._wrong(target, [each for each in _flat(answer) if each is not None]))
         return answer

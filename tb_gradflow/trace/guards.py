@@ -21,6 +21,6 @@ def guard_of_fit(fitted: Fitting, instrumented: InstrumentedStep, recorded: Trai
     several = fitted.strategy.num_replicas_in_sync > 1
     if fitted.is_eager or is_one_of_several() or (several and fitted.is_for_xla):
         return None
-    if several or fitted.is_for_xla:
+    if several or fitted.is_for_xla or instrumented.for_xla:
         return ReplayedFit(fitted, instrumented, recorded)
     return NonfiniteStep(fitted.step, instrumented, fitted.function_of, lambda: fitted.iterations)

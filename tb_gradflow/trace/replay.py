@@ -87,7 +87,7 @@ class Replay(abc.ABC):
         def run(*args: Any, **kwargs: Any) -> Any:
             self._graphs.append(tf.compat.v1.get_default_graph())
             self._flags.begin()
-            with watching(*(Guard(self._flags.note, self._failed) for _ in self._devices)):
+            with watching(*(Guard(self._flags.note, self._failed, in_xla=True) for _ in self._devices)):
                 return step(*args, **kwargs)
 
         return run

@@ -19,6 +19,7 @@ from tensorflow.python.distribute.values import PerReplica
 from tb_gradflow.trace.call import Call
 from tb_gradflow.trace.collector import Collector
 from tb_gradflow.trace.flat_ops import Ref
+from tb_gradflow.trace.patches import is_for_xla
 from tb_gradflow.trace.scaling import unscaled
 from tb_gradflow.trace.sink import Sink
 from tb_gradflow.trace.statistics import gradient_statistics
@@ -61,15 +62,18 @@ class ReplicaCollector(Collector):
     Attributes:
         parts: Of the variables' gradients.
         replica: The replica that was seen here, in TensorFlow's terms; null where there are none.
+        for_xla: Whether a gradient was taken in a function inside of the step that XLA compiles.
     """
 
     parts: Sequence[Part] = ()
     replica: Any = None
+    for_xla: bool = False
 
     def _keep(
         self, call: Call, sources: Any, asked: Any, extra: dict[Ref, Any], on_the_way: Sequence[Any], scale: Any
     ) -> None:
         super()._keep(call, sources, asked, extra, on_the_way, scale)
+        self.for_xla = self.for_xla or is_for_xla()
         if not is_replica():
             return
         self.replica = tf.distribute.get_replica_context()

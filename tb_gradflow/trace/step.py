@@ -64,6 +64,7 @@ class InstrumentedStep:
     Attributes:
         touched: The variables that the step was last seen to read or write.
         untrained: Those that the model has and does not train: moving averages, seeds.
+        for_xla: Whether it was seen to take gradients in a function of its own that XLA compiles.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class InstrumentedStep:
         self._traces = 0
         self.touched: Sequence[Any] = ()
         self.untrained: Sequence[Any] = ()
+        self.for_xla = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -105,6 +107,7 @@ class InstrumentedStep:
         try:
             self.untrained = [item.variable for item in collectors[0].variables if item.tracked and not item.trainable]
             self.touched = tuple(getattr(tf.compat.v1.get_default_graph(), "_watched_variables", ()))
+            self.for_xla = any(isinstance(each, ReplicaCollector) and each.for_xla for each in collectors)
             for collector in collectors:
                 if collector.fault is not None:
                     raise collector.fault

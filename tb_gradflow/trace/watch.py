@@ -161,7 +161,7 @@ class Watched:
         if not may or self._eagerly or is_one_of_several():
             return
         step, instrumented = _converted(self._plain), self._instrumented_step
-        if self._plain._jit_compile or len(self._variables) > 1:
+        if self._plain._jit_compile or instrumented.for_xla or len(self._variables) > 1:
             devices = [next(iter(replica)).variable.device for replica in self._variables]
             self._guard = ReplayedCall(step, self._compiled_as_plain, self._sampled, instrumented, devices)
         else:

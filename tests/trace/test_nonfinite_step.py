@@ -199,7 +199,7 @@ def test_a_step_that_would_be_noticed_twice_is_not_repeated(tmp_path: Path) -> N
     assert read(tmp_path).steps == (0,)
 
 
-def test_a_function_that_xla_compiles_inside_the_step_trains_on(tmp_path: Path) -> None:
+def test_a_gradient_in_a_function_that_xla_compiles_inside_the_step_is_caught(tmp_path: Path) -> None:
     x, y = spoilt()
 
     class Compiled(models.Subclassed):
@@ -224,6 +224,7 @@ def test_a_function_that_xla_compiles_inside_the_step_trains_on(tmp_path: Path) 
     guarded = train(build, x, y, GradFlowCallback(tmp_path, update_freq=100), **ORDER)
 
     np.testing.assert_allclose(plain.losses, guarded.losses, rtol=1e-5)
+    assert read(tmp_path).steps == (0, BAD)
 
 
 @pytest.mark.parametrize("as_method", [False, True])
