@@ -102,6 +102,44 @@ def test_a_step_that_cannot_be_repeated_is_not_recorded(tmp_path: Path) -> None:
     assert read(tmp_path).steps == (0,)
 
 
+def test_a_model_of_keras_2_is_guarded_too(tmp_path: Path) -> None:
+    tf_keras = pytest.importorskip("tf_keras")
+    x, y = spoilt()
+
+    def trained(*callbacks: Any) -> list[Any]:
+        tf_keras.utils.set_random_seed(7)
+        model = tf_keras.Sequential([tf_keras.Input((6,)), tf_keras.layers.Dense(2, name="out")])
+        model.compile(tf_keras.optimizers.SGD(0.01), hidden_log, jit_compile=True, steps_per_execution=2)
+        model.fit(x, y, verbose=0, callbacks=list(callbacks), **ORDER)
+        return [int(model._train_counter.numpy()), int(model.optimizer.iterations.numpy())]
+
+    plain = trained()
+    guarded = trained(GradFlowCallback(tmp_path, update_freq=100))
+
+    assert plain == guarded
+    assert read(tmp_path).steps == (1, BAD)
+
+
+def test_steps_that_loss_scaling_skips_are_none(tmp_path: Path) -> None:
+    """The first scales are too large for these weights, and that is how the right one is found."""
+    x, y = spoilt()
+    y = np.abs(y) * 2000
+
+    def build() -> Any:
+        keras.mixed_precision.set_global_policy("mixed_float16")
+        try:
+            model = models.functional()
+            model.compile(keras.optimizers.SGD(0.01), "mse", jit_compile=True)
+            return model
+        finally:
+            keras.mixed_precision.set_global_policy("float32")
+
+    skipped = train(build, x, y, GradFlowCallback(tmp_path, update_freq=100), **ORDER).model.optimizer
+
+    assert int(skipped.inner_optimizer.iterations.numpy()) < len(x) // 8
+    assert read(tmp_path).steps == (0,)
+
+
 def test_a_watched_step_is_guarded_too(tmp_path: Path) -> None:
     x, y = spoilt()
 
