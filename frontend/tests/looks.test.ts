@@ -1,8 +1,9 @@
 import {describe, expect, test} from "vitest";
+import type {Camera} from "../src/draw/camera.ts";
 import {Unfolding} from "../src/layout/unfolding.ts";
 import {initiallyOpen} from "../src/model/opening.ts";
 import {modelOf} from "../src/model/model.ts";
-import {pathOf} from "../src/model/paths.ts";
+import {mainOf, pathOf, type Path} from "../src/model/paths.ts";
 import {firstLook} from "../src/panels/looks.ts";
 import {Viewport} from "../src/panels/viewport.ts";
 import {answered, diagnosis, finding, read, trace} from "./build.ts";
@@ -25,6 +26,20 @@ describe("the first look at a graph too large to be read whole", () => {
   const way = ["model/router/gate/read", "model/router/gate/less", "model/router/gate/cast", "model/router/mul", "model/out", "out"];
   const blamed = finding(base, "error", ["model/router/gate/threshold"], "model/router/gate/less", way);
   const said = diagnosis(base, {"model/router/gate/threshold": "disconnected"}, [blamed]);
+
+  test.each([120, 140, 160, 180, 200, 240])("gives up no beginning of a way for a header in a view %i high", (height) => {
+    const model = modelOf(base, new Set([blamed.culprit]));
+    const unfolding = new Unfolding(model, initiallyOpen(model.tree, said));
+    const viewport = new Viewport(() => undefined);
+    viewport.resize(900, height);
+    const path = pathOf(model.tree.graph, blamed) as Path;
+    const places = unfolding.standIns(path.nodes);
+    const seen = (camera: Camera) => places.findIndex(({y}) => y * camera.zoom + camera.y >= 0);
+
+    const plain = viewport.along(places, places.indexOf(unfolding.standIns([mainOf(path)])[0]));
+
+    expect(seen(firstLook(viewport, unfolding, path))).toBe(seen(plain));
+  });
 
   test("shows the headers of the groups in which the worst stands", () => {
     const model = modelOf(base, new Set([blamed.culprit]));

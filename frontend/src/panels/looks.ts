@@ -17,7 +17,15 @@ export function lookAlong(viewport: Viewport, unfolding: Unfolding | null, way: 
     return viewport.camera;
   }
   const groups = [...unfolding.scene.byItem.values()].filter(({open}) => open);
-  return viewport.along(places.map((place) => withHeaders(place, groups)), places.indexOf(main));
+  const at = places.indexOf(main);
+  const [plain, headed] = [places, places.map((place) => withHeaders(place, groups))].map((way) => viewport.along(way, at));
+  // The beginning of a way says more than the names above it, where there is no room for both.
+  const beginning = places.find((place) => seesHeightOf(place, plain, viewport.view.height));
+  return beginning === undefined || seesHeightOf(beginning, headed, viewport.view.height) ? headed : plain;
+}
+
+function seesHeightOf({y, height}: Placed, camera: Camera, view: number): boolean {
+  return y * camera.zoom + camera.y >= 0 && (y + height) * camera.zoom + camera.y <= view;
 }
 
 /** The first look: all of it, or where the worst is, or the beginning. */
