@@ -9,7 +9,7 @@ open a group    from the click to the first frame that shows what is inside
 open all        the same for all groups at once
 a step          from moving the slider, its numbers being there, to the frame with the new colours
 all open        a step again, when everything is open
-work            how long the main thread was busy with such a step, painting on canvas included
+work            CPU time of the main thread for such a step, painting on canvas included
 drawn           how many parts and edges are laid out when everything is open
 """
 
@@ -159,7 +159,8 @@ def look(browser: Browser, board: TensorBoard, run: str) -> tuple[Any, ...]:
     everything, parts, edges = frame.evaluate(OPEN_ALL)
     page.wait_for_timeout(AFTER_FLIGHT)
     session = page.context.new_cdp_session(page)
-    session.send("Performance.enable")
+    # What other programs do on the machine is no work of the page.
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
     before = busy(session)
     open_step = frame.evaluate(STEP)
     work = (busy(session) - before) / STEPS_TAKEN
@@ -168,7 +169,7 @@ def look(browser: Browser, board: TensorBoard, run: str) -> tuple[Any, ...]:
 
 
 def busy(session: CDPSession) -> float:
-    """Milliseconds that the page's main thread has been at work."""
+    """Milliseconds of CPU time that the page's main thread has spent."""
     metrics = {each["name"]: each["value"] for each in session.send("Performance.getMetrics")["metrics"]}
     return 1000 * float(metrics["TaskDuration"])
 
