@@ -67,7 +67,9 @@ def take(pages: Mapping[str, Path], identities: Mapping[str, str], out: Path) ->
             image = _seen(browser, path, cause)
             chunks = PngImagePlugin.PngInfo()
             chunks.add_text(IDENTITY, identities[cause])
-            image.save(out / f"{cause}.png", optimize=True, pnginfo=chunks)
+            packed = io.BytesIO()
+            image.save(packed, "PNG", optimize=True, pnginfo=chunks)
+            (out / f"{cause}.png").write_bytes(packed.getvalue())
         browser.close()
 
 
