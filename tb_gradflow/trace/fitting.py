@@ -112,7 +112,9 @@ class Fitting:
         def run(iterator: Any) -> Any:
             # Keras asks for the model's step when it traces the function, in its first run or in a later one.
             with self._stepping(step):
-                return function(iterator)
+                result = function(iterator)
+            _trace(compiled if compiled is not None else plain, iterator)
+            return result
 
         return run
 
@@ -175,6 +177,15 @@ def is_legacy(model: Any) -> bool:
     """Whether a model is of Keras 2."""
     legacy = sys.modules.get("tf_keras")
     return legacy is not None and isinstance(model, legacy.Model)
+
+
+def _trace(own: Any, iterator: Any) -> None:
+    """Traces the model's own function, which its next run needs anyway: Keras's TensorBoard callback takes its graph as
+    soon as a first step has run, whichever that was."""
+    if hasattr(own, "function_spec") and not hasattr(own, "_concrete_variable_creation_fn"):
+        # What the user's own step raises, it raises when it runs.
+        with contextlib.suppress(Exception):
+            own.get_concrete_function(iterator)
 
 
 def _version(package: str) -> str:

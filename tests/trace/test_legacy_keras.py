@@ -173,3 +173,18 @@ def test_a_tensorflow_that_is_new_enough_is_accepted(version: str) -> None:
 def test_an_older_tensorflow_is_refused_with_what_to_install(version: str) -> None:
     with pytest.raises(ImportError, match=rf"TensorFlow 2.16 or newer, and {version} is installed.*pip install"):
         require(version)
+
+
+@pytest.mark.parametrize("build", [sequential, own_step])
+def test_keras_writes_its_graph_beside_the_recorder(build: Callable[[], Any], tmp_path: Path) -> None:
+    """After the first step Keras's TensorBoard callback takes the graph of the model's own function, and raises where
+    that has never run: as in a fit whose first step was recorded."""
+    plain = trained(build, tf_keras.callbacks.TensorBoard(tmp_path / "plain"))
+
+    recorder = GradFlowCallback(tmp_path / "run", update_freq=2)
+    recorded = trained(build, tf_keras.callbacks.TensorBoard(tmp_path / "run"), recorder)
+
+    assert recorded[0] == plain[0]
+    for one, other in zip(plain[1], recorded[1], strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert read(tmp_path / "run").steps[0] == 0
