@@ -15,6 +15,9 @@ ROUTING = frozenset(
     | {"PadV2", "BroadcastTo", "Tile"}
 )
 
+# These take parts out of a tensor, and none if they are asked for none.
+SELECTING = frozenset({"Slice", "StridedSlice", "GatherV2", "GatherNd", "ResourceGather", "DynamicPartition"})
+
 LOOPS = frozenset({"While", "StatelessWhile"})
 
 SOFTMAX = ("Softmax", "LogSoftmax", "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits")

@@ -80,3 +80,18 @@ def test_a_mask_that_skips_some_steps_is_quiet() -> None:
     report = explained(Skipped(keras.layers.GRU(3, use_cudnn=False)), x)
 
     report.assert_healthy()
+
+
+def test_a_slice_of_nothing_is_said_to_select_nothing() -> None:
+    """The differences between the steps of a sequence of one step."""
+    weight, other = tf.Variable(tf.ones([3, 3]), name="weight"), tf.Variable(tf.ones([3, 3]), name="other")
+
+    def loss(x: Any) -> Any:
+        hidden = tf.einsum("btf,fg->btg", x, weight)
+        return tf.reduce_sum(tf.abs(hidden[:, 1:] - hidden[:, :-1])) + tf.reduce_mean((x @ other - 2.0) ** 2)
+
+    report = tb_gradflow.explain(loss, args=(tf.ones([2, 1, 3]),), variables=[weight, other])
+
+    [finding] = report.findings
+    assert finding.variables == ("weight",)
+    assert "selects nothing" in finding.message

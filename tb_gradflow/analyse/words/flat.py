@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cancelling import takes_out
-from tb_gradflow.analyse.kinds import LOOPS
+from tb_gradflow.analyse.kinds import LOOPS, SELECTING
 from tb_gradflow.analyse.measured import LARGE_INPUT
 from tb_gradflow.analyse.words.code import is_simple
 from tb_gradflow.analyse.words.fields import Template, fields
@@ -122,6 +122,12 @@ def masked(group: Group) -> Text:
             _ZERO + "in this step a mask makes {op} leave out every time step, and what it hands on stays zero.",
             "Look at the mask: `mask_value` of the `Masking` layer, `mask_zero` of the `Embedding`, or batches that "
             "hold nothing but padding.",
+        )(group)
+    if op is not None and op.type in SELECTING:
+        return Template(
+            _ZERO + "in this step {op} selects nothing of what comes from {them}.",
+            "Nothing to repair if other batches, or later steps, have something to select; else look at what {op} is "
+            "asked for: a length, an index, a condition.",
         )(group)
     if "dropout" in name:
         return Template(
