@@ -135,6 +135,7 @@ def test_a_fault_of_one_workers_recorder_leaves_no_other_waiting(
     found = workers(kind, tmp_path, failing, f"tb_gradflow.trace.{place}")
 
     for number, each in enumerate(found):
+        assert "trainings" in each, each
         plain, recorded = each["trainings"]
         assert recorded == plain
         [told] = each["warnings"]
