@@ -156,9 +156,12 @@ def in_log(source: Source) -> Source:
 def path_in_log(file: str, directory: str) -> str:
     """Relative to the working directory; elsewhere to where Python imports it from; the bare name if neither holds it.
 
-    Never absolute: a log is shown to others, and a home directory is nobody's business. What is no path, such as a
-    cell of a notebook, stays as it is.
+    Never absolute: a log is shown to others, and a home directory is nobody's business. A cell of a notebook is called
+    what the notebook calls it. What else is no path stays as it is.
     """
+    cell = _cell_of(file)
+    if cell is not None:
+        return cell
     if file.startswith("<") or not os.path.isabs(file):
         return file.replace(os.sep, "/")
     # The longest root is the one that a person would name the file from.
@@ -170,6 +173,13 @@ def path_in_log(file: str, directory: str) -> str:
             if inside != os.sep and path.startswith(inside):
                 return path[len(inside) :].replace(os.sep, "/")
     return os.path.basename(file)
+
+
+def _cell_of(file: str) -> str | None:
+    """`In[3]`, for the file that IPython pretends a notebook's cell to be; null for others."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    number = getattr(getattr(shell, "compile", None), "_filename_map", {}).get(file)
+    return None if number is None else f"In[{number}]"
 
 
 @functools.lru_cache(maxsize=4096)
