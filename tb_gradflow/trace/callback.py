@@ -94,7 +94,9 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
     def on_train_begin(self, logs: Any = None) -> None:
         self._plain = self._sampled = self._guard = None
         self._may_post = self._options.catch_nonfinite
-        self._guarded(self._prepare)
+        # Keras tells a callback of the model, and not of the other callbacks, whose list calls this.
+        caller = sys._getframe(1).f_locals.get("self")
+        self._guarded(lambda: self._prepare(getattr(caller, "callbacks", None)))
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._epoch_begins = True
@@ -144,8 +146,8 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             self._guarded(self._recorder.flush)
         self._plain = self._sampled = self._guard = None
 
-    def _prepare(self) -> None:
-        fitted = fitting(self.model)
+    def _prepare(self, beside: Sequence[Any] | None) -> None:
+        fitted = fitting(self.model, beside)
         reason = unsupported(fitted.strategy, fitted.is_eager)
         if reason:
             warn(f"tb_gradflow records nothing of this training: {reason}")

@@ -22,10 +22,17 @@ TrainFunction = Callable[[Any], Any]
 
 
 class Fitting:
-    """A model of Keras 3 while it is trained."""
+    """A model of Keras 3 while it is trained.
 
-    def __init__(self, model: Any) -> None:
+    Args:
+        model: The model.
+        shows_graph: Whether Keras's TensorBoard callback is there too, which takes the graph of the model's own
+            training function as soon as a first step has run, whichever that was.
+    """
+
+    def __init__(self, model: Any, *, shows_graph: bool) -> None:
         self._model = model
+        self._shows_graph = shows_graph
 
     @property
     def keras(self) -> str:
@@ -113,7 +120,8 @@ class Fitting:
             # Keras asks for the model's step when it traces the function, in its first run or in a later one.
             with self._stepping(step):
                 result = function(iterator)
-            _trace(compiled if compiled is not None else plain, iterator)
+            if self._shows_graph:
+                _trace(compiled if compiled is not None else plain, iterator)
             return result
 
         return run
@@ -168,9 +176,16 @@ class LegacyFitting(Fitting):
         return Variables(owned, ignored)
 
 
-def fitting(model: Any) -> Fitting:
-    """For whichever Keras the model is of."""
-    return LegacyFitting(model) if is_legacy(model) else Fitting(model)
+def fitting(model: Any, beside: Sequence[Any] | None) -> Fitting:
+    """For whichever Keras the model is of, and the callbacks of the same `fit`; null if nobody knows those."""
+    shows_graph = beside is None or any(_is_tensorboard(each) for each in beside)
+    return (LegacyFitting if is_legacy(model) else Fitting)(model, shows_graph=shows_graph)
+
+
+def _is_tensorboard(callback: Any) -> bool:
+    legacy = sys.modules.get("tf_keras")
+    kinds = [each.callbacks.TensorBoard for each in (keras, legacy) if each is not None]
+    return isinstance(callback, tuple(kinds))
 
 
 def is_legacy(model: Any) -> bool:
@@ -180,8 +195,7 @@ def is_legacy(model: Any) -> bool:
 
 
 def _trace(own: Any, iterator: Any) -> None:
-    """Traces the model's own function, which its next run needs anyway: Keras's TensorBoard callback takes its graph as
-    soon as a first step has run, whichever that was."""
+    """Traces the model's own function, which its next run needs anyway."""
     if hasattr(own, "function_spec") and not hasattr(own, "_concrete_variable_creation_fn"):
         # What the user's own step raises, it raises when it runs.
         with contextlib.suppress(Exception):
