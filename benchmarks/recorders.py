@@ -1,6 +1,6 @@
 """What a step costs under this recorder and under TensorFlow's own ways to look at gradients.
 
-    python -m benchmarks.recorders [mlp|cnn|lstm|transformer|resnet50 …] [--steps 30]
+    python -m benchmarks.recorders [mlp|cnn|lstm|transformer|resnet50 …] [--steps 30] [--xla]
 
 Within one training, steps with and without alternate, each pair on the same model and the same batch; the median of the
 ratios is printed with the quartiles. The first steps of either kind, in which they are compiled, are left out.
@@ -117,10 +117,10 @@ WAYS: dict[str, Callable[[Any, str], Any]] = {
 }
 
 
-def measure(name: str, way: Callable[[Any, str], Any], steps: int) -> None:
+def measure(name: str, way: Callable[[Any, str], Any], steps: int, xla: bool) -> None:
     keras.backend.clear_session()
     model, x, y = MODELS[name]()
-    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True), jit_compile=xla)
     count = 2 * (steps + WARM)
     data = tf.data.Dataset.from_tensors((x, y)).repeat(count)
     with tempfile.TemporaryDirectory() as directory:
@@ -147,6 +147,7 @@ def main() -> None:
     parser.add_argument("models", nargs="*", default=list(MODELS), help=", ".join(MODELS))
     parser.add_argument("--steps", type=int, default=30, help="pairs of steps")
     parser.add_argument("--ways", nargs="*", default=list(WAYS))
+    parser.add_argument("--xla", action="store_true", help="compile the steps with XLA")
     options = parser.parse_args()
     print(
         f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, TensorFlow {tf.__version__}, ", end=""
@@ -156,7 +157,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|")
     for name in options.models:
         for way in options.ways:
-            measure(name, WAYS[way], options.steps)
+            measure(name, WAYS[way], options.steps, options.xla)
 
 
 if __name__ == "__main__":
