@@ -123,7 +123,8 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         if self._plain is None:
             return
         self.model.train_function = self._plain
-        self._step += batch - self._batch + 1
+        # With some Kerases an execution of several steps ends with the number that it begins with (3.3 to 3.7 do so).
+        self._step += max(batch - self._batch + 1, self._steps_per_execution)
         recorded = self._measured is not None
         if recorded:
             self._guarded(self._correct_step)
