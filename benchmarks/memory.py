@@ -62,7 +62,8 @@ def peak(model: Any, batch: Any, steps: int, **recorder: Any) -> Peaks:
 
 def measure(name: str, steps: int) -> None:
     keras.backend.clear_session()
-    model, *batch = MODELS[name]()
+    model, x, y = MODELS[name]()
+    batch = (x, y)
     model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     plain = statistics.median(peak(model, batch, steps).highest)
     every = peak(model, batch, steps, update_freq=1, catch_nonfinite=False)
