@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Trace
 from tb_gradflow.serve.history import READERS, Floats, History
@@ -35,17 +38,18 @@ def heat(history: History, trace: int, target: int, quantity: str, columns: int)
     """
     index = history.index()
     names = [variable.name for variable in history.trace(index.session.id, trace).variables]
+    traces = {head.trace: history.trace(index.session.id, head.trace) for head in index.chunks}
+    asked = {number: Asked.of(each, target) for number, each in traces.items()}
+    # One column more, for the variables that a trace does not have.
+    places = {number: _places(names, each) for number, each in traces.items()}
 
     def part(head: ChunkHead) -> Floats:
-        own = history.trace(index.session.id, head.trace)
         if quantity == "gradient":
-            numbers = gradient(history, index.session.id, head, own, target)
+            numbers = gradients(history.gradients(index.session.id, head.id), asked[head.trace])
         else:
             numbers = value(history.variables(index.session.id, head.id), quantity)
-        place = {variable.name: at for at, variable in enumerate(own.variables)}
-        # One column more, for the variables that this trace does not have.
         padded = np.pad(numbers, ((0, 0), (0, 1)), constant_values=NOT_RECORDED)
-        return np.asarray(padded[:, [place.get(name, -1) for name in names]], np.float32)
+        return np.asarray(padded[:, places[head.trace]], np.float32)
 
     with ThreadPoolExecutor(READERS) as readers:
         parts = list(readers.map(part, index.chunks))
@@ -53,23 +57,54 @@ def heat(history: History, trace: int, target: int, quantity: str, columns: int)
     return together(whole, max(1, min(columns, MOST_NUMBERS // max(1, len(names)))))
 
 
-def gradient(history: History, session: str, head: ChunkHead, trace: Trace, target: int) -> Floats:
-    """`[steps, variables]`: the norms of the gradients of a chunk."""
-    recorded = history.gradients(session, head.id)
-    result = np.full((recorded.shape[0], len(trace.variables)), NOT_RECORDED, np.float32)
-    for each in trace.variable_gradients:
-        if each.target == target and each.outcome == "none":
-            result[:, each.variable] = NO_GRADIENT
-        elif each.target == target and each.row is not None and each.row < recorded.shape[1]:
-            result[:, each.variable] = told(recorded[:, each.row])
+def _places(names: Sequence[str], trace: Trace) -> list[int]:
+    """Which of a trace's variables have these names; -1 for those that none has."""
+    own = {variable.name: at for at, variable in enumerate(trace.variables)}
+    return [own.get(name, -1) for name in names]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked for one target.
+
+    Attributes:
+        variables: How many the trace has.
+        none: Those for which the tape answered None.
+        measured: Those that have a row of statistics.
+        rows: Which row each of these has.
+    """
+
+    variables: int
+    none: list[int]
+    measured: npt.NDArray[np.intp]
+    rows: npt.NDArray[np.intp]
+
+    @classmethod
+    def of(cls, trace: Trace, target: int) -> Asked:
+        asked = [each for each in trace.variable_gradients if each.target == target]
+        places = [(each.variable, each.row) for each in asked if each.outcome != "none" and each.row is not None]
+        return cls(
+            len(trace.variables),
+            [each.variable for each in asked if each.outcome == "none"],
+            np.array([variable for variable, _ in places], np.intp),
+            np.array([row for _, row in places], np.intp),
+        )
+
+
+def gradients(recorded: Floats, asked: Asked) -> Floats:
+    """`[steps, variables]`: the norms of the gradients of a chunk, `[steps, rows, statistics]`."""
+    result = np.full((recorded.shape[0], asked.variables), NOT_RECORDED, np.float32)
+    result[:, asked.none] = NO_GRADIENT
+    there = asked.rows < recorded.shape[1]
+    result[:, asked.measured[there]] = told(recorded[:, asked.rows[there]])
     return result
 
 
 def told(rows: Floats) -> Floats:
-    """`[steps]` from the statistics of one row, `[steps, statistics]`."""
-    norms = np.where(np.isnan(rows[:, NORM]), NOT_RECORDED, rows[:, NORM])
-    norms = np.where(rows[:, INFS] > 0, np.inf, norms)
-    return np.asarray(np.where(rows[:, NANS] > 0, np.nan, norms), np.float32)
+    """A number for each row of statistics, `[…, statistics]`."""
+    norms = np.where(np.isnan(rows[..., NORM]), NOT_RECORDED, rows[..., NORM])
+    norms = np.where(rows[..., INFS] > 0, np.inf, norms)
+    return np.asarray(np.where(rows[..., NANS] > 0, np.nan, norms), np.float32)
 
 
 def value(rows: Floats, quantity: str) -> Floats:
