@@ -3,7 +3,8 @@
     python -m benchmarks.recorders [mlp|cnn|lstm|transformer|resnet50 …] [--steps 30] [--xla]
 
 Within one training, steps with and without alternate, each pair on the same model and the same batch; the median of the
-ratios is printed with the quartiles. The first steps of either kind, in which they are compiled, are left out.
+ratios is printed with the quartiles. The first steps of either kind, in which they are compiled, are left out. Each
+training has a process of its own, since some of these ways end it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import argparse
 import os
 import platform
 import statistics
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from typing import Any
@@ -28,6 +31,9 @@ from tb_gradflow import GradFlowCallback
 
 WARM = 4
 """Steps of either kind that are left out."""
+
+LIMIT = 400
+"""Seconds for a training."""
 
 
 class EverySecond(keras.callbacks.Callback):
@@ -157,7 +163,19 @@ def main() -> None:
     print("|---|---|---|---|---|---|")
     for name in options.models:
         for way in options.ways:
-            measure(name, WAYS[way], options.steps, options.xla)
+            apart(name, way, options.steps, options.xla)
+
+
+def apart(name: str, way: str, steps: int, xla: bool) -> None:
+    """Measures in a process of its own."""
+    code = f"from benchmarks.recorders import WAYS, measure; measure({name!r}, WAYS[{way!r}], {steps}, {xla})"
+    try:
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=LIMIT, check=False)
+    except subprocess.TimeoutExpired:
+        print(f"| {name} | {way} | did not end in {LIMIT} s | | | |", flush=True)
+        return
+    rows = [line for line in done.stdout.splitlines() if line.startswith("| ")]
+    print(*(rows or [f"| {name} | {way} | the process ended with {done.returncode} | | | |"]), sep="\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -45,7 +45,8 @@ class ReplayedFit(Replay):
 
     def run(self, iterator: Any) -> Any:
         self._begin()
-        self._spec = iterator.element_spec
+        if self._spec is None:
+            self._spec = iterator.element_spec
         rate = self._rate.read_value() if self._rate is not None else None
         with self._calls.seen() if self._for_xla else contextlib.nullcontext():
             results = self._function(iterator)
