@@ -16,6 +16,7 @@ from tb_gradflow.trace.replaced import replaced
 from tb_gradflow.trace.replay import Replay
 from tb_gradflow.trace.replicas import Measured
 from tb_gradflow.trace.step import InstrumentedStep
+from tb_gradflow.trace.variables import local
 
 
 class ReplayedFit(Replay):
@@ -47,11 +48,17 @@ class ReplayedFit(Replay):
         self._begin()
         if self._spec is None:
             self._spec = iterator.element_spec
-        rate = self._rate.read_value() if self._rate is not None else None
+        rate = self._rate_now()
         with self._calls.seen() if self._for_xla else contextlib.nullcontext():
             results = self._function(iterator)
         self._executions.append((rate, results))
         return results
+
+    def _rate_now(self) -> Any:
+        if self._rate is None:
+            return None
+        # A variable's own methods take several times as long, in every step.
+        return tf.raw_ops.ReadVariableOp(resource=local(self._rate).handle, dtype=self._rate.dtype)
 
     def _kept_and_guarded(self, step: Callable[..., Any]) -> Callable[..., Any]:
         guarded = self._guarded(step)
