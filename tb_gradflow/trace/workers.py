@@ -14,6 +14,7 @@ from tb_gradflow.trace.cadence import DENSE_STEPS, Affordable, Fixed
 from tb_gradflow.trace.eager_collector import EAGER_REPLICAS
 from tb_gradflow.trace.options import Options
 from tb_gradflow.trace.recorder import Identity, Recorder, SilentRecorder, warn
+from tb_gradflow.trace.versions import replicas_unsupported
 
 SPARSE_STEPS = 100
 """With several workers every one must record the same steps: what recording costs on each of them cannot decide. One
@@ -26,7 +27,7 @@ def unsupported(strategy: Any, is_eager: bool) -> str | None:
         return "a ParameterServerStrategy's workers run its steps on their own, and no one sees a whole step."
     if is_eager and strategy.num_replicas_in_sync > 1:
         return EAGER_REPLICAS
-    return None
+    return replicas_unsupported(tf.__version__) if strategy.num_replicas_in_sync > 1 else None
 
 
 def is_one_of_several() -> bool:
