@@ -131,8 +131,8 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             self._guarded(lambda: self._write(self._step - 1))
             if self._guard is None:
                 self._guarded(self._post_guard)
-        elif self._guard is not None and self._guard.caught_by_now():
-            self._guarded(self._write_caught)
+        else:
+            self._guarded(self._look_at_guard)
         self._options.cadence.meter.took(time.perf_counter() - self._began, recorded=recorded)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -263,6 +263,10 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
                 warn(fault_message(self._step, self._guard.fault))
                 self._guard = None
         return logs
+
+    def _look_at_guard(self) -> None:
+        if self._guard is not None and self._guard.caught_by_now():
+            self._write_caught()
 
     def _ask_guard(self) -> None:
         if self._guard is not None and self._guard.settled():

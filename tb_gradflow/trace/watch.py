@@ -141,19 +141,27 @@ class Watched:
         if guard.fault is not None:
             self._guard = None
             self._run.tell_fault(guard.fault)
-        elif guard.caught_by_now():
-            self._write_caught(guard, ran=1)
+        else:
+            self._look_at_guard(guard, guard.caught_by_now, ran=1)
         return outputs
 
     def _ask_guard(self) -> None:
         """Before the next step, which may not go on from the last one as a guarded one does."""
-        if self._guard is not None and self._guard.settled():
-            self._write_caught(self._guard, ran=0)
+        if self._guard is not None:
+            self._look_at_guard(self._guard, self._guard.settled, ran=0)
 
-    def _write_caught(self, guard: Guarding, *, ran: int) -> None:
-        self._guard = None
-        assert self._tracing is not None
-        self._run.write_caught(guard, self._tracing, ran)
+    def _look_at_guard(self, guard: Guarding, has_caught: Callable[[], bool], *, ran: int) -> None:
+        """Records what the guard has caught; a fault of the guard must never reach the training."""
+        try:
+            caught = has_caught()
+        except Exception as error:
+            self._guard = None
+            self._run.tell_fault(error)
+            return
+        if caught:
+            self._guard = None
+            assert self._tracing is not None
+            self._run.write_caught(guard, self._tracing, ran)
 
     def _post_guard(self) -> None:
         """From now on, if it is wanted and possible, the steps between recorded ones are guarded."""

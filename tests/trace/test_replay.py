@@ -14,6 +14,7 @@ import tensorflow as tf
 
 import tb_gradflow
 from tb_gradflow import GradFlowCallback
+from tb_gradflow.trace.window import Window
 from tests.trace import models
 from tests.trace.recording import read, train
 from tests.trace.test_nonfinite_step import BAD, ORDER, at, hidden_log, spoilt, with_loss
@@ -169,6 +170,34 @@ def test_a_watched_step_is_guarded_too(tmp_path: Path) -> None:
         np.testing.assert_allclose(one, other, rtol=1e-5)
     assert read(tmp_path).steps == (0, BAD)
     assert tb_gradflow.open_log(tmp_path).report().findings[0].cause == "where_inactive_branch"
+
+
+def test_a_fault_of_the_guard_between_steps_is_told_and_the_training_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y = spoilt()
+    plain = train(careful(), x, y, **ORDER)
+
+    def failing(*_: Any) -> int:
+        raise RuntimeError("out of order")
+
+    monkeypatch.setattr(Window, "close", failing)
+    with pytest.warns(RuntimeWarning, match="out of order"):
+        recorded = train(careful(), x, y, GradFlowCallback(tmp_path / "fit", update_freq=1000), **ORDER)
+    np.testing.assert_allclose(plain.losses, recorded.losses, rtol=1e-5)
+
+    weight = tf.Variable(1.0)
+
+    @tb_gradflow.watch(tmp_path / "loop", update_freq=1000)
+    @tf.function(jit_compile=True)
+    def step(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            error = tf.square(weight * x)
+        return tape.gradient(error, weight)
+
+    with pytest.warns(RuntimeWarning, match="out of order"):
+        gradients = [float(step(tf.constant(value))) for value in (1.0, 2.0, 3.0)]
+    assert gradients == [2.0, 8.0, 18.0]
 
 
 @pytest.fixture(scope="module")
