@@ -18,6 +18,13 @@ def resnet50() -> Made:
     return model, _normal(16, 64, 64, 3), np.arange(16) % 10
 
 
+def efficientnet() -> Made:
+    model = keras.applications.EfficientNetB0(
+        weights=None, input_shape=(64, 64, 3), classes=10, classifier_activation=None
+    )
+    return model, _normal(16, 64, 64, 3), np.arange(16) % 10
+
+
 def cnn() -> Made:
     blocks = [
         layer
@@ -59,6 +66,7 @@ MODELS: dict[str, Callable[[], Made]] = {
     "lstm": lstm,
     "transformer": transformer,
     "resnet50": resnet50,
+    "efficientnet": efficientnet,
 }
 
 
