@@ -21,6 +21,12 @@ def guard_of_fit(fitted: Fitting, instrumented: InstrumentedStep, recorded: Trai
     several = fitted.strategy.num_replicas_in_sync > 1
     if fitted.is_eager or is_one_of_several() or (several and fitted.is_for_xla):
         return None
-    if several or fitted.is_for_xla or instrumented.for_xla:
+    if several or fitted.is_for_xla or not may_branch(instrumented):
         return ReplayedFit(fitted, instrumented, recorded)
     return NonfiniteStep(fitted.step, instrumented, fitted.function_of, lambda: fitted.iterations)
+
+
+def may_branch(instrumented: InstrumentedStep) -> bool:
+    """Whether a branch that TensorFlow does not lower can be a part of a step: it runs on one device, and calls Python,
+    which only the host can."""
+    return not instrumented.for_xla and all("CPU" in variable.device for variable in instrumented.touched)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,9 +14,6 @@ from tb_gradflow.trace.step import InstrumentedStep
 # Elements. A variable that is read at the beginning of each step must be copied when the step changes it.
 _CHEAP = 1024
 
-# Seconds. To ask takes 20 microseconds.
-_PAUSE = 0.02
-
 
 class NonfiniteStep:
     """Runs the guarded version of a step between recorded ones, until it has caught one: a `Guarding`.
@@ -26,7 +22,7 @@ class NonfiniteStep:
         step: The user's own, as it is to be traced.
         instrumented: The recorder's version of it, which has run before.
         compiled: Compiles a step as the user's own is compiled.
-        iterations: Answers how many steps have run; null if nobody knows. Then a step is told as soon as it has run.
+        iterations: Answers how many steps have run; null if nobody knows.
     """
 
     def __init__(
@@ -39,9 +35,7 @@ class NonfiniteStep:
         self._instrumented = instrumented
         state = instrumented.touched
         self._sentinel = Sentinel(state, _changed_early(state, instrumented.untrained))
-        self._asked = 0.0
         self._iterations = iterations
-        self._pause = 0.0 if iterations() is None else _PAUSE
         self._function = compiled(self._sentinel.guarded(step))
 
     @property
@@ -56,11 +50,7 @@ class NonfiniteStep:
         return self._sentinel.caught
 
     def caught_by_now(self) -> bool:
-        now = time.monotonic()
-        if now - self._asked < self._pause:
-            return False
-        self._asked = now
-        return self.settled()
+        return self._sentinel.caught
 
     def measure(self) -> Caught | None:
         if not self._sentinel.may_repeat():

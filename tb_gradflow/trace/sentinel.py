@@ -2,12 +2,13 @@
 
 By the time of the next recorded step all weights are NaN, and the op where it began is one of thousands. So between
 recorded steps a guarded version of the step runs: the user's own, with a look at the gradients that it takes, and a
-branch that is run once, where one of them is not finite. That one copies the state before the step, and the step's
+branch that is run once, where one of them is not finite. That one keeps the state before the step, and the step's
 batch. The recorder then runs the step again from there, instrumented, and puts everything back.
 
 The branch is an `If` that TensorFlow does not lower: one op that does nothing until it is needed, where a lowered one
-has a switch for each tensor that goes in. It is ordered by TensorFlow itself: after what the step has read of its
-variables, and before it updates them.
+has a switch for each tensor that goes in. What goes in costs a microsecond each, so variables do not: the branch calls
+Python, which reads them. That the step updates none before is seen to by a function that does nothing, after it: it is
+given all variables, so TensorFlow orders it before their updates, and dissolves it into these orders.
 """
 
 from __future__ import annotations
@@ -21,12 +22,10 @@ from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.eager import record
 from tensorflow.python.ops import cond_v2
 
+from tb_gradflow.trace.batches import OWN_OP
 from tb_gradflow.trace.guard import Guard, may_run_twice
 from tb_gradflow.trace.patches import watching
-from tb_gradflow.trace.slot import Slot
 from tb_gradflow.trace.undo import undone
-
-_NONE = -1
 
 
 class Sentinel:
@@ -42,10 +41,7 @@ class Sentinel:
         self.fault: Exception | None = None
         self.state = state
         self.held = held
-        self._copies = [Slot(variable.dtype, variable.shape) for variable in state]
-        self._batches: list[tuple[Any, list[Slot], Any]] = []
-        self._caught = Slot(tf.int32, [])
-        self._caught.write(tf.constant(_NONE))
+        self._kept: _Kept | None = None
 
     def guarded(self, step: Callable[..., Any]) -> Callable[..., Any]:
         """The same step, to be compiled as the user's own is."""
@@ -59,25 +55,23 @@ class Sentinel:
     @property
     def caught(self) -> bool:
         """Whether a step had a gradient that is not finite."""
-        return int(self._caught.read()) != _NONE
+        return self._kept is not None
 
     def may_repeat(self) -> bool:
         """Whether nobody would notice if the step that was caught ran a second time."""
-        return may_run_twice(self._batches[int(self._caught.read())][2])
+        return self._kept is not None and may_run_twice(self._kept.graph)
 
     @contextlib.contextmanager
     def before_it(self) -> Iterator[tuple[Any, Any]]:
         """While the context is open all variables are as they were before that step; its arguments."""
-        structure, slots, _ = self._batches[int(self._caught.read())]
+        assert self._kept is not None
         with undone(lambda: list(self.state), ()):
-            for variable, copy in zip(self.state, self._copies, strict=True):
-                variable.assign(copy.read())
-            flat = [slot.read() if isinstance(slot, Slot) else slot for slot in slots]
-            args, kwargs = tf.nest.pack_sequence_as(structure, flat, expand_composites=True)
-            yield args, kwargs
+            for variable, value in zip(self.state, self._kept.state, strict=True):
+                variable.assign(value)
+            yield self._kept.arguments
 
     def failed(self, fault: Exception) -> None:
-        """The sentinel itself has failed while the step was traced."""
+        """The sentinel itself has failed while the step was traced, or while it kept something."""
         self.fault = self.fault or fault
 
     def keep(self, wrong: Any, arguments: Any, earlier: dict[int, Any]) -> None:
@@ -85,25 +79,56 @@ class Sentinel:
 
         `earlier` has the values, by variable, of those that the step has changed by now.
         """
+        graph = tf.compat.v1.get_default_graph()
+        around = list(_graphs_around(graph))
         flat = tf.nest.flatten(arguments, expand_composites=True)
-        slots = [Slot(each.dtype, each.shape) if isinstance(each, tf.Tensor) else each for each in flat]
-        number = len(self._batches)
-        self._batches.append((arguments, slots, tf.compat.v1.get_default_graph()))
+        given = {at: each for at, each in enumerate(flat) if isinstance(each, tf.Tensor)}
+        changed = {number: value for number, value in earlier.items() if value.graph in around}
 
-        outer = list(_graphs_around())
+        def note(*values: Any) -> Any:
+            if self._kept is None:
+                try:
+                    tensors = dict(zip(given, values[: len(given)], strict=True))
+                    before = dict(zip(changed, values[len(given) :], strict=True))
+                    self._kept = _Kept(self.state, graph, arguments, tensors, before)
+                except Exception as error:
+                    self.failed(error)
+            return True
 
         def kept() -> Any:
-            for variable, copy in zip(self.state, self._copies, strict=True):
-                value = earlier.get(id(variable))
-                copy.write(variable.read_value() if value is None or value.graph not in outer else value)
-            for slot, tensor in zip(slots, flat, strict=True):
-                if isinstance(slot, Slot):
-                    slot.write(tensor)
-            self._caught.write(tf.constant(number))
-            return tf.constant(True)
+            return tf.numpy_function(note, [*given.values(), *changed.values()], tf.bool, name=OWN_OP)
 
-        first = wrong & tf.equal(self._caught.read(), _NONE)
-        _not_lowered(cond_v2.cond_v2(first, kept, lambda: tf.constant(False)))
+        branch = _not_lowered(cond_v2.cond_v2(wrong, kept, lambda: tf.constant(False)))
+        with tf.control_dependencies([branch]):
+            self._before_updates()
+
+    def _before_updates(self) -> None:
+        """In the step's graph: whatever runs before this runs before what updates a variable afterwards."""
+
+        def nothing() -> None:
+            for variable in self.state:
+                tf.compat.v1.get_default_graph().capture(variable.handle)
+
+        tf.function(nothing, autograph=False)()
+
+
+class _Kept:
+    """What it takes to run a step again.
+
+    Attributes:
+        state: The values of the variables before it.
+        graph: Which it was traced to.
+        arguments: Of the step.
+    """
+
+    def __init__(
+        self, state: Sequence[Any], graph: Any, arguments: Any, tensors: dict[int, Any], before: dict[int, Any]
+    ) -> None:
+        self.state = [before[id(each)] if id(each) in before else each.read_value() for each in state]
+        self.graph = graph
+        flat = tf.nest.flatten(arguments, expand_composites=True)
+        values = [tf.constant(tensors[at], each.dtype) if at in tensors else each for at, each in enumerate(flat)]
+        self.arguments = tf.nest.pack_sequence_as(arguments, values, expand_composites=True)
 
 
 class _Holding(Guard):
@@ -128,16 +153,16 @@ class _Holding(Guard):
                 self._earlier[id(variable)] = variable.read_value()
 
 
-def _graphs_around() -> Iterator[Any]:
-    """The graphs whose tensors can be used here."""
-    graph = tf.compat.v1.get_default_graph()
+def _graphs_around(graph: Any) -> Iterator[Any]:
+    """The graphs whose tensors can be used in this one, with itself."""
     while graph is not None:
         yield graph
         graph = getattr(graph, "outer_graph", None)
 
 
-def _not_lowered(branched: Any) -> None:
+def _not_lowered(branched: Any) -> Any:
     made = branched.op
     while made.type == "Identity":
         made = made.inputs[0].op
     made._set_attr("_lower_using_switch_merge", attr_value_pb2.AttrValue(b=False))
+    return made

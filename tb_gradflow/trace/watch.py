@@ -20,6 +20,7 @@ from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.cadence import UpdateFreq
 from tb_gradflow.trace.caught import Guarding
 from tb_gradflow.trace.collector import Tensors
+from tb_gradflow.trace.guards import may_branch
 from tb_gradflow.trace.nonfinite_step import NonfiniteStep
 from tb_gradflow.trace.options import Options, checked
 from tb_gradflow.trace.recorder import Identity, Recorder, Tracing, fault_message, index_of, warn
@@ -169,7 +170,7 @@ class Watched:
         if not may or self._eagerly or is_one_of_several():
             return
         step, instrumented = _converted(self._plain), self._instrumented_step
-        if self._plain._jit_compile or instrumented.for_xla or len(self._variables) > 1:
+        if self._plain._jit_compile or len(self._variables) > 1 or not may_branch(instrumented):
             devices = [next(iter(replica)).variable.device for replica in self._variables]
             self._guard = ReplayedCall(step, self._compiled_as_plain, self._sampled, instrumented, devices)
         else:

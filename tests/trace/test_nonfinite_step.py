@@ -90,6 +90,28 @@ def two_updates() -> Any:
     return model
 
 
+class WithMemory(models.Subclassed):
+    """Changes a large variable that its outputs depend on, whatever the gradients are, once they are taken."""
+
+    def build(self, shape: Any) -> None:
+        self.memory = self.add_weight(shape=(400, 400), initializer="ones", trainable=False)
+
+    def train_step(self, data: Any) -> Any:
+        x, y = data
+        with tf.GradientTape() as tape:
+            error = hidden_log(y, self(x, training=True) * tf.reduce_mean(self.memory))
+        gradients = tape.gradient(error, self.trainable_variables)
+        self.memory.assign(self.memory * 0.9)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+        return {"loss": error}
+
+
+def with_memory() -> Any:
+    model = WithMemory()
+    model.compile(keras.optimizers.AdamW(0.01, weight_decay=0.1))
+    return model
+
+
 def nested() -> Any:
     model = Nested()
     model.compile(keras.optimizers.Adam(0.01))
@@ -101,6 +123,7 @@ BUILDERS = {
     "two steps an execution": with_loss(models.functional, steps_per_execution=2),
     "nested functions": nested,
     "two updates": two_updates,
+    "updates without a gradient": with_memory,
 }
 
 
