@@ -2,7 +2,7 @@ import {describe, expect, test} from "vitest";
 import type {Overview} from "../src/api/routes.ts";
 import {Aim} from "../src/panels/aim.ts";
 import type {Severity} from "../src/record.ts";
-import type {State} from "../src/state/store.ts";
+import type {State} from "../src/state/state.ts";
 import {diagnosis, finding, trace} from "./build.ts";
 
 const ONE = trace([{name: "a"}, {name: "b", from: ["a"]}]);

@@ -67,10 +67,11 @@ class Log implements Source {
     return {...diagnosis(TRACE, {}), step};
   }
 
-  async gradients(_: string, __: string, chunk: number): Promise<Float32Array> {
-    this.#ask(`gradients ${chunk}`);
+  async gradients(_: string, __: string, chunk: number, only?: number): Promise<Float32Array> {
+    this.#ask(only === undefined ? `gradients ${chunk}` : `gradients ${chunk} at ${only}`);
     const at = this.steps.indexOf(chunk);
-    return Float32Array.from(this.steps.slice(at, at + 2).flatMap((step) => [step, 0, 0, 0, 0, 0, step, 0, 0, 0, 0, 0]));
+    const steps = this.steps.slice(at, at + 2);
+    return Float32Array.from((only === undefined ? steps : [steps[only]]).flatMap((step) => [step, 0, 0, 0, 0, 0, step, 0, 0, 0, 0, 0]));
   }
 
   async variables(): Promise<Float32Array> {
@@ -184,6 +185,44 @@ describe("the store", () => {
     expect(store.state.problems.get("report")).toBe("no report 10 today");
     expect(store.state.trace).toBe(TRACE);
     expect(store.state.numbers).not.toBeNull();
+  });
+
+  test("the first picture waits for the numbers of its own step alone, and the others come after it", async () => {
+    const log = new Log();
+    const store = new Store(log);
+
+    await store.start("good", 5);
+
+    const asked = log.asked.filter((what) => /gradients|report/.test(what));
+    expect(asked).toEqual(["gradients 0 at 1", "report 5", "gradients 0"]);
+    expect(store.state.numbers?.magnitude(0).norm).toBe(5);
+    await store.chooseStep(0);
+    expect(store.state.numbers?.magnitude(0).norm).toBe(0);
+  });
+
+  test("of a large model the report is asked for when the numbers are here", async () => {
+    const large = trace(Array.from({length: 5001}, (_, at) => ({name: `op${at}`})));
+    let give = (_: Float32Array): void => undefined;
+    class Slow extends Log {
+      override async trace(): Promise<Trace> {
+        return large;
+      }
+
+      override gradients(): Promise<Float32Array> {
+        return new Promise((resolve) => (give = resolve));
+      }
+    }
+    const [log, soon] = [new Slow(), () => new Promise((resolve) => setTimeout(resolve, 20))];
+    const store = new Store(log);
+
+    void store.start();
+    await soon();
+    expect(log.asked).not.toContain("report 10");
+    give(new Float32Array(12));
+    await soon();
+
+    expect(log.asked).toContain("report 10");
+    expect(store.state.diagnosis?.step).toBe(10);
   });
 
   test("while the slider moves, only where it rests is a report asked for", async () => {

@@ -20,6 +20,7 @@ from tb_gradflow.record.codec import encode
 from tb_gradflow.record.report import Diagnosis
 from tb_gradflow.record.schema import FORMAT, GRADIENT_STATISTICS, VARIABLE_STATISTICS, Session, Trace
 from tb_gradflow.serve.cache import Cache
+from tb_gradflow.serve.collecting import without_collections
 from tb_gradflow.store.layout import Tag, pack_json
 from tb_gradflow.store.run import Array, ChunkHead, RunIndex, StoredRun, newest_session
 
@@ -175,11 +176,12 @@ class History:
 
     def _analysed(self, session: str, index: int) -> tuple[Trace, Topology]:
         def analyse() -> tuple[Trace, Topology]:
-            try:
-                trace = self._run.trace(session, index)
-            except KeyError:
-                raise NotRecorded(f"the log has no trace {index} of session {session}") from None
-            return trace, Topology(trace)
+            with without_collections():
+                try:
+                    trace = self._run.trace(session, index)
+                except KeyError:
+                    raise NotRecorded(f"the log has no trace {index} of session {session}") from None
+                return trace, Topology(trace)
 
         return self._caches.traces.get((self.name, session, index), analyse)
 

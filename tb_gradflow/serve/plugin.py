@@ -110,12 +110,12 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard
     def _serve_gradients(self, request: wrappers.Request) -> wrappers.Response:
         history = self._runs.history(*_who(request), _text(request, "run"))
         numbers = history.gradients(_text(request, "session"), _number(request, "chunk"))
-        return _numbers(request, numbers, expires=A_DAY)
+        return _numbers(request, _steps_asked(request, numbers), expires=A_DAY)
 
     def _serve_variables(self, request: wrappers.Request) -> wrappers.Response:
         history = self._runs.history(*_who(request), _text(request, "run"))
         numbers = history.variables(_text(request, "session"), _number(request, "chunk"))
-        return _numbers(request, numbers, expires=A_DAY)
+        return _numbers(request, _steps_asked(request, numbers), expires=A_DAY)
 
     def _serve_series(self, request: wrappers.Request) -> wrappers.Response:
         history = self._runs.history(*_who(request), _text(request, "run"))
@@ -190,6 +190,16 @@ def _number(request: wrappers.Request, name: str, least: int = 0) -> int:
         begin = "one" if least == 1 else "zero"
         raise WrongRequest(f"the parameter `{name}` must be a number from {begin}, got {text!r}")
     return int(text)
+
+
+def _steps_asked(request: wrappers.Request, numbers: Floats) -> Floats:
+    """All steps of a chunk, or the one at the position that is asked for: a first picture waits for no other."""
+    if "at" not in request.args:
+        return numbers
+    at = _number(request, "at")
+    if at >= len(numbers):
+        raise NotRecorded(f"this chunk has {len(numbers)} steps, from 0 on: there is none at {at}")
+    return numbers[at : at + 1]
 
 
 def _respond(request: wrappers.Request, *arguments: Any, **options: Any) -> wrappers.Response:

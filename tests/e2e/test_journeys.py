@@ -168,6 +168,39 @@ def test_one_failed_request_takes_nothing_else_with_it(page: Page, board: Tensor
     assert LESS in tab.items()
 
 
+def test_the_graph_does_not_wait_for_the_findings_and_leads_to_them_when_they_come(
+    page: Page, board: TensorBoard
+) -> None:
+    held: list[Route] = []
+    page.route("**/report?*", lambda route: held.append(route))
+    tab = open_tab(page, board, runs=2)
+
+    expect(tab.summary).to_contain_text("Judging the gradient")
+    expect(tab.frame.get_by_role("complementary", name="Findings")).to_contain_text("Judging the gradient")
+    assert "loss" in tab.items()
+    tab.screenshot("judging")
+    held[0].continue_()
+
+    expect(tab.findings).to_have_count(1)
+    tab.rest()
+    assert "blocking op" in tab.items()[LESS].state
+
+
+def test_whoever_looks_elsewhere_is_left_there_when_the_findings_come(page: Page, board: TensorBoard) -> None:
+    held: list[Route] = []
+    page.route("**/report?*", lambda route: held.append(route))
+    tab = open_tab(page, board, runs=2)
+    tab.frame.get_by_role("button", name="Close all groups").click()
+    tab.rest()
+    closed = set(tab.items())
+
+    held[0].continue_()
+
+    expect(tab.findings).to_have_count(1)
+    tab.rest()
+    assert set(tab.items()) == closed
+
+
 def test_a_narrow_window_has_room_for_everything(page: Page, board: TensorBoard) -> None:
     page.set_viewport_size({"width": 800, "height": 700})
     tab = open_tab(page, board, runs=2)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from dataclasses import replace
@@ -13,6 +14,7 @@ import tb_gradflow
 from tb_gradflow.errors import LogError, NewerLogError
 from tb_gradflow.record.schema import FORMAT
 from tb_gradflow.serve.cache import Cache
+from tb_gradflow.serve.collecting import without_collections
 from tests.store.samples import open_writer, session, step, trace, write_log
 
 
@@ -152,6 +154,18 @@ def test_a_cache_makes_a_thing_once_for_two_that_want_it_at_once() -> None:
         thread.join()
 
     assert len(made) == 1
+
+
+def test_nobody_searches_for_cycles_until_the_last_trace_is_decoded() -> None:
+    with without_collections():
+        with without_collections():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+    with pytest.raises(LogError), without_collections():
+        raise LogError("damaged")
+    assert gc.isenabled()
 
 
 def test_a_cache_does_not_remember_failure() -> None:

@@ -110,6 +110,14 @@ def test_numbers_of_a_chunk_are_little_endian_floats(board: TensorBoard) -> None
     assert variables.body == b"".join(step(number).variables for number in range(33, 65))
 
 
+def test_one_step_of_a_chunk_can_be_asked_for_alone(board: TensorBoard) -> None:
+    gradients = board.ask("gradients", run="good/gradflow", session=SESSION, chunk=33, at=5)
+    variables = board.ask("variables", run="good/gradflow", session=SESSION, chunk=33, at=31)
+
+    assert gradients.body == step(38).gradients
+    assert variables.body == step(64).variables
+
+
 def test_a_series_spans_all_steps(board: TensorBoard) -> None:
     series = numbers(board.ask("series", run="good/gradflow", row=2).body, 100, 6)
     weights = numbers(board.ask("weights", run="good/gradflow", variable=1).body, 100, 4)
@@ -154,6 +162,12 @@ def test_a_run_of_any_name_can_be_asked_for(board: TensorBoard) -> None:
         ("trace", {"run": "good/gradflow", "session": "1600000000000", "trace": 0}, 404, "no trace 0"),
         ("gradients", {"run": "good/gradflow", "session": SESSION, "chunk": 2}, 404, "no chunk 2"),
         ("gradients", {"run": "good/gradflow", "session": "x/y", "chunk": 1}, 404, "no chunk 1"),
+        (
+            "gradients",
+            {"run": "good/gradflow", "session": SESSION, "chunk": 33, "at": 32},
+            404,
+            "has 32 steps, from 0 on",
+        ),
         ("overview", {"run": "newer/gradflow"}, 422, "upgrade with"),
     ],
 )

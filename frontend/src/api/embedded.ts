@@ -89,12 +89,14 @@ export class EmbeddedSource implements Source {
     return {...found, findings: found.findings.map((at) => findings[at]), variables: found.variables.map((at) => variables[at])};
   }
 
-  gradients(run: string, _: string, chunk: number): Promise<Float32Array> {
-    return this.#once(`gradients ${run} ${chunk}`, () => unpackNumbers(this.#run(run).gradients[chunk]));
+  async gradients(run: string, _: string, chunk: number, at?: number): Promise<Float32Array> {
+    const packed = this.#run(run).gradients[chunk];
+    return stepAt(await this.#once(`gradients ${run} ${chunk}`, () => unpackNumbers(packed)), packed, at);
   }
 
-  variables(run: string, _: string, chunk: number): Promise<Float32Array> {
-    return this.#once(`variables ${run} ${chunk}`, () => unpackNumbers(this.#run(run).variables[chunk]));
+  async variables(run: string, _: string, chunk: number, at?: number): Promise<Float32Array> {
+    const packed = this.#run(run).variables[chunk];
+    return stepAt(await this.#once(`variables ${run} ${chunk}`, () => unpackNumbers(packed)), packed, at);
   }
 
   series(run: string, row: number): Promise<Float32Array> {
@@ -162,4 +164,10 @@ export class EmbeddedSource implements Source {
     this.#kept.set(key, made);
     return made;
   }
+}
+
+/** The numbers of all steps of a chunk, or of one of them. */
+function stepAt(numbers: Float32Array, {shape: [steps]}: PackedNumbers, at: number | undefined): Float32Array {
+  const size = numbers.length / steps;
+  return at === undefined ? numbers : numbers.subarray(at * size, (at + 1) * size);
 }

@@ -19,10 +19,10 @@ export interface Source {
   trace(run: string, session: string, trace: number): Promise<Trace>;
   /** Without a step, which is -1, that of the last. */
   report(run: string, step: number): Promise<Diagnosis>;
-  /** `[steps, rows, 6]` of one chunk. */
-  gradients(run: string, session: string, chunk: number): Promise<Float32Array>;
-  /** `[steps, variables, 2]` of one chunk. */
-  variables(run: string, session: string, chunk: number): Promise<Float32Array>;
+  /** `[steps, rows, 6]` of one chunk; with `at`, `[1, rows, 6]` of the step at that position in it. */
+  gradients(run: string, session: string, chunk: number, at?: number): Promise<Float32Array>;
+  /** `[steps, variables, 4]` of one chunk, or `[1, variables, 4]`. */
+  variables(run: string, session: string, chunk: number, at?: number): Promise<Float32Array>;
   /** `[steps, 6]`: one row over all steps of the overview. */
   series(run: string, row: number): Promise<Float32Array>;
   /** `[steps, statistics]`: one variable over all steps of the overview. */
@@ -76,12 +76,17 @@ export class HttpSource implements Source {
     return this.#json<Diagnosis>("report", step < 0 ? {run} : {run, step});
   }
 
-  gradients(run: string, session: string, chunk: number): Promise<Float32Array> {
-    return this.#keep(`gradients ${run} ${session} ${chunk}`, () => this.#floats("gradients", {run, session, chunk}));
+  gradients(run: string, session: string, chunk: number, at?: number): Promise<Float32Array> {
+    return this.#chunk("gradients", run, session, chunk, at);
   }
 
-  variables(run: string, session: string, chunk: number): Promise<Float32Array> {
-    return this.#keep(`variables ${run} ${session} ${chunk}`, () => this.#floats("variables", {run, session, chunk}));
+  variables(run: string, session: string, chunk: number, at?: number): Promise<Float32Array> {
+    return this.#chunk("variables", run, session, chunk, at);
+  }
+
+  #chunk(route: string, run: string, session: string, chunk: number, at?: number): Promise<Float32Array> {
+    const part = at === undefined ? {} : {at};
+    return this.#keep(`${route} ${run} ${session} ${chunk} ${at ?? ""}`, () => this.#floats(route, {run, session, chunk, ...part}));
   }
 
   series(run: string, row: number): Promise<Float32Array> {

@@ -1,7 +1,7 @@
 /** Which of several losses is shown. */
 
 import {inOrder} from "../model/findings.ts";
-import type {State} from "../state/store.ts";
+import type {State} from "../state/state.ts";
 
 export class Aim {
   #aimed = "";

@@ -146,7 +146,7 @@ export class App extends LitElement {
     const {diagnosis} = this.#derived;
     const problems = problemsOf(state);
     return html`
-      ${header(scope)} ${timeline(scope)} ${problemsStrip(problems)} ${summaryStrip(diagnosis, this.view.finding, (step) => this.#goToFinding(step))}
+      ${header(scope)} ${timeline(scope)} ${problemsStrip(problems)} ${this.#derived.model === null || (diagnosis === null && problems.size > 0) ? nothing : summaryStrip(diagnosis, this.view.finding, (step) => this.#goToFinding(step))}
       <div class="columns">
         ${this.side
           ? html`<aside class="side" aria-label="Findings">

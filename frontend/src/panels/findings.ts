@@ -41,7 +41,7 @@ export class FindingsPanel extends LitElement {
 
   override render(): TemplateResult {
     if (this.diagnosis === null) {
-      return html`<p class="healthy">Reading the findings …</p>`;
+      return html`<p class="healthy">Judging the gradient …</p>`;
     }
     const findings = inOrder(this.diagnosis.findings);
     const of = (severity: Severity): Finding[] => findings.filter((finding) => finding.severity === severity);

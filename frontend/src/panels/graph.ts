@@ -30,7 +30,7 @@ import {Viewport} from "./viewport.ts";
 
 export class GraphView extends LitElement {
   static override properties = {
-    ...given("model", "condition", "initiallyOpen", "open", "found", "worst", "path", "selected", "covered", "palette"),
+    ...given("model", "condition", "initiallyOpen", "open", "found", "worst", "judged", "path", "selected", "covered", "palette"),
     scene: {state: true},
     hovered: {state: true},
     tip: {state: true},
@@ -44,6 +44,8 @@ export class GraphView extends LitElement {
   declare found: ReadonlySet<number> | null;
   /** The way of the worst finding: where to look first. */
   declare worst: Path | null;
+  /** Whether that, and what is open anyway, is known from a report. */
+  declare judged: boolean;
   /** The way that is lit; everything else steps back. */
   declare path: Path | null;
   /** An item; -1 for none. */
@@ -80,6 +82,7 @@ export class GraphView extends LitElement {
     [this.model, this.condition, this.open, this.found, this.worst, this.path] = [null, null, null, null, null, null];
     [this.selected, this.hovered, this.covered] = [-1, -1, 0];
     this.initiallyOpen = new Set();
+    this.judged = false;
     this.palette = LIGHT;
     [this.scene, this.tip] = [null, null];
   }
@@ -96,8 +99,10 @@ export class GraphView extends LitElement {
 
   override willUpdate(changed: PropertyValues<this>): void {
     this.#viewport.covered = this.covered;
-    if (changed.has("model")) {
-      this.#unfold();
+    // Who has touched nothing yet sees what they would have seen, had the report been there before.
+    const begins = this.judged && changed.get("judged") === false && this.open === null && this.#viewport.isFresh;
+    if (changed.has("model") || begins) {
+      this.#unfold(begins);
     } else if (changed.has("open")) {
       const open = this.open ?? this.initiallyOpen;
       this.#rearrange((unfolding) => unfolding.openOnly(open), false);
@@ -147,7 +152,7 @@ export class GraphView extends LitElement {
   override updated(): void {
     if (this.#mustPlace && this.#picture !== null && this.#viewport.view.width > 0) {
       this.#mustPlace = false;
-      this.#viewport.jump(firstLook(this.#viewport, this.#unfolding as Unfolding, this.worst));
+      this.#viewport.begin(firstLook(this.#viewport, this.#unfolding as Unfolding, this.worst));
     }
     this.#paintSoon();
   }
@@ -220,8 +225,8 @@ export class GraphView extends LitElement {
   }
 
   /** Another trace of the same run is looked at as the one before; another run from its beginning. */
-  #unfold(): void {
-    const before = this.#unfolding;
+  #unfold(anew: boolean): void {
+    const before = anew ? null : this.#unfolding;
     const {model} = this;
     this.#unfolding = model === null ? null : (before?.continuedIn(model) ?? new Unfolding(model, this.open ?? this.initiallyOpen));
     this.#mustPlace ||= before === null;

@@ -28,12 +28,15 @@ export class Legend extends LitElement {
   static override properties = {
     measured: {attribute: false},
     looks: {attribute: false},
+    judged: {attribute: false},
     palette: {attribute: false},
     unfolded: {state: true},
   };
   declare measured: Measured | null;
   /** What there is in the graph: the rest needs no explanation. */
   declare looks: ReadonlySet<Look>;
+  /** Whether it is known which gradients are missed. */
+  declare judged: boolean;
   declare palette: Palette;
   declare unfolded: boolean;
 
@@ -111,6 +114,7 @@ export class Legend extends LitElement {
     super();
     this.measured = null;
     this.looks = new Set();
+    this.judged = false;
     this.palette = LIGHT;
     this.unfolded = window.innerWidth >= ROOM;
   }
@@ -153,7 +157,7 @@ export class Legend extends LitElement {
   #line({look, word}: (typeof LINES)[number]): TemplateResult {
     const {colour, width, dash} = strokeOf(look, this.palette);
     const line = svg`<line x1="0" y1="4" x2="30" y2="4" stroke=${colour} stroke-width=${width} stroke-dasharray=${dash.join(" ")} />`;
-    return html`<li><svg width="30" height="8" aria-hidden="true">${line}</svg><span>${word}</span></li>`;
+    return html`<li><svg width="30" height="8" aria-hidden="true">${line}</svg><span>${look === "off" && !this.judged ? "no gradient here" : word}</span></li>`;
   }
 }
 

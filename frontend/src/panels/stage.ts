@@ -23,6 +23,7 @@ export function stage(scope: Scope): TemplateResult {
       .initiallyOpen=${derived.initiallyOpen}
       .open=${derived.openIn(view)}
       .worst=${derived.worst}
+      .judged=${derived.judged}
       .path=${derived.pathOf(view.finding)}
       .found=${lit(scope)}
       .covered=${selected >= 0 && window.innerWidth >= ROOM ? DETAILS : 0}
@@ -32,7 +33,7 @@ export function stage(scope: Scope): TemplateResult {
       @gf-open=${({detail}: CustomEvent<ReadonlySet<number>>) => ask.look({open: addresses?.namesOf(detail) ?? null})}
     ></gf-graph>
     ${derived.isEmpty ? nothingToDraw() : nothing}
-    <gf-legend .hidden=${derived.looks.size === 0} .measured=${derived.condition?.measured ?? null} .looks=${derived.looks} .palette=${palette} @gf-measure=${({detail}: CustomEvent<Measure>) => ask.look({measure: detail})}></gf-legend>
+    <gf-legend .hidden=${derived.looks.size === 0} .measured=${derived.condition?.measured ?? null} .looks=${derived.looks} .judged=${derived.judged} .palette=${palette} @gf-measure=${({detail}: CustomEvent<Measure>) => ask.look({measure: detail})}></gf-legend>
     ${waiting(scope)} ${details(scope)}
   </div>`;
 }

@@ -3,13 +3,16 @@
 import {html, nothing, type TemplateResult} from "lit";
 import {inOrder, keyOf} from "../model/findings.ts";
 import type {Diagnosis} from "../record.ts";
-import type {State} from "../state/store.ts";
+import type {State} from "../state/state.ts";
 import {prose} from "./prose.ts";
 
 /** `chosen`: key of the finding that is shown; null for none. */
 export function summaryStrip(diagnosis: Diagnosis | null, chosen: string | null, go: (step: 1 | -1) => void): TemplateResult | typeof nothing {
   if (diagnosis === null) {
-    return nothing;
+    return html`<div class="summary" role="status">
+      <span class="icon" aria-hidden="true">…</span>
+      <span class="sentence muted">Judging the gradient: findings come when that is done.</span>
+    </div>`;
   }
   const at = inOrder(diagnosis.findings).findIndex((finding) => keyOf(finding) === chosen);
   const worst = ["error", "warning"].find((severity) => diagnosis.findings.some((finding) => finding.severity === severity));

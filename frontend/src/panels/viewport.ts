@@ -28,6 +28,8 @@ export class Viewport {
   view: Size = {width: 0, height: 0};
   /** Pixels on the right that a panel covers. */
   covered = 0;
+  /** Whether the reader looks where the first look led. */
+  isFresh = true;
   readonly #changed: () => void;
   #flight = 0;
 
@@ -110,8 +112,15 @@ export class Viewport {
     this.fly(() => goal);
   }
 
+  /** The first look. */
+  begin(camera: Camera): void {
+    this.jump(camera);
+    this.isFresh = true;
+  }
+
   jump(camera: Camera): void {
     cancelAnimationFrame(this.#flight);
+    this.isFresh = false;
     this.camera = camera;
     this.#changed();
   }
@@ -119,6 +128,7 @@ export class Viewport {
   /** `goal` is asked again on the way: the view may change while it is flown through. */
   fly(goal: () => Camera): void {
     cancelAnimationFrame(this.#flight);
+    this.isFresh = false;
     const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
     const from = this.camera;
     const begin = performance.now();

@@ -16,7 +16,7 @@ import {pathOf, type Path} from "../model/paths.ts";
 import {indexOf, type Index} from "../model/search.ts";
 import type {Diagnosis, Trace} from "../record.ts";
 import type {Other} from "./beside.ts";
-import type {State} from "./store.ts";
+import type {State} from "./state.ts";
 import type {View} from "./view.ts";
 
 const NONE: ReadonlySet<number> = new Set();
@@ -29,6 +29,8 @@ export class Derived {
   diagnosis: Diagnosis | null = null;
   /** The way of the worst finding that has one and is no mere information. */
   worst: Path | null = null;
+  /** Whether those know what is wrong: the graph may be shown before its report is there. */
+  judged = false;
   /** Looks of edges that there are. */
   looks: ReadonlySet<Look> = new Set();
   addresses: Addresses | null = null;
@@ -63,8 +65,9 @@ export class Derived {
     this.#alike = known === this.model ? this.#alike : NOTHING_ALIKE;
     const {tree} = this.model;
     this.addresses = this.once("addresses", [tree], () => new Addresses(tree));
-    this.initiallyOpen = this.once("open", [tree], () => initiallyOpen(tree, this.diagnosis));
-    this.worst = this.once("worst", [tree], () => this.pathOf(keyOfWorst(this.diagnosis)));
+    this.judged ||= this.diagnosis !== null;
+    this.initiallyOpen = this.once("open", [tree, this.judged], () => initiallyOpen(tree, this.diagnosis));
+    this.worst = this.once("worst", [tree, this.judged], () => this.pathOf(keyOfWorst(this.diagnosis)));
     const answers = this.once("answers", [tree, target], () => answersFor(tree.graph, target));
     const {diagnosis} = this;
     // The reports of most steps say the same: then nothing flows elsewhere.
@@ -152,6 +155,7 @@ export class Derived {
   #keep(trace: Trace, blamed: ReadonlySet<number>): void {
     if (this.#trace !== trace) {
       this.#trace = trace;
+      this.judged = false;
       this.#kept = blamed.size === 0 ? NONE : blamed;
     } else if ([...blamed].some((op) => !this.#kept.has(op))) {
       this.#kept = new Set([...this.#kept, ...blamed]);

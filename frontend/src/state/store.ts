@@ -3,53 +3,17 @@
  * with it; what was chosen meanwhile wins over what arrives late.
  */
 
-import type {Course, Overview, RunEntry} from "../api/routes.ts";
+import type {Overview} from "../api/routes.ts";
 import type {Source} from "../api/source.ts";
-import {extentOf, mainTarget, StepNumbers} from "../model/gradients.ts";
-import {widened, type Scale} from "../model/scale.ts";
+import {StepNumbers} from "../model/gradients.ts";
 import type {Diagnosis, Trace} from "../record.ts";
-
-export interface State {
-  /** Null until the server answered. */
-  readonly runs: readonly RunEntry[] | null;
-  readonly run: string | null;
-  readonly overview: Overview | null;
-  /** Position in the overview's steps; -1 while there is none. */
-  readonly at: number;
-  readonly trace: Trace | null;
-  /** A trace whose numbers are on their way; null if there is none, or another is shown meanwhile. */
-  readonly coming: Trace | null;
-  /** -1 until there is a trace to choose from. */
-  readonly target: number;
-  readonly diagnosis: Diagnosis | null;
-  readonly numbers: StepNumbers | null;
-  /** Whether the report is long in coming, and nobody should wait for it. */
-  readonly impatient: boolean;
-  /** Where findings begin; null until anything is known. */
-  readonly course: Course | null;
-  /** The same for all steps of a run; null until there are numbers. */
-  readonly scale: Scale | null;
-  /** What could not be done, by what it was. */
-  readonly problems: ReadonlyMap<string, string>;
-}
-
-const NOTHING_CHOSEN = {
-  overview: null,
-  at: -1,
-  trace: null,
-  coming: null,
-  target: -1,
-  diagnosis: null,
-  numbers: null,
-  impatient: false,
-  course: null,
-  scale: null,
-} as const;
+import {isLarge, nextPosition, scaleWith, targetIn} from "./next.ts";
+import {NOTHING_CHOSEN, type State} from "./state.ts";
 
 /** A report is asked for when the slider has rested this long, in milliseconds. */
 const REST = 120;
-/** Milliseconds to wait for a report before the graph is shown without it. */
-const PATIENCE = 1500;
+/** Milliseconds to wait for a report, when all else is there, before the graph is shown without it. */
+const PATIENCE = 250;
 /** Milliseconds between two questions where findings begin. */
 const BETWEEN_LOOKS = 700;
 /** Reports that are kept. */
@@ -103,9 +67,17 @@ export class Store extends EventTarget {
       return;
     }
     this.#set({at});
-    const waited = setTimeout(() => this.#isChosen(overview, at) && this.#set({impatient: true}), PATIENCE);
-    await Promise.all([this.#loadNumbers(overview, at), this.#loadReport(overview, at)]);
+    const first = this.#state.numbers === null;
+    const numbers = this.#loadNumbers(overview, at);
+    const report = this.#loadReport(overview, at, first ? numbers : null);
+    await numbers;
+    const patience = isLarge(this.#state.trace) ? 0 : PATIENCE;
+    const waited = setTimeout(() => this.#isChosen(overview, at) && this.#set({impatient: true}), patience);
+    await report;
     clearTimeout(waited);
+    if (first) {
+      await this.#loadOtherSteps(overview, at);
+    }
   }
 
   /** Looks for new runs and steps. Who stands at the last step follows. */
@@ -158,7 +130,7 @@ export class Store extends EventTarget {
     }
     await this.#attempt("numbers", async () => {
       const trace = await this.source.trace(overview.run, overview.session.id, last);
-      return () => this.#isChosen(overview, -1) && this.#set({trace, target: targetIn(this.#state, trace)});
+      return () => this.#isChosen(overview, -1) && this.#set({trace, target: targetIn(this.#state.target, trace)});
     });
     await this.#attempt("report", async () => {
       const diagnosis = await this.source.report(overview.run, -1);
@@ -173,19 +145,34 @@ export class Store extends EventTarget {
       return;
     }
     const {run, session} = overview;
+    // The first picture waits for no step but its own: all those of a chunk may be thirty times as much.
+    const [part, position, steps] = this.#state.numbers === null ? [chunk.steps.indexOf(step), 0, 1] : [undefined, chunk.steps.indexOf(step), chunk.steps.length];
     await this.#attempt("numbers", async () => {
       const [trace, gradients, variables] = await Promise.all([
         this.source.trace(run, session.id, chunk.trace).then((trace) => this.#announce(trace, overview, at)),
-        this.source.gradients(run, session.id, chunk.id),
-        this.source.variables(run, session.id, chunk.id),
+        this.source.gradients(run, session.id, chunk.id, part),
+        this.source.variables(run, session.id, chunk.id, part),
       ]);
       return () => {
         if (!this.#isChosen(overview, at)) {
           return;
         }
-        const numbers = new StepNumbers(gradients, variables, chunk.steps.indexOf(step), chunk.steps.length);
-        this.#set({trace, coming: null, target: targetIn(this.#state, trace), numbers, scale: scaleWith(this.#state.scale, gradients)});
+        const numbers = new StepNumbers(gradients, variables, position, steps);
+        this.#set({trace, coming: null, target: targetIn(this.#state.target, trace), numbers, scale: scaleWith(this.#state.scale, gradients)});
       };
+    });
+  }
+
+  /** Those around the first that is shown: the slider will want them, and the colours are the same for all. */
+  async #loadOtherSteps(overview: Overview, at: number): Promise<void> {
+    const chunk = overview.chunks.find((each) => each.steps.includes(overview.steps[at]));
+    const {run, session} = overview;
+    if (chunk === undefined || !this.#isChosen(overview, at)) {
+      return;
+    }
+    await this.#attempt("numbers", async () => {
+      const [gradients] = await Promise.all([this.source.gradients(run, session.id, chunk.id), this.source.variables(run, session.id, chunk.id)]);
+      return () => this.#isShown(overview) && this.#set({scale: scaleWith(this.#state.scale, gradients)});
     });
   }
 
@@ -196,7 +183,8 @@ export class Store extends EventTarget {
     return trace;
   }
 
-  async #loadReport(overview: Overview, at: number): Promise<void> {
+  /** `numbers`: those of a first picture, on their way; null if there is a picture. */
+  async #loadReport(overview: Overview, at: number, numbers: Promise<void> | null): Promise<void> {
     const step = overview.steps[at];
     const key = `${overview.run} ${overview.session.id} ${step}`;
     const known = this.#reports.get(key);
@@ -208,6 +196,9 @@ export class Store extends EventTarget {
       return;
     }
     await this.#attempt("report", async () => {
+      if (numbers !== null) {
+        await this.#untilServed(overview, at, numbers);
+      }
       const diagnosis = await this.source.report(overview.run, step);
       return () => {
         this.#reports.set(key, diagnosis);
@@ -219,6 +210,13 @@ export class Store extends EventTarget {
         }
       };
     });
+  }
+
+  /** A server judges a large model for seconds, and answers everything else slowly meanwhile: so that comes first. */
+  async #untilServed({run, session, step_trace}: Overview, at: number, numbers: Promise<void>): Promise<void> {
+    if (isLarge(await this.source.trace(run, session.id, step_trace[at]).catch(() => null))) {
+      await numbers;
+    }
   }
 
   /** Asks as long as there is more to be known, and nobody chose another run. Nobody misses what does not come. */
@@ -242,9 +240,11 @@ export class Store extends EventTarget {
   }
 
   #isChosen(overview: Overview, at: number): boolean {
-    const {run, overview: current} = this.#state;
-    const same = run === overview.run && current?.session.id === overview.session.id;
-    return same && this.step === (overview.steps[at] ?? -1);
+    return this.#isShown(overview) && this.step === (overview.steps[at] ?? -1);
+  }
+
+  #isShown({run, session}: Overview): boolean {
+    return this.#state.run === run && this.#state.overview?.session.id === session.id;
   }
 
   /** Runs `load`, then what it returns; a failure of either is told under `name`, a success takes that back. */
@@ -267,33 +267,4 @@ export class Store extends EventTarget {
     this.#state = {...this.#state, ...change};
     this.dispatchEvent(new Event("change"));
   }
-}
-
-/** The position to go to in a new overview: the wanted step, or the last if that is where the reader was. */
-function nextPosition({overview, at}: State, next: Overview, step: number | undefined): number | null {
-  const last = next.steps.length - 1;
-  if (overview === null) {
-    const wanted = step === undefined ? -1 : next.steps.indexOf(step);
-    return wanted >= 0 ? wanted : last < 0 ? null : last;
-  }
-  if (at === overview.steps.length - 1 || at < 0) {
-    return last > at ? last : null;
-  }
-  return null;
-}
-
-/** The chosen target if the trace has it; else what it is trained for. */
-function targetIn({target}: State, trace: Trace): number {
-  return target >= 0 && target < trace.targets.length ? target : mainTarget(trace);
-}
-
-/** What the norms of each chunk span: all steps of one ask for it. */
-const EXTENTS = new WeakMap<Float32Array, readonly [number, number]>();
-
-/** The scale widened to hold the norms of a chunk; the same if it does. */
-function scaleWith(scale: Scale | null, gradients: Float32Array): Scale {
-  const extent = EXTENTS.get(gradients) ?? extentOf(gradients);
-  EXTENTS.set(gradients, extent);
-  const wider = widened(scale, ...extent);
-  return scale !== null && wider.low === scale.low && wider.high === scale.high ? scale : wider;
 }

@@ -1,7 +1,7 @@
 /** Keeps the address of the page as the page is. */
 
 import {writePlace, type Place} from "../host/address.ts";
-import type {State} from "./store.ts";
+import type {State} from "./state.ts";
 import {placeOf, type View} from "./view.ts";
 
 /** Milliseconds that a step has to stay before the address says it: browsers count how often that is changed. */
