@@ -251,7 +251,7 @@ def test_of_two_cuts_the_value_is_told_and_the_condition_mentioned() -> None:
     finding = graph.only_finding()
 
     assert (finding.cause, finding.culprit) == ("nondiff_rounding", value)
-    assert "`tf.greater` (model.py:17) would still cut it off" in finding.message
+    assert "On another way `tf.greater` (model.py:17) lets no gradient through either." in finding.message
 
 
 def test_variables_behind_one_line_are_told_of_together() -> None:

@@ -21,6 +21,8 @@ from tests.analyse.builders import FINE, ZERO, Graph
         ("y = tf.cast(tf.cast(p, tf.int32), tf.float32)", "tf.cast", "tf.cast(p, tf.int32)", "p"),
         ("h = tf.maximum(0., 1. - y)", "tf.maximum", "tf.maximum(0.0, 1.0 - y)", "1.0 - y"),
         ("q = x // step", "//", "x // step", "x"),
+        ("d = 10.0 * tf.math.log(p) / tf.math.log(10.0)", "tf.math.log", "tf.math.log(p)", "p"),
+        ("d = np.log(2 * n) + tf.math.log(p)", "tf.math.log", "tf.math.log(p)", "p"),
     ],
 )
 def test_the_call_is_found_on_the_line_as_the_user_wrote_it(line: str, api: str, text: str, subject: str) -> None:

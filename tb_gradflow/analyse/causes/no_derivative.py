@@ -26,7 +26,7 @@ SAMPLING = frozenset(
 COUNTING_CALLS = ("count_nonzero", "bincount", "histogram", "unique_with_counts")
 _SAMPLING_CALLS = ("categorical", "multinomial", "binomial", "bernoulli", "poisson", "random.uniform")
 _REDUCTIONS = frozenset({"Sum", "Mean", "Max", "Min", "Prod", "SegmentSum", "UnsortedSegmentSum"})
-_INDEX_INPUTS = {
+INDEX_INPUTS = {
     "Gather": 1, "GatherV2": 1, "GatherNd": 1, "ResourceGather": 1, "ResourceGatherNd": 1, "OneHot": 0,
     "ScatterNd": 0, "TensorScatterUpdate": 1, "TensorScatterAdd": 1, "UnsortedSegmentSum": 1, "SegmentSum": 1,
     "StridedSlice": 1, "Slice": 1, "SparseSoftmaxCrossEntropyWithLogits": 1,
@@ -155,7 +155,7 @@ def nondiff_index(suspect: Suspect) -> Verdict | None:
     part = discrete_part(suspect)
     if any(suspect.type_of(op) in COMPARISON for op in part.ops):
         return None
-    indexes = any(_INDEX_INPUTS.get(suspect.type_of(use.consumer)) == use.input for use in part.uses)
+    indexes = any(INDEX_INPUTS.get(suspect.type_of(use.consumer)) == use.input for use in part.uses)
     return Verdict("nondiff_index", "error") if indexes else None
 
 

@@ -14,11 +14,11 @@ from tb_gradflow.analyse.zeros import PRODUCTS
 
 _BY_TYPE = {
     "sqrt_at_zero": ("Sqrt", "Rsqrt", "EuclideanNorm"),
-    "zero_over_zero": ("RealDiv", "Div", "Reciprocal", "Inv", "Xdivy"),
+    "zero_over_zero": ("RealDiv", "Div", "Reciprocal", "Inv", "Xdivy", "Angle", "Atan2"),
     "log_zero": ("Log", "Log1p", "Xlogy", "Xlog1py"),
     "exp_overflow": ("Exp", "Expm1", "Cosh", "Sinh"),
     "pow_fraction_at_zero": ("Pow",),
-    "acos_at_one": ("Acos", "Asin", "Acosh", "Atanh", "Atan2"),
+    "acos_at_one": ("Acos", "Asin", "Acosh", "Atanh"),
     "softmax_all_masked": ("Softmax", "LogSoftmax"),
     "degenerate_decomposition": (
         *("Cholesky", "Svd", "SelfAdjointEigV2", "Eig", "Qr", "LogMatrixDeterminant", "MatrixInverse", "MatrixSolve"),

@@ -15,6 +15,8 @@ _OPERATORS: dict[type[ast.AST], str] = {
 
 _CASTS = ("cast", "to_int32", "to_int64", "round", "rint", "floor", "ceil")
 
+_PYTHON = ("np", "numpy", "math")
+
 _LABEL = re.compile(r"\b(y|y_true|true|label|labels|target|targets|truth)\b")
 
 # A named argument; `==` is a comparison.
@@ -66,7 +68,8 @@ class Call:
 def call_on(line: str, api: str | None, about: str = "") -> Call | None:
     """The call of `api` on `line`; null if the line does not parse, or calls it under another name.
 
-    Of several, one that speaks of the name `about` is meant; else the first, and none of a label if there is another.
+    Of several, one that speaks of the name `about` is meant; else the first, and none of a label, of a number or of
+    NumPy if there is another: in `tf.math.log(x) / tf.math.log(10.0)` it is the logarithm of `x`.
     """
     tree = _parsed(line)
     if tree is None or not api:
@@ -75,8 +78,14 @@ def call_on(line: str, api: str | None, about: str = "") -> Call | None:
     found = [call for node in ast.walk(tree) for call in _calls(node, name, api)]
     # Of `cast(cast(x, int), float)` the innermost is meant: it is the first that the value meets.
     inner = [call for call in found if not any(call.head + "(" in argument for argument in call.arguments)] or found
+    inner = [call for call in inner if not _is_constant(call)] or inner
     named = [call for call in inner if about and re.search(rf"\b{re.escape(about)}\b", call.text)]
     return next(iter([*named, *(call for call in inner if not _LABEL.search(call.subject)), *inner]), None)
+
+
+def _is_constant(call: Call) -> bool:
+    """Whether no op of TensorFlow's comes of it: Python and NumPy compute it, or a number is all it is given."""
+    return _is_number(call.subject) or call.head.partition(".")[0] in _PYTHON
 
 
 def innermost_call(expression: str) -> Call | None:
@@ -94,6 +103,16 @@ def _is_number(expression: str) -> bool:
         return isinstance(ast.literal_eval(expression), (int, float))
     except (ValueError, SyntaxError):
         return False
+
+
+def sides_of(expression: str, operator: str) -> tuple[str, str] | None:
+    """The two sides of an operator that the whole expression is; null if it is something else."""
+    tree = _parsed(expression)
+    body = tree.body if isinstance(tree, ast.Module) else []
+    node = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
+    if isinstance(node, ast.BinOp) and _OPERATORS.get(type(node.op)) == operator:
+        return ast.unparse(node.left), ast.unparse(node.right)
+    return None
 
 
 def without_cast(expression: str) -> str:

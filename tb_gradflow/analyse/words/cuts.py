@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.words.code import Call, bracketed, is_simple, without_cast
+from tb_gradflow.analyse.causes.no_derivative import ROUNDING
+from tb_gradflow.analyse.evidence import discrete_part
+from tb_gradflow.analyse.kinds import LOOPS
+from tb_gradflow.analyse.words.code import Call, bracketed, is_simple, sides_of, without_cast
 from tb_gradflow.analyse.words.fields import Template, fields
 from tb_gradflow.analyse.words.names import (
     Group,
@@ -15,6 +18,7 @@ from tb_gradflow.analyse.words.names import (
     place_of,
     short,
 )
+from tb_gradflow.record.schema import Op
 
 _NONE = "{they_get} {size}: "
 _LESS = ("Less", "LessEqual")
@@ -96,13 +100,21 @@ def comparison(group: Group) -> Text:
 
 
 def predicate(group: Group) -> Text:
-    message = Template(
-        _NONE + "{op} compares {them}, and the result only chooses a branch or ends a loop, which has no derivative.",
-        "",
-    )(group).message
-    return Text(
-        message, f"Blend both branches: `gate = {soft_step(group)}`, then `gate * inside + (1 - gate) * outside`."
-    )
+    names, ends = fields(group), _ends_a_loop(group)
+    does = "ends a loop" if ends else "chooses a branch"
+    message = _NONE + "{op} compares {them}, and the result only " + does + ", which has no derivative."
+    fix = f"Blend both branches: `gate = {soft_step(group)}`, then `gate * inside + (1 - gate) * outside`."
+    if ends:
+        fix = (
+            f"Make a fixed number of rounds, and let {names['names']} into what a round computes, for an end of "
+            "time as its step: `dt = end / steps`."
+        )
+    return Text(message.format_map(names), fix)
+
+
+def _ends_a_loop(group: Group) -> bool:
+    uses = discrete_part(group.suspect).uses
+    return bool(uses) and all(group.suspect.type_of(use.consumer) in LOOPS | {"LoopCond"} for use in uses)
 
 
 def soft_step(group: Group) -> str:
@@ -153,10 +165,51 @@ def stop_gradient(group: Group) -> Text:
             fix = "Take `tf.nn.softmax_cross_entropy_with_logits`, which passes the gradient to its labels too."
         return Template(_NONE + "{op} stops it inside, and is on every way to the loss.", fix + quiet)(group)
     message = _NONE + "{op} is on every way to the loss."
+    if (through := _straight_through(group)) is not None:
+        alone = f": the line hands the gradient to `{through[1]}` alone."
+        return Template(message[:-1] + alone, _beside(group, *through) + quiet)(group)
     if call_of(group) is None:
         built = "Leave `stop_gradient` out where the model is put together."
         return Template(message, built + quiet)(group)
     return Template(message, "Use `{x}` without it." + quiet)(group)
+
+
+def _straight_through(group: Group) -> tuple[str, str] | None:
+    """Of `x + stop_gradient(q - x)`, the user's `q` and `x`: it keeps the value of the one and passes the gradient to
+    the other. Null for any other use."""
+    call, trace, topology = call_of(group), group.trace, group.suspect.topology
+    inner = group.op.inputs[0].op if group.op is not None and group.op.inputs else -1
+    if call is None or inner < 0 or trace.ops[inner].type != "Sub" or (sides := sides_of(call.subject, "-")) is None:
+        return None
+    taken = [edge.op for edge in trace.ops[inner].inputs if edge.input == 1]
+    added = [
+        edge.op
+        for user, _ in topology.consumers[group.culprit]
+        if trace.ops[user].type in ("AddV2", "Add")
+        for edge in trace.ops[user].inputs
+        if edge.op >= 0 and edge.op != group.culprit
+    ]
+    same = any(a == b or _reads_same(trace.ops[a], trace.ops[b]) for a in taken for b in added if a >= 0)
+    kept, passed = (side.replace("{", "{{").replace("}", "}}") for side in sides)
+    return (kept, passed) if same else None
+
+
+def _reads_same(one: Op, other: Op) -> bool:
+    return one.reads is not None and one.reads == other.reads
+
+
+def _beside(group: Group, kept: str, passed: str) -> str:
+    """What to do for a variable that is in the kept value alone: scales go around a rounding, codes have a loss."""
+    if any(group.trace.ops[op].type in ROUNDING for op in group.others):
+        return (
+            "Put it around the rounding and nothing else, `u + {lib}.stop_gradient({lib}.round(u) - u)`, and multiply "
+            "and add behind it."
+        )
+    return (
+        "Give {names} a term of the loss that is taken of "
+        f"`{kept}` before this line, as a codebook has: the mean of the square of "
+        f"`{kept} - {{lib}}.stop_gradient({passed})`."
+    )
 
 
 def api_of(group: Group) -> str:
@@ -171,18 +224,25 @@ def _is_in_loss(group: Group) -> bool:
 
 
 def also_cut_by(group: Group) -> str:
-    """A sentence on the other ops that cut the same variables off; empty if there are none."""
+    """A sentence on the other ops that cut the same variables off, each on a way of its own; empty if there are none.
+
+    What a function stops inside for itself, as a normalisation does in its variance, is nothing that anybody mends.
+    """
     if not group.others or group.verdict.cause == "second_order_missing":
         return ""
     trace = group.trace
+    others = [op for op in group.others if not _stops_inside(trace.ops[op])]
     own = called(trace, group.culprit) + place_of(trace, group.culprit)
-    seen = [
-        each for each in dict.fromkeys(called(trace, op) + place_of(trace, op) for op in group.others) if each != own
-    ]
+    seen = [each for each in dict.fromkeys(called(trace, op) + place_of(trace, op) for op in others) if each != own]
     if not seen:
         return ""
-    named = " and ".join(seen[:2])
-    return f" {named[0].upper()}{named[1:]} would still cut {'it' if len(group.variables) == 1 else 'them'} off."
+    ways = "On another way" if len(seen) == 1 else "On other ways"
+    lets = "lets" if len(seen) == 1 else "let"
+    return f" {ways} {' and '.join(seen[:2])} {lets} no gradient through either."
+
+
+def _stops_inside(op: Op) -> bool:
+    return op.type == "StopGradient" and "stop_gradient" not in (op.api or "stop_gradient")
 
 
 def input_without_gradient(group: Group) -> Text:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tb_gradflow.analyse.causes.no_derivative import COUNTING, COUNTING_CALLS
+from tb_gradflow.analyse.causes.no_derivative import COUNTING, COUNTING_CALLS, INDEX_INPUTS
+from tb_gradflow.analyse.evidence import discrete_part
 from tb_gradflow.analyse.words.code import bracketed, is_simple
 from tb_gradflow.analyse.words.cuts import api_of, soft_step
 from tb_gradflow.analyse.words.fields import Template, fields
@@ -20,7 +21,8 @@ def index(group: Group) -> Text:
         return _soft_position(group, "-" if name == "argmin" else "")
     if "non_max_suppression" in name:
         return _chosen_boxes(group)
-    writer = _INDEX_FIXES.get(name, _between)
+    bucketed = group.op is not None and group.op.type == "Bucketize"
+    writer = _weighed if bucketed else _INDEX_FIXES.get(name, _between)
     return Template(_NONE + "{op} turns values into positions, and a position has no derivative.", writer(group))(group)
 
 
@@ -32,7 +34,27 @@ def _values(group: Group) -> str:
 
 
 def _sorted(group: Group) -> str:
-    return "Sort the values, which is differentiable: `{lib}.sort({x})`."
+    """Whoever gathers with the order wants the sorted values; whoever computes with it wants ranks."""
+    part = discrete_part(group.suspect)
+    users = [*part.ops[1:], *(use.consumer for use in part.uses)]
+    if not part.uses or any(group.suspect.type_of(user) in INDEX_INPUTS for user in users):
+        return "Sort the values, which is differentiable: `{lib}.sort({x})`."
+    call, total = call_of(group), "keras.ops.sum" if namespace(group) == "keras.ops" else "tf.reduce_sum"
+    x = call.subject if call is not None and is_simple(call.subject) else "v"
+    first = "" if call is None or x != "v" else "`v = {x}`, then "
+    down = "DESCENDING" in (call.text.upper() if call is not None else "")
+    places = ("None, :", ":, None") if down else (":, None", "None, :")
+    rows = [f"{x}[..., {place}]" for place in places]
+    return f"Rank softly: {first}`{total}({{lib}}.sigmoid(({rows[0]} - {rows[1]}) / 0.1), axis=-1)`."
+
+
+def _weighed(group: Group) -> str:
+    """A bucket is an index into a table, nearly always."""
+    softmax = "{lib}.softmax" if namespace(group) == "keras.ops" else "{lib}.nn.softmax"
+    return (
+        "Weigh the rows of the table softly, by how near the value is to the middle of each bucket: "
+        f"`w = {softmax}(-{{lib}}.square((x[..., None] - middles) / width))`, then `{{lib}}.matmul(w, table)`."
+    )
 
 
 def _below(group: Group) -> str:

@@ -17,7 +17,8 @@ def where_inactive(group: Group) -> Text:
     names, call = fields(group), call_of(group)
     product = group.op is not None and group.op.type in ("Mul", "MatMul")
     why = "multiplies with something that is not finite" if product else "has no finite derivative"
-    x, hidden = _made_safe(call) if call else ("x", "f(safe)")
+    divides = group.op is not None and group.op.type in _DIVISIONS
+    x, hidden = _made_safe(call, divides=divides) if call else ("x", "f(safe)")
     batch = of_batch(group)
     return Text(
         f"{names['they_get']} NaN: {names['op']} {why} for some elements, and `tf.where` hides their value but not "
@@ -26,15 +27,21 @@ def where_inactive(group: Group) -> Text:
     )
 
 
-def _made_safe(call: Call) -> tuple[str, str]:
+def _made_safe(call: Call, *, divides: bool) -> tuple[str, str]:
     """What has to be safe, and the user's expression with that in its place.
 
-    Of `alpha * tf.math.log(x)` it is the argument of the logarithm, of `a / b` the divisor.
+    Of `alpha * tf.math.log(x)` it is the argument of the logarithm, of `a / b` the divisor: what is added up or
+    averaged in it may be zero in many ways, and of a root or a logarithm in it the argument.
     """
-    inner = innermost_call(call.text)
-    if inner is not None:
+    inner = innermost_call(call.arguments[-1] if divides and call.head == "/" else call.text)
+    singular = inner is not None and inner.head.rpartition(".")[2] in _SINGULAR
+    if inner is not None and (singular or not divides or call.head != "/"):
         return inner.subject, call.text.replace(inner.text, inner.with_subject("safe"))
     return call.arguments[-1], f"{bracketed(call.arguments[0])} {call.head} safe"
+
+
+_DIVISIONS = ("RealDiv", "Div")
+_SINGULAR = ("sqrt", "rsqrt", "norm", "reduce_std", "std", "log", "log1p", "pow", "power", "acos", "asin", "reciprocal")
 
 
 def square_root(group: Group) -> Text:
@@ -125,9 +132,24 @@ def division(group: Group) -> Text:
             "Let an empty selection count as zero: `tf.math.divide_no_nan(tf.reduce_sum({x}), "
             "tf.cast(tf.size({x}), tf.float32))`.",
         )(group)
+    if group.op is not None and group.op.type in _ANGLES:
+        why, fix = _ANGLES[group.op.type]
+        return Template(_BROKEN + why, fix)(group)
     call = call_of(group)
     over = ", ".join(call.arguments[:2]) if call and call.head == "/" else "total, count"
     return Template(_BROKEN + "{op} divides zero by zero.", f"Divide safely: `tf.math.divide_no_nan({over})`.")(group)
+
+
+_ANGLES = {
+    "Angle": (
+        "{op} is given 0 + 0j, which has no angle: its derivative divides zero by zero there.",
+        "Leave zeros out: `ok = tf.abs({x}) > 0`, then `{head}(tf.where(ok, {x}, tf.ones_like({x})))`.",
+    ),
+    "Atan2": (
+        "{op} is given two zeros, which have no angle: its derivative divides zero by zero there.",
+        "Leave such points out: make one of both 1 where both are zero, `x = tf.where((x == 0) & (y == 0), 1.0, x)`.",
+    ),
+}
 
 
 def exponential(group: Group) -> Text:
