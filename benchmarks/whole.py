@@ -2,8 +2,8 @@
 
     python -m benchmarks.whole [mlp|cnn|lstm|transformer|resnet50 …] [--seconds 60] [--turns 3]
 
-Trainings of the same model without and with `GradFlowCallback(log_dir)` take turns. Printed is the ratio of the time per
-step after the first hundred steps, in which functions are compiled and the first ten steps recorded; how many steps
+Trainings of the same model without and with `GradFlowCallback(log_dir)` take turns. Printed is the ratio of the time
+per step after the first hundred steps, in which functions are compiled and the first ten steps recorded; how many steps
 were recorded of how many; what the recorder itself says that it cost, beside what the first hundred steps cost more.
 """
 
@@ -53,11 +53,8 @@ def measure(name: str, seconds: float, turns: int) -> None:
         more.append(sum(looked[:FIRST]) - sum(plain[:FIRST]))
         plain_step = statistics.median(plain)
     each = ", ".join(f"{ratio:.3f}" for ratio in ratios)
-    print(
-        f"| {name} | {plain_step * 1e3:.1f} | {statistics.median(ratios):.3f} | {each} | {recorded} of {steps} | {told} | "
-        f"{statistics.median(more):.1f} |",
-        flush=True,
-    )
+    row = (name, f"{plain_step * 1e3:.1f}", f"{statistics.median(ratios):.3f}", each, f"{recorded} of {steps}", told)
+    print(f"| {' | '.join(row)} | {statistics.median(more):.1f} |", flush=True)
 
 
 def train(name: str, steps: int, *callbacks: Any) -> list[float]:
