@@ -18,6 +18,9 @@ ROUTING = frozenset(
 # These take parts out of a tensor, and none if they are asked for none.
 SELECTING = frozenset({"Slice", "StridedSlice", "GatherV2", "GatherNd", "ResourceGather", "DynamicPartition"})
 
+# The derivatives of functions that are made of straight pieces: their own derivative is zero.
+STRAIGHT = frozenset({"ReluGrad", "Relu6Grad", "LeakyReluGrad", "ReluNGrad"})
+
 LOOPS = frozenset({"While", "StatelessWhile"})
 
 SOFTMAX = ("Softmax", "LogSoftmax", "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits")

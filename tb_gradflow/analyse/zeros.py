@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tb_gradflow.analyse.kinds import constant_of
+from tb_gradflow.analyse.kinds import STRAIGHT, constant_of
 from tb_gradflow.analyse.measured import UPDATE_NORM, WEIGHT_NORM, Measured
 from tb_gradflow.record.schema import Op
 
@@ -16,7 +16,7 @@ PRODUCTS = frozenset(
     | {"DepthwiseConv2dNative", "XlaDotV2", "Conv2DBackpropInput", "MulNoNan", "SparseTensorDenseMatMul"}
 )
 _SUMS = {"AddV2": 2, "Add": 2, "Sub": 2, "BiasAdd": 2}
-_JOINS = frozenset({"AddN", "ConcatV2", "Concat", "Pack"})
+_JOINS = frozenset({"ConcatV2", "Concat", "Pack"})
 _QUOTIENTS = frozenset({"RealDiv", "Div", "DivNoNan"})
 
 # Of zero these make zero.
@@ -41,6 +41,31 @@ def zero_values(measured: Measured) -> list[Zero]:
     return measured.once("zero values", sweep)
 
 
+def second_derivatives(measured: Measured) -> list[int]:
+    """For each op, the op of an inner gradient whose derivative is zero and makes the op's first output zero; else -1.
+
+    TensorFlow hands a gradient of zeros back through the slope of a ReLU, and it shows as a constant.
+    """
+
+    def sweep() -> list[int]:
+        found: list[int] = []
+
+        def known(place: int) -> Zero:
+            return frozenset({found[place]}) if 0 <= place < len(found) and found[place] >= 0 else None
+
+        for place, op in enumerate(measured.topology.trace.ops):
+            zero: Zero = None
+            if op.backward and op.type in STRAIGHT:
+                given = next((edge.op for edge in op.inputs if edge.input == 0), -1)
+                zero = frozenset({place}) if constant_of(op, 0) == 0 else known(given)
+            elif op.reads is None:
+                zero = _zero(measured, op, known)
+            found.append(min(zero, default=-1) if zero is not None else -1)
+        return found
+
+    return measured.once("second derivatives", sweep)
+
+
 def _zero(measured: Measured, op: Op, of: Callable[[int], Zero]) -> Zero:
     if op.reads is not None:
         return frozenset({op.reads}) if began_at_zero(measured, op.reads) else None
@@ -52,6 +77,9 @@ def _zero(measured: Measured, op: Op, of: Callable[[int], Zero]) -> Zero:
     if op.type in _SUMS:
         given.update({side: frozenset() for side in range(_SUMS[op.type]) if constant_of(op, side) == 0})
         return _all(given, _SUMS[op.type])
+    if op.type == "AddN":
+        constants = {constant.input: frozenset[int]() for constant in op.constants if constant.value == 0}
+        return _all(given | constants, op.input_count or len(given) + len(op.constants))
     if op.type in _JOINS and op.input_count is not None:
         return _all(given, op.input_count - op.type.startswith("Concat"))
     return None

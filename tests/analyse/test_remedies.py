@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tb_gradflow.record.report import Finding
-from tests.analyse.builders import FINE, NAN, Graph, sized
+from tb_gradflow.record.schema import Layer
+from tests.analyse.builders import FINE, NAN, ZERO, Graph, sized
 
 
 def hidden_division(line: str) -> Finding:
@@ -133,3 +136,111 @@ def test_what_ends_a_loop_is_not_blended() -> None:
     assert finding.cause == "predicate_only"
     assert "only ends a loop" in finding.message
     assert "fixed number of rounds" in finding.fix
+
+
+def limited(*, chooses: bool = False, logarithm: bool = False, exponential: bool = False) -> Finding:
+    graph = Graph()
+    value = graph.op("Exp" if exponential else "Mul", graph.variable("w"))
+    if exponential:
+        value = graph.op("Sum", graph.op("Mul", graph.op("RealDiv", value)))
+    graph.gradient(1, ZERO)
+    clipped = graph.op("Minimum", value, api="tf.minimum", line="c = tf.minimum(r, 1.2)", constants={1: 1.2})
+    graph.gradient(clipped, FINE)
+    last = graph.op("Mul", clipped)
+    if chooses:
+        last = graph.op("Minimum", graph.op("Mul", value), last, api="tf.minimum", line="s = tf.minimum(r * a, c * a)")
+    if logarithm:
+        last = graph.op("Log", clipped)
+    graph.gradient(last, FINE)
+    graph.target(graph.op("Mean", last))
+    graph.ask("w", ZERO)
+    return graph.only_finding()
+
+
+def test_a_limit_that_a_minimum_chose_over_the_value_itself_is_no_place_for_a_straight_through() -> None:
+    finding = limited(chooses=True)
+
+    assert finding.cause == "saturation_clip"
+    assert "takes the limited value everywhere, not `r` itself" in finding.message
+    assert "stop_gradient" not in finding.fix
+
+
+def test_a_limit_in_front_of_a_logarithm_is_no_place_for_one_either() -> None:
+    assert "stop_gradient" not in limited(logarithm=True).fix
+    assert "tf.reduce_logsumexp" in limited(logarithm=True, exponential=True).fix
+    assert "tf.stop_gradient(tf.minimum(r, 1.2) - r)" in limited().fix
+
+
+def test_a_weight_of_a_layer_that_is_used_is_not_told_to_call_it() -> None:
+    graph = Graph()
+    graph.variable("crf/transitions", read=False)
+    graph.target(graph.op("Mean", graph.op("MatMul", graph.variable("crf/kernel"))))
+    graph.ask("crf/transitions")
+    graph.ask("crf/kernel", FINE)
+
+    fix = graph.only_finding().fix
+
+    assert fix == "Let `crf/transitions` take part in what `crf` computes for the loss, or remove it."
+
+
+@pytest.mark.parametrize(("layer", "says"), [("stn", "what `tf.reshape`"), ("stn/theta", "the output of `stn/theta`")])
+def test_what_a_line_behind_the_layer_makes_of_its_output_is_what_to_use(layer: str, says: str) -> None:
+    graph = Graph()
+    product = graph.op("MatMul", graph.variable("stn/theta/kernel"))
+    graph.op("Reshape", product, name="m/warp/Reshape", api="tf.reshape", line="warped = tf.reshape(out, shape)")
+    graph.layers.append(Layer("m/warp", layer, "Layer"))
+    graph.target(graph.op("Mean", graph.op("MatMul", graph.variable("other/kernel"))))
+    graph.ask("stn/theta/kernel")
+    graph.ask("other/kernel", FINE)
+
+    assert says in graph.only_finding().fix
+
+
+@pytest.mark.parametrize(("name", "fix"), [("dense/bias", "use_bias=False"), ("user_bias/embeddings", "without it")])
+def test_only_the_bias_of_a_layer_has_a_switch(name: str, fix: str) -> None:
+    graph = Graph()
+    shifted = graph.op("BiasAdd", graph.variable(name))
+    graph.gradient(shifted, FINE)
+    normal = graph.op("FusedBatchNormV3", shifted)
+    graph.gradient(normal, FINE)
+    graph.target(graph.op("Mean", normal))
+    graph.ask(name, sized(1e-9))
+
+    finding = graph.only_finding()
+
+    assert finding.cause == "shift_invariant_parameter"
+    assert fix in finding.fix
+
+
+def test_a_factor_that_a_second_derivative_makes_zero_is_told_by_the_relu() -> None:
+    graph = Graph()
+    slope = graph.op("ReluGrad", graph.variable("kernel"), first=1, constants={0: 0.0}, name="gradient_tape/ReluGrad")
+    curvature = graph.op("AddN", graph.op("MatMul", slope), constants={1: 0.0}, name="gradient_tape/AddN")
+    for inner in (slope, curvature):
+        graph.ops[inner] = replace(graph.ops[inner], backward=True)
+    rate = graph.variable("rate")
+    product = graph.op("Mul", rate, curvature, line="residual = rate * u_xx")
+    graph.gradient(product, FINE)
+    graph.gradient(rate, ZERO)
+    graph.target(graph.op("Mean", product))
+    graph.ask("rate", ZERO)
+    graph.ask("kernel", FINE)
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.culprit) == ("second_order_missing", slope)
+    assert "tf.nn.softplus" in finding.fix
+
+
+def test_what_is_given_no_rows_is_not_called_masked() -> None:
+    graph = Graph()
+    product = graph.op("MatMul", graph.variable("expert"), line="h = rows @ expert")
+    graph.gradient(product, (0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+    graph.gradient(0, ZERO)
+    graph.target(graph.op("Mean", product))
+    graph.ask("expert", ZERO)
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.severity) == ("mask_multiplies_to_zero", "info")
+    assert "not one row was selected" in finding.message

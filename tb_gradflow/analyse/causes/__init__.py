@@ -87,6 +87,7 @@ ZERO: tuple[Rule, ...] = (
     no_derivative.nondiff_sign,
     unseen.sign_unseen,
     no_derivative.second_order_zero,
+    no_derivative.second_derivative_is_zero,
     zero.fp16_flush,
     zero.softmax_single_class,
     zero_factor.nothing_selected,

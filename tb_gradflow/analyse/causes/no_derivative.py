@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.evidence import Discrete, Suspect, Verdict, discrete_part
-from tb_gradflow.analyse.kinds import is_float
+from tb_gradflow.analyse.kinds import STRAIGHT, is_float
+from tb_gradflow.analyse.zeros import PRODUCTS, second_derivatives
 
 ROUNDING = frozenset({"Round", "Rint", "Floor", "Ceil", "FloorDiv", "TruncateDiv", "FloorMod", "TruncateMod"})
 COMPARISON = frozenset(
@@ -31,7 +32,6 @@ INDEX_INPUTS = {
     "ScatterNd": 0, "TensorScatterUpdate": 1, "TensorScatterAdd": 1, "UnsortedSegmentSum": 1, "SegmentSum": 1,
     "StridedSlice": 1, "Slice": 1, "SparseSoftmaxCrossEntropyWithLogits": 1,
 }  # fmt: skip
-STRAIGHT = frozenset({"ReluGrad", "Relu6Grad", "LeakyReluGrad", "ReluNGrad"})
 _BRANCHES = {
     "If": 0,
     "StatelessIf": 0,
@@ -67,6 +67,16 @@ def second_order_zero(suspect: Suspect) -> Verdict | None:
     """The derivative of a function made of straight pieces is constant on each: its own derivative is zero."""
     straight = suspect.op.backward and suspect.op.type in STRAIGHT
     return Verdict("second_order_missing", "error") if straight else None
+
+
+def second_derivative_is_zero(suspect: Suspect) -> Verdict | None:
+    """A product with the second derivative of such a function, which is zero."""
+    if suspect.op.type not in PRODUCTS:
+        return None
+    zeros = second_derivatives(suspect.measured)
+    factors = [edge.op for edge in suspect.op.inputs if edge.op >= 0 and edge.op != suspect.producer]
+    origin = max((zeros[factor] for factor in factors), default=-1)
+    return Verdict("second_order_missing", "error", origin) if origin >= 0 else None
 
 
 def partly_cut(suspect: Suspect) -> Verdict | None:

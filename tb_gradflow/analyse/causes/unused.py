@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tb_gradflow.analyse.causes.no_derivative import STRAIGHT
 from tb_gradflow.analyse.causes.zero_factor import learns
 from tb_gradflow.analyse.evidence import Suspect, Verdict
-from tb_gradflow.analyse.kinds import passes_gradient, scopes_of
+from tb_gradflow.analyse.kinds import STRAIGHT, passes_gradient, scopes_of
 from tb_gradflow.analyse.topology import Topology
 from tb_gradflow.analyse.zeros import PRODUCTS
 from tb_gradflow.record.schema import Edge, Trace

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cancelling import takes_out
 from tb_gradflow.analyse.kinds import LOOPS, SELECTING
-from tb_gradflow.analyse.measured import LARGE_INPUT
-from tb_gradflow.analyse.words.code import is_simple
+from tb_gradflow.analyse.measured import LARGE_INPUT, is_empty
+from tb_gradflow.analyse.words.clipped import FROM_LOGITS, clipped
 from tb_gradflow.analyse.words.fields import Template, fields
 from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, layer_of, namespace, quoted
 from tb_gradflow.analyse.zeros import PRODUCTS
 
 _ZERO = "{they_get} a gradient of exactly zero: "
 _SIZE = "{they_get} {size}: "
-_FROM_LOGITS = "take the loss from the logits, `from_logits=True`"
 
 
 def is_output(group: Group) -> bool:
@@ -44,7 +43,7 @@ def large_inputs(group: Group) -> str:
 def saturated_sigmoid(group: Group) -> Text:
     loop = group.op is not None and group.op.type in ("While", "StatelessWhile")
     what = "what goes into the gates of {op}" if loop else "what goes into {op}"
-    logits = ", or " + _FROM_LOGITS if is_output(group) and not loop else ""
+    logits = ", or " + FROM_LOGITS if is_output(group) and not loop else ""
     text = Template(
         _SIZE + what + " is so large that its slope is next to nothing.",
         "Scale what goes in, for example by `keras.layers.BatchNormalization()` in front of it" + logits + ".",
@@ -55,38 +54,11 @@ def saturated_sigmoid(group: Group) -> Text:
 def saturated_softmax(group: Group) -> Text:
     size = "tf.math.sqrt(tf.cast(tf.shape(keys)[-1], tf.float32))"
     scaled = f"Scale the scores before the softmax, as attention does: `{{bx}} / {size}`."
-    logits = "Scale what goes in, `{bx} / 10.0`, or " + _FROM_LOGITS + "."
+    logits = "Scale what goes in, `{bx} / 10.0`, or " + FROM_LOGITS + "."
     text = Template(
         _ZERO + "{op} is so sure of one class that its slope rounds to zero.", logits if is_output(group) else scaled
     )(group)
     return Text(text.message, text.fix + large_inputs(group))
-
-
-def clipped(group: Group) -> Text:
-    """Probabilities are better not clipped at all; other values can let the gradient pass the limits."""
-    names, call, name = fields(group), call_of(group), group.op.name.lower() if group.op else ""
-    if group.verdict.severity == "info":
-        message = "{op} limits every value of this step, and the loss is zero: every margin is kept."
-        return Text((_ZERO + message).format_map(names), "Nothing to repair: nothing in this batch is left to learn.")
-    message = (_ZERO + "{op} limits every value of this step, and a limit has no slope.").format_map(names)
-    if "crossentropy" in name:
-        return Text(
-            message,
-            "The loss clips what are no probabilities: end the model in `sigmoid` or `softmax`, or in nothing and "
-            + _FROM_LOGITS
-            + ".",
-        )
-    if names["behind"] in ("Sigmoid", "Softmax"):
-        return Text(message, f"Do not clip `{names['x']}`: {_FROM_LOGITS}, which needs no clipping.")
-    if call is None:
-        return Text(message, "Scale what goes in, so that it lies inside the limits.")
-    lib, x = names["lib"], call.subject
-    through = (
-        f"`{x} + {lib}.stop_gradient({call.text} - {x})`"
-        if is_simple(x)
-        else f"`v = {x}`, then `v + {lib}.stop_gradient({call.with_subject('v')} - v)`"
-    )
-    return Text(message, f"Scale what goes in, so that it lies inside, or let the gradient pass the limits: {through}.")
 
 
 def single_class(group: Group) -> Text:
@@ -128,6 +100,12 @@ def masked(group: Group) -> Text:
             _ZERO + "in this step {op} selects nothing of what comes from {them}.",
             "Nothing to repair if other batches, or later steps, have something to select; else look at what {op} is "
             "asked for: a length, an index, a condition.",
+        )(group)
+    incoming = group.suspect.measured.of_op(group.suspect.target, group.culprit)
+    if incoming is not None and is_empty(incoming):
+        return Template(
+            _ZERO + "in this step {op} is given nothing: not one row was selected for it.",
+            "Nothing to repair if other batches, or later steps, have rows for {them}.",
         )(group)
     if "dropout" in name:
         return Template(
@@ -185,12 +163,12 @@ def without_influence(group: Group) -> Text:
     if group.op is not None and group.op.type == "Sub":
         return Template(
             "{they_have} no influence: both sides of {op} contain {them}. What arrives is rounding noise.",
-            "Harmless; `use_bias=False` saves the weights.",
+            _harmless(group),
         )(group)
     if group.suspect.state.status == "unused":
         return Template(
             "{they_have} no influence: the loss is made of a derivative, and what {op} adds has none.",
-            "Harmless; `use_bias=False` saves the weights.",
+            _harmless(group),
         )(group)
     if group.op is not None and group.op.type == "Mul":
         return Template(
@@ -208,8 +186,14 @@ def without_influence(group: Group) -> Text:
         why += " takes every offset out again"
     return Template(
         "{they_have} no influence: " + why + ". What arrives is rounding noise.",
-        "Harmless; `use_bias=False` saves the weights.",
+        _harmless(group),
     )(group)
+
+
+def _harmless(group: Group) -> str:
+    """A layer's bias can be switched off; anything else that is added can be left out."""
+    biases = all(name.rpartition("/")[2].startswith("bias") and "/" in name for name in group.names)
+    return "Harmless; `use_bias=False` saves the weights." if biases else "Harmless; the model can do without {them}."
 
 
 WRITERS: dict[str, Writer] = {

@@ -67,6 +67,8 @@ _SAME_VALUES = frozenset(
     {"Identity", "Reshape", "Squeeze", "ExpandDims", "StridedSlice", "GatherV2", "GatherNd", "Cast", "Transpose"}
     | {"Maximum", "Minimum", "ClipByValue", "Sub", "AddV2", "SelectV2"}
 )
+# What is added up and scaled goes through these.
+TERMS = frozenset({"Sum", "Mul", "AddV2", "Mean", "Reshape", "Squeeze", "ExpandDims", "RealDiv", "Identity"})
 _NEAR = 8
 
 Writer = Callable[[Group], Text]
@@ -175,12 +177,12 @@ def made_by(group: Group, types: Sequence[str], through: frozenset[str] = _SAME_
     `through` lies between; empty otherwise."""
     trace = group.trace
     queue = [edge.op for edge in (group.op.inputs if group.op is not None else ()) if edge.op >= 0]
-    for op in queue[:_NEAR]:
+    for op in queue:  # grows while it is walked
         if trace.ops[op].type in types:
             return trace.ops[op].type
-        if trace.ops[op].type in through:
+        if trace.ops[op].type in through and len(queue) < _NEAR:
             queue.extend(edge.op for edge in trace.ops[op].inputs if edge.op >= 0)
-    return next((trace.ops[op].type for op in queue[:_NEAR] if trace.ops[op].type in types), "")
+    return ""
 
 
 def blamed(group: Group) -> str:

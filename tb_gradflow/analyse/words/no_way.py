@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tb_gradflow.analyse.words.fields import Template
-from tb_gradflow.analyse.words.names import Group, Text, Writer, quoted
+from tb_gradflow.analyse.words.names import Group, Text, Writer, layer_of, quoted
 from tb_gradflow.record.schema import EAGER
 
 
@@ -35,11 +35,32 @@ def output_not_used(group: Group) -> Text:
         fix = "Use what {op} computes on the way to the loss, or give it a loss of its own."
     elif not _in_layer(group):
         fix = "Let {names} take part in the loss, or remove {them}."
+    elif _is_in_use(group, owners):
+        fix = "Let {names} take part in what {layer} computes for the loss, or remove {them}."
+    elif group.culprit >= 0 and _ends_outside(group, owners):
+        fix = "Use what {op} computes on the way to the loss, or give it a loss of its own."
     elif group.culprit >= 0:
         fix = "Use the output of {layer} on the way to the loss, `x = {attribute}(x)`, or give it a loss of its own."
     else:
         fix = "Call {layer} on the way to the loss, `x = {attribute}(x)`, or leave it out of the model."
     return Template("{they_get} no gradient: " + why + ".", fix)(group)
+
+
+def _is_in_use(group: Group, owners: set[str]) -> bool:
+    """Whether the loss is computed from other variables of the same layer, or of layers in it: it is called already."""
+    topology, target, own = group.suspect.topology, group.suspect.target, set(group.variables)
+    others = [(place, each.name) for place, each in enumerate(group.trace.variables) if place not in own]
+    return target >= 0 and all(
+        any(name.startswith(owner + "/") and topology.influences(place, target) for place, name in others)
+        for owner in owners
+    )
+
+
+def _ends_outside(group: Group, owners: set[str]) -> bool:
+    """Whether the user's own line made the last op, behind the layers of these variables."""
+    called_here = group.op is not None and group.op.api is not None and group.source is not None
+    inside = layer_of(group.trace, group.culprit).rpartition("/")[2]
+    return called_here and inside not in {owner.rpartition("/")[2] for owner in owners}
 
 
 def _no_part(group: Group) -> Text:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tb_gradflow.analyse.kinds import constant_of
 from tb_gradflow.analyse.words.code import Call, bracketed, innermost_call
 from tb_gradflow.analyse.words.fields import Template, fields
-from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, made_by, namespace
+from tb_gradflow.analyse.words.names import TERMS, Group, Text, Writer, call_of, made_by, namespace
 from tb_gradflow.analyse.words.spoiled import of_batch
 
 _BROKEN = "{plight}: "
@@ -85,16 +85,13 @@ def logarithm(group: Group) -> Text:
         stable = {"Softmax": "log_softmax", "Sigmoid": "log_sigmoid"}[probabilities]
         stable = f"{'keras.ops' if keras else 'tf.nn' if probabilities == 'Softmax' else 'tf.math'}.{stable}"
         fix = f"Compute it from the logits: `{stable}(logits)`, or take the loss from them, `from_logits=True`."
-    elif made_by(group, ("Exp",), _TERMS):
+    elif made_by(group, ("Exp",), TERMS):
         total = "keras.ops.logsumexp" if namespace(group) == "keras.ops" else "tf.reduce_logsumexp"
         fix = f"Add up logarithms, `{total}(log_terms, axis=-1)`, where `log_terms` are the logarithms of the summands."
     else:
         fix = "Keep it above zero: `{head}({lib}.maximum({x}, 1e-7))`."
     why = "something negative, which has no" if _is_undefined(group) else "zero or less, where there is no finite"
     return Template(_BROKEN + "{op} is given " + why + " logarithm.", fix)(group)
-
-
-_TERMS = frozenset({"Sum", "Mul", "AddV2", "Mean", "Reshape", "Squeeze", "ExpandDims", "RealDiv", "Identity"})
 
 
 def power(group: Group) -> Text:

@@ -1,0 +1,84 @@
+"""Words for values that a limit holds."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.words.code import is_simple
+from tb_gradflow.analyse.words.fields import fields
+from tb_gradflow.analyse.words.names import TERMS, Group, Text, call_of, called, made_by, place_of
+
+FROM_LOGITS = "take the loss from the logits, `from_logits=True`"
+_ZERO = "{they_get} a gradient of exactly zero: "
+
+# How many ops behind a limit are looked at for what is done with it.
+_NEAR = 6
+
+
+def clipped(group: Group) -> Text:
+    """Probabilities are better not clipped at all; other values can let the gradient pass the limits."""
+    names, call, name = fields(group), call_of(group), group.op.name.lower() if group.op else ""
+    if group.verdict.severity == "info":
+        message = "{op} limits every value of this step, and the loss is zero: every margin is kept."
+        return Text((_ZERO + message).format_map(names), "Nothing to repair: nothing in this batch is left to learn.")
+    message = (_ZERO + "{op} limits every value of this step, and a limit has no slope.").format_map(names)
+    if "crossentropy" in name:
+        return Text(
+            message,
+            "The loss clips what are no probabilities: end the model in `sigmoid` or `softmax`, or in nothing and "
+            + FROM_LOGITS
+            + ".",
+        )
+    if names["behind"] in ("Sigmoid", "Softmax"):
+        return Text(message, f"Do not clip `{names['x']}`: {FROM_LOGITS}, which needs no clipping.")
+    if (chosen := _chosen_over(group)) >= 0:
+        chooser = called(group.trace, chosen) + place_of(group.trace, chosen)
+        return Text(
+            message
+            + f" {chooser[0].upper()}{chooser[1:]} takes the limited value everywhere, not `{names['x']}` itself.",
+            f"Find out why all of `{names['x']}` lies beyond the limits: of a ratio of two policies, whether the old "
+            "one was kept as it was, for the same actions, and as the logarithm that it is taken for.",
+        )
+    if _goes_into_a_logarithm(group):
+        terms = made_by(group, ("Exp",), TERMS)
+        total = "keras.ops.logsumexp" if names["lib"] == "keras.ops" else "tf.reduce_logsumexp"
+        add = f"Add up logarithms, `{total}(log_terms, axis=-1)`, where `log_terms` are those of the summands"
+        scale = "Scale what goes in, so that it lies inside the limits: behind them a logarithm has no slope to pass on"
+        return Text(message, (add if terms else scale) + ".")
+    if call is None:
+        return Text(message, "Scale what goes in, so that it lies inside the limits.")
+    lib, x = names["lib"], call.subject
+    through = (
+        f"`{x} + {lib}.stop_gradient({call.text} - {x})`"
+        if is_simple(x)
+        else f"`v = {x}`, then `v + {lib}.stop_gradient({call.with_subject('v')} - v)`"
+    )
+    return Text(message, f"Scale what goes in, so that it lies inside, or let the gradient pass the limits: {through}.")
+
+
+def _chosen_over(group: Group) -> int:
+    """The minimum or maximum that chooses between what is limited and the same value without limits; -1 if none does.
+
+    It chose the side that has no slope for every element: the value itself would have handed on a gradient.
+    """
+    topology, trace = group.suspect.topology, group.trace
+    given = {edge.op for edge in group.op.inputs if edge.op >= 0} if group.op is not None else set()
+    for op in _behind(group, ("Mul", "Neg", "Maximum", "Minimum", "Identity", "Reshape")):
+        sides = [topology.made_by(edge.op) | {edge.op} for edge in trace.ops[op].inputs if edge.op >= 0]
+        free = any(given & side and group.culprit not in side for side in sides)
+        if free and trace.ops[op].type in ("Minimum", "Maximum"):
+            return op
+    return -1
+
+
+def _goes_into_a_logarithm(group: Group) -> bool:
+    behind = _behind(group, ("Maximum", "Minimum", "Identity", "Reshape", "Squeeze"))
+    return any(group.trace.ops[op].type == "Log" for op in behind)
+
+
+def _behind(group: Group, through: tuple[str, ...]) -> list[int]:
+    """What uses the culprit's value, and what uses it again behind ops of these types."""
+    onward, ops = group.suspect.topology.onward, group.trace.ops
+    queue = list(onward(group.culprit)) if group.culprit >= 0 else []
+    for op in queue:  # grows while it is walked
+        if ops[op].type in through and len(queue) < _NEAR:
+            queue.extend(onward(op))
+    return queue
