@@ -143,7 +143,7 @@ class Collector(Symbols):
         flattener = self.flattener(self.symbol(flat[0]).graph)
         flattener.extend()
         refs = tuple(ref for tensor in flat if (ref := flattener.ref(self.symbol(tensor))) is not None)
-        unseen = self._must_not_look()
+        unseen = self._must_not_look(tape)
         with record.stop_recording():
             loss = tf.constant(float("nan")) if unseen else self._total(flat, self._scale_of(target))
         # Like the stacks of ops: lines that AutoGraph has converted are the user's own.
@@ -156,11 +156,11 @@ class Collector(Symbols):
         inner = _is_watched_by_another(tape)
         call = Call(flattener, refs, loss, frames, unconnected, watched, scaled, measured, automatic, inner)
         self.calls.append(call)
-        return call, self._on_the_way(call, sources)
+        return call, {} if unseen else self._on_the_way(call, sources)
 
     def _on_the_way(self, call: Call, sources: Any) -> dict[Ref, Any]:
         """The tensors between the sources and the target that the tape may have seen."""
-        if self._tensors == "variables" or self._must_not_look():
+        if self._tensors == "variables":
             return {}
         ops = call.flattener.ops
         asked = {self.variables.index_of_source(source) for source in tf.nest.flatten(sources)}
@@ -187,13 +187,16 @@ class Collector(Symbols):
         }
         return {ref: tensor for ref, tensor in wanted.items() if ref not in call.aliases}
 
-    def _must_not_look(self) -> bool:
-        """Whether another tape is open around this one.
+    def _must_not_look(self, tape: Any) -> bool:
+        """Whether what the tape is asked for is recorded: by a tape around it, or by itself.
 
         What an inner tape makes is forward computation to the tape around it, and who will take it is not known yet:
-        whether measuring it changes the step cannot be told.
+        whether measuring it changes the step cannot be told. A tape that is asked inside of its own `with` stops
+        there, unless it is persistent.
         """
-        return self._exact and bool(record.could_possibly_record())
+        if getattr(tape, "_persistent", True):
+            return self._exact and bool(record.could_possibly_record())
+        return self._exact and _is_watched_by_another(tape)
 
     def _layer_outputs(self, ops: Sequence[FlatOp], between: set[int]) -> set[int]:
         """The last op of each layer's scope."""

@@ -216,6 +216,7 @@ LOOPS: dict[str, Callable[[Any], Loop]] = {
     "DQN": Dqn,
     "MAML": Maml,
     "persistent tape": lambda compiled: Single(compiled, quadratic, _A, _B, taken="persistent"),
+    "asked inside of the tape's block": lambda compiled: Single(compiled, quadratic, _A, _B, taken="inside"),
     "nested function": lambda compiled: Single(compiled, quadratic, _A, _B, taken="nested"),
     "a loop of steps": lambda compiled: Single(compiled, quadratic, _A, _B, taken="loop"),
     "jacobian": lambda compiled: Single(compiled, quadratic, _A, _B, taken="jacobian"),

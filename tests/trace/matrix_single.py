@@ -68,6 +68,8 @@ class Single(Loop):
         def taking() -> Any:
             with tf.GradientTape(persistent=taken == "persistent") as tape:
                 value = loss(*variables)
+                if taken == "inside":
+                    return value, tape.gradient(value, variables)
             if taken == "jacobian":
                 with tf.GradientTape() as other:
                     several = tf.stack([loss(*variables), 2.0 * loss(*variables)])

@@ -162,3 +162,32 @@ def test_a_fault_of_the_recorder_leaves_the_training_alone(tmp_path: Path, monke
         recorded, _ = loop.run(3)
 
     assert recorded == losses
+
+
+def test_a_tape_that_is_asked_inside_of_its_own_block_shows_the_way(tmp_path: Path) -> None:
+    """Many write the call of `gradient` one indent too deep; the tape stops recording there."""
+    weight = tf.Variable([0.5, -1.0, 2.0], name="weight")
+
+    @tb_gradflow.watch(str(tmp_path), update_freq=1)
+    def step() -> Any:
+        with tf.GradientTape() as tape:
+            error = tf.reduce_sum(tf.square(tf.tanh(weight)))
+            weight.assign_sub(0.1 * tape.gradient(error, weight))
+        with tf.GradientTape() as outer:
+            with tf.GradientTape() as inner:
+                energy = tf.reduce_sum(tf.sin(weight))
+                slope = inner.gradient(energy, weight)
+            size = tf.reduce_sum(tf.square(slope))
+            weight.assign_sub(0.1 * outer.gradient(size, weight))
+        return error
+
+    step()
+    step.flush()
+    log = read(tmp_path)
+
+    known = [each for each in log.trace.tensor_gradients if each.target == 0]
+    assert "Tanh" in {log.trace.ops[each.op].type for each in known}
+    assert log.tensor(log.op("Tanh"), "max_abs") == pytest.approx(2 * np.tanh(2.0), rel=1e-5)
+    # What the inner tape of the two makes is forward computation to the outer one, which does show its way.
+    by_target = {each.target for each in log.trace.tensor_gradients}
+    assert by_target == {0, 2}
