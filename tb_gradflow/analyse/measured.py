@@ -24,6 +24,9 @@ _LEARNED = 1e-10
 # Sigmoid and tanh are flat in float32 from about 17 and 9 on, and weights are of about one.
 LARGE_INPUT = 50.0
 
+# A gradient is vanishing whose largest element is below.
+VANISHING_BELOW = 1e-7
+
 _LARGEST = float(np.finfo(np.float32).max)
 
 

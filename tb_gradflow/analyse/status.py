@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tb_gradflow.analyse.measured import Measured, is_zero
+from tb_gradflow.analyse.measured import VANISHING_BELOW, Measured, is_zero
 from tb_gradflow.analyse.refused import is_refused_by_xla
 from tb_gradflow.analyse.topology import Topology
 from tb_gradflow.record.report import GradientReport, Status
 from tb_gradflow.record.schema import VariableGradient
 
-VANISHING_BELOW = 1e-7
 EXPLODING_ABOVE = 1e4
 
 # With several losses a variable has the best that any of them gives it, except that one bad number spoils the sum.

@@ -165,6 +165,20 @@ class TestTheTape:
 
         assert (finding.cause, finding.variables) == ("untracked_variable", ("hidden",))
 
+    def test_a_network_that_nobody_asks_about_may_be_a_target_network(self) -> None:
+        """The target network of DDPG is read under the tape, the VGG of a style loss too: nothing is to be made."""
+        graph = Graph()
+        told = graph.op("MatMul", graph.variable("target/dense/kernel", tracked=False))
+        graph.target(graph.op("Mean", graph.op("MatMul", told, graph.variable("kernel"))))
+        graph.ask("target/dense/kernel", outcome="not_asked")
+        graph.ask("kernel", FINE)
+
+        finding = graph.only_finding()
+
+        assert (finding.cause, finding.severity) == ("untracked_variable", "info")
+        assert "a target network" in finding.message
+        assert "add_weight" not in finding.fix
+
     def test_without_a_model_nobody_knows_variables(self) -> None:
         graph = Graph()
         hidden = graph.op("MatMul", graph.variable("hidden", tracked=False))

@@ -137,3 +137,26 @@ def test_where_the_loss_is_next_to_zero_small_gradients_are_no_trouble() -> None
 
     assert (finding.cause, finding.severity) == ("vanishing_depth", "info")
     assert "the loss is next to zero as well" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("moved", "cause_is_told_as"), [(0.05, "info"), (1e-5, "warning"), (0.0, "warning")], ids=["adam", "sgd", "still"]
+)
+def test_a_small_gradient_that_the_optimizer_makes_up_for_is_no_trouble(moved: float, cause_is_told_as: str) -> None:
+    """The query bias of an attention layer under Adam: its gradient is a ten millionth, and it moves like the rest."""
+    graph = chain(("Square", 0.1), ("MatMul", 6e-8))
+    other = graph.op("MatMul", graph.variable("last/kernel"))
+    graph.gradient(other, FINE)
+    graph.ask("last/kernel", FINE)
+    graph.weights[graph.place("first/kernel")] = (1.0, moved)
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.severity) == ("vanishing_depth", cause_is_told_as)
+    assert ("the optimizer makes up for that" in finding.message) == (cause_is_told_as == "info")
+
+
+def test_where_every_gradient_fades_none_keeps_pace() -> None:
+    graph = chain(("Sigmoid", 1e-4), ("MatMul", 1e-9))
+
+    assert graph.only_finding().severity == "warning"

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from math import prod, sqrt
+from statistics import median
+
 from tb_gradflow.analyse.causes.zero_factor import learns
 from tb_gradflow.analyse.course import Course
 from tb_gradflow.analyse.evidence import Suspect, Verdict
+from tb_gradflow.analyse.measured import UPDATE_NORM, VANISHING_BELOW, Measured
 from tb_gradflow.record.report import Severity
 
 # One op that alone takes this many orders of magnitude is no matter of depth.
 _SINGLE_DECADES = 4.0
+
+# Of the pace of others: what moves slower than this has fallen behind.
+_SLOWEST = 0.1
 
 _SAME_VALUE = frozenset({"Reshape", "Cast", "Identity", "ExpandDims", "Squeeze", "Transpose", "BroadcastTo"})
 _DIVIDING = frozenset({"Rsqrt", "FusedBatchNormV3"})
@@ -114,10 +121,40 @@ def _inside_loop(suspect: Suspect, place: int) -> int:
     return measured.once(("loop", target, place), search) if topology.has_carried else place
 
 
+def keeps_pace(suspect: Suspect) -> bool:
+    """Whether the step moved the variable about as far as those whose gradient is of an ordinary size: Adam and its
+    like divide by that size. Lengths of a step are compared by the element."""
+    measured, target = suspect.measured, suspect.target
+    usual = measured.once(("pace", target), lambda: _usual_pace(suspect))
+    return usual > 0 and _pace(measured, suspect.state.variable) >= _SLOWEST * usual
+
+
+def _usual_pace(suspect: Suspect) -> float:
+    """The median over the variables that the same target gives a gradient of an ordinary size; 0 if there is none."""
+    measured = suspect.measured
+    paces = [
+        _pace(measured, entry.variable)
+        for entry in suspect.topology.trace.variable_gradients
+        if entry.target == suspect.target
+        and (gradient := measured.of_variable(entry)) is not None
+        and gradient.max_abs >= VANISHING_BELOW
+    ]
+    return median(paces) if paces else 0.0
+
+
+def _pace(measured: Measured, variable: int) -> float:
+    """How far the step moved an element of a variable, as a root of the mean square; 0 if it is not known."""
+    shape = measured.topology.trace.variables[variable].shape
+    if measured.variables is None or any(size is None for size in shape):
+        return 0.0
+    return float(measured.variables[variable, UPDATE_NORM]) / sqrt(max(prod(size or 1 for size in shape), 1))
+
+
 def vanishing_depth(suspect: Suspect) -> Verdict | None:
     """Many ops that each take a little. The op named is the one that takes most, of the kind that takes most."""
     worst = max(course_of(suspect).values(), key=lambda share: share.total, default=None)
-    severity: Severity = "info" if suspect.measured.is_learned(suspect.target) else "warning"
+    expected = suspect.measured.is_learned(suspect.target) or keeps_pace(suspect)
+    severity: Severity = "info" if expected else "warning"
     place = _inside_loop(suspect, worst.most[1]) if worst is not None else suspect.culprit
     return Verdict("vanishing_depth", severity, place)
 

@@ -96,8 +96,15 @@ def rebound(group: Group) -> Text:
 
 def untracked(group: Group) -> Text:
     made = group.trace.variables[group.variables[0]].made
-    why = "the step makes {them} anew each time" if made else "the model does not list {them}"
     layer = group.names[0].rpartition("/")[0].rpartition("/")[2]
+    if layer and not made:
+        return Template(
+            "{they_take} part in the loss, and no gradient is asked for {them}: so it is with a teacher, a target "
+            "network and a network that a loss is made of.",
+            "Nothing to repair, if nothing is to train {them}. Else give {them} to `tape.gradient(...)` and to the "
+            "optimizer; a Keras model asks for the layers that it holds itself, `self.{attribute} = ...`.",
+        )(group)
+    why = "the step makes {them} anew each time" if made else "the model does not list {them}"
     if made and layer.isidentifier():
         fix = f"Make the layer in `__init__`, `self.{layer} = ...`, and only call it in `call`: `self.{layer}(x)`."
     else:

@@ -61,6 +61,20 @@ def exploding(group: Group) -> Text:
     )(group)
 
 
+def fading(group: Group) -> Text:
+    if group.verdict.severity == "info" and not group.suspect.measured.is_learned(group.suspect.target):
+        return Template(
+            _SIZE + "the optimizer makes up for that, and moves {them} about as far as the others.",
+            "Nothing to repair while it does: optimizers such as Adam divide by the size of the gradient, down to "
+            "their `epsilon`.",
+        )(group)
+    return Template(
+        _SIZE + "it fades on the way from the loss, most of all at {op} and its like.",
+        'Keep it alive along the way: `activation="relu"` with `kernel_initializer="he_normal"`, '
+        "`keras.layers.BatchNormalization()`, or residual connections, `x = x + layer(x)`.",
+    )(group)
+
+
 def _alone(group: Group) -> bool:
     """Whether the op alone adds nearly all of the growth."""
     shares = course_of(group.suspect).values()
@@ -96,11 +110,7 @@ WRITERS: dict[str, Writer] = {
         "through the density alone.",
     ),
     "zero_gradient": zero_gradient,
-    "vanishing_depth": Template(
-        _SIZE + "it fades on the way from the loss, most of all at {op} and its like.",
-        'Keep it alive along the way: `activation="relu"` with `kernel_initializer="he_normal"`, '
-        "`keras.layers.BatchNormalization()`, or residual connections, `x = x + layer(x)`.",
-    ),
+    "vanishing_depth": fading,
     "exploding_recurrence": exploding,
     "normalise_zero_vector": Template(
         _SIZE + "{op} divides by the length of a vector that is nearly zero.",
