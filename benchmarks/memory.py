@@ -1,9 +1,9 @@
-"""The peak memory of recorded and guarded steps beside a plain step's, in one process.
+"""The peak memory of recorded and guarded steps beside a plain step's, each training in a process of its own.
 
     python -m benchmarks.memory [mlp|cnn|lstm|transformer|resnet50 …] [--steps 10]
 
-One model is trained without a recorder, then with one that records every step, then with the guard between recorded
-steps; the order matters, for an allocator keeps what it once had. Before each step the kernel is told to forget the
+A model is trained without a recorder; with one that records every step; with one that records the first step and
+guards the others, as most steps of a training with the recorder are. Before each step the kernel is told to forget the
 process's peak (`/proc/self/clear_refs`; Linux), and asked for it afterwards; medians are printed, TensorFlow itself
 included, and what the resident memory has grown by over the recorded steps.
 """
@@ -15,6 +15,8 @@ import gc
 import os
 import re
 import statistics
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -49,31 +51,34 @@ class Peaks(keras.callbacks.Callback):
         self.left.append(int(said["VmRSS"]) / 1024)
 
 
-def peak(model: Any, batch: Any, steps: int, **recorder: Any) -> Peaks:
-    """Of the steps of one `fit` after the first ones."""
-    peaks = Peaks()
+RECORDERS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "recorded": {"update_freq": 1, "catch_nonfinite": False},
+    "guarded": {"update_freq": 10**9},
+}
+
+
+def peaks(name: str, steps: int, recorder: dict[str, Any]) -> None:
+    """Prints the median peak of the steps after the first ones, and what stays behind; to be run in its own process."""
+    model, x, y = MODELS[name]()
+    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    seen = Peaks()
     with tempfile.TemporaryDirectory() as directory:
-        callbacks = [peaks, GradFlowCallback(directory, **recorder)] if recorder else [peaks]
-        data = tf.data.Dataset.from_tensors(batch).repeat(steps + WARM)
-        model.fit(data, verbose=0, callbacks=callbacks)
-    peaks.highest, peaks.left = peaks.highest[WARM:], peaks.left[WARM:]
-    return peaks
+        callbacks = [seen, GradFlowCallback(directory, **recorder)] if recorder else [seen]
+        model.fit(tf.data.Dataset.from_tensors((x, y)).repeat(steps + WARM), verbose=0, callbacks=callbacks)
+    print(statistics.median(seen.highest[WARM:]), seen.left[-1] - seen.left[WARM])
 
 
 def measure(name: str, steps: int) -> None:
-    keras.backend.clear_session()
-    model, x, y = MODELS[name]()
-    batch = (x, y)
-    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-    plain = statistics.median(peak(model, batch, steps).highest)
-    every = peak(model, batch, steps, update_freq=1, catch_nonfinite=False)
-    guarded = peak(model, batch, steps, update_freq=10**9)
-    cells = [
-        f"{plain:.0f}",
-        *(f"{each:.0f} ({each / plain:.2f})" for each in map(statistics.median, (every.highest, guarded.highest))),
-        f"{every.left[-1] - every.left[0]:+.1f}",
-    ]
-    print(f"| {name} | {' | '.join(cells)} |", flush=True)
+    found = {}
+    for way in RECORDERS:
+        code = f"from benchmarks.memory import RECORDERS, peaks; peaks({name!r}, {steps}, RECORDERS[{way!r}])"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        found[way] = [float(each) for each in done.stdout.split()[-2:]]
+    plain = found["plain"][0]
+    peak = {way: f"{highest:.0f} ({highest / plain:.2f})" for way, (highest, _) in found.items()}
+    left = f"{found['recorded'][1]:+.1f}"
+    print(f"| {name} | {plain:.0f} | {peak['recorded']} | {peak['guarded']} | {left} |", flush=True)
 
 
 def main() -> None:
