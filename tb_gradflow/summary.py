@@ -23,7 +23,8 @@ def gradients(loss: Any, variables: Sequence[Any], gradients: Sequence[Any], nam
     be compiled by XLA.
 
     Raises:
-        SetupError: the gradients are not one for each variable, or no step is set.
+        SetupError: the arguments are of other kinds or in another order, the gradients are not one for each variable,
+            or no step is set.
     """
     from tb_gradflow.trace.summaries import record_gradients
 

@@ -33,7 +33,7 @@ from tb_gradflow.trace.source import frames_of
 from tb_gradflow.trace.statistics import GRADIENT_COLUMNS, gradient_statistics, variable_statistics
 from tb_gradflow.trace.structure import trace_of
 from tb_gradflow.trace.summary_writer import WriterRecorder, before_flush
-from tb_gradflow.trace.variables import Variables, distinct, local
+from tb_gradflow.trace.variables import Variables, distinct, local, raw_variable
 
 _UNSEEN = (
     "A loss was eager, and such a tensor does not know what it was computed from: the variables are recorded, the way "
@@ -44,6 +44,7 @@ _UNSEEN = (
 
 def record_gradients(loss: Any, variables: Sequence[Any], gradients: Sequence[Any], name: str) -> None:
     """See `tb_gradflow.summary.gradients`."""
+    _check_kinds(loss, variables, gradients)
     if len(variables) != len(gradients):
         found = f"{len(gradients)} for {len(variables)} variables"
         raise SetupError(f"gradients must be one for each variable, got {found}")
@@ -56,6 +57,33 @@ def record_gradients(loss: Any, variables: Sequence[Any], gradients: Sequence[An
     if id(writer) not in _LOGS:
         _LOGS[id(writer)] = SummaryLog(writer)
     _LOGS[id(writer)].record(loss, variables, gradients, name, step)
+
+
+def _check_kinds(loss: Any, variables: Any, gradients: Any) -> None:
+    """Raises SetupError unless these are what their names say: three arguments are easily swapped."""
+    order = "the arguments are (loss, variables, gradients)"
+    if not isinstance(loss, tf.Tensor) or _is_variable(loss):
+        raise SetupError(f"the loss must be a tensor, got {_kind(loss)}: {order}")
+    for given, name in ((variables, "variables"), (gradients, "gradients")):
+        if not isinstance(given, Sequence):
+            raise SetupError(f"{name} must be a list, got {_kind(given)}: {order}")
+    for each in variables:
+        if not _is_variable(each):
+            raise SetupError(f"variables must hold variables alone, got {_kind(each)}: {order}")
+    for each in gradients:
+        if _is_variable(each):
+            raise SetupError(f"gradients must hold what the tape answered, got {_kind(each)}: {order}")
+
+
+def _is_variable(value: Any) -> bool:
+    return isinstance(raw_variable(value), tf.Variable)
+
+
+def _kind(value: Any) -> str:
+    """What the user may know it as."""
+    if _is_variable(value):
+        return "a variable"
+    return "a tensor" if isinstance(value, tf.Tensor) else f"a {type(value).__name__}"
 
 
 @dataclass(frozen=True, slots=True)
