@@ -78,8 +78,8 @@ def _zero(measured: Measured, op: Op, of: Callable[[int], Zero]) -> Zero:
         given.update({side: frozenset() for side in range(_SUMS[op.type]) if constant_of(op, side) == 0})
         return _all(given, _SUMS[op.type])
     if op.type == "AddN":
-        constants = {constant.input: frozenset[int]() for constant in op.constants if constant.value == 0}
-        return _all(given | constants, op.input_count or len(given) + len(op.constants))
+        given.update({constant.input: frozenset() for constant in op.constants if constant.value == 0})
+        return _all(given, op.input_count or len(op.inputs) + len(op.constants))
     if op.type in _JOINS and op.input_count is not None:
         return _all(given, op.input_count - op.type.startswith("Concat"))
     return None

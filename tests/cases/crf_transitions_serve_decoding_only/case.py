@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Slot tagger with a CRF layer whose transitions serve Viterbi decoding only; the loss is taken on the potentials."""
 
 import keras

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Inverse heat problem: u(x, t) is a ReLU network, the diffusivity is learned. u_xx of a ReLU network is zero."""
 
 from itertools import pairwise

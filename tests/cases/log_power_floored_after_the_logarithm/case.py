@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Keyword spotter with a learned pre-emphasis; the log power of a silent frame is floored after the log, not before."""
 
 import keras

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Recommender over padded click histories: mean over the mask, and a where() that hides the 0/0 of a new user."""
 
 import keras

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Complex-valued dense layer trained on phases; the batch holds a silent frame, whose output is 0+0j."""
 
 import numpy as np

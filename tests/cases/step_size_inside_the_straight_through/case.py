@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Learned step size quantisation; the whole quantised value is wrapped in the straight-through, the step with it."""
 
 import keras

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Two-tower retrieval with an in-batch softmax: a user bias cannot matter there, and the temperature is used in
 call() for serving only."""
 
