@@ -106,8 +106,8 @@ def predicate(group: Group) -> Text:
     fix = f"Blend both branches: `gate = {soft_step(group)}`, then `gate * inside + (1 - gate) * outside`."
     if ends:
         fix = (
-            f"Make a fixed number of rounds, and blend in each: `gate = {soft_step(group)}`, then `gate * new + "
-            "(1 - gate) * old`; or let it into what a round computes, for an end of time as its step: `dt = end / steps`."
+            f"Make a fixed number of rounds, and blend in each: `gate = {soft_step(group)}`, then `gate * new + (1 - "
+            "gate) * old`; or let it into what a round computes, for an end of time as its step: `dt = end / steps`."
         )
     return Text(message.format_map(names), fix)
 
