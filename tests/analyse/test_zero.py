@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tb_gradflow.record.schema import Layer
@@ -250,3 +252,42 @@ def test_a_zero_inside_a_function_is_told_with_what_is_not_known() -> None:
 
     assert [finding.cause for finding in diagnosis.findings] == ["branch_not_taken"]
     assert "`cond`" in diagnosis.unverified[-1]
+
+
+@pytest.mark.parametrize(("shape", "severity"), [((8, 4), "info"), ((), "warning")], ids=["features", "a loss"])
+def test_a_fade_between_two_ways_leaves_one_out(shape: tuple[int, ...], severity: str) -> None:
+    """A GAN that grows fades its new layers in, `alpha * new + (1 - alpha) * old`; at last old is gone."""
+    graph = Graph()
+    new, old = graph.variable("new/kernel"), graph.variable("old/kernel")
+    seen, unseen = graph.op("MatMul", new), graph.op("MatMul", old)
+    kept, faded = graph.op("Mul", seen, shape=shape), graph.op("Mul", unseen, shape=shape)
+    mixed = graph.op("AddV2", kept, faded, shape=shape)
+    graph.target(graph.op("Mean", mixed))
+    for op, row in ((seen, FINE), (unseen, ZERO), (kept, FINE), (faded, FINE), (mixed, FINE)):
+        graph.gradient(op, row)
+    graph.ask("new/kernel", FINE)
+    graph.ask("old/kernel", ZERO)
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.severity, finding.culprit) == ("mask_multiplies_to_zero", severity, faded)
+
+
+@pytest.mark.parametrize("faded", [True, False])
+def test_a_second_derivative_of_zero_explains_its_own_way_alone(faded: bool) -> None:
+    """The penalty on a gradient of a critic adds nothing for a layer of leaky ReLUs; the fade stops the rest."""
+    graph = Graph()
+    kernel = graph.variable("from_rgb/kernel")
+    slope = graph.op("LeakyReluGrad", kernel)
+    graph.ops[slope] = replace(graph.ops[slope], backward=True)
+    score = graph.op("MatMul", kernel)
+    product = graph.op("Mul", score) if faded else score
+    total = graph.op("AddV2", slope, product)
+    graph.target(graph.op("Mean", total))
+    for op, row in ((total, FINE), (slope, FINE), (product, FINE if faded else ZERO), (score, ZERO)):
+        graph.gradient(op, row)
+    graph.ask("from_rgb/kernel", ZERO)
+
+    finding = graph.only_finding()
+
+    assert finding.cause == ("mask_multiplies_to_zero" if faded else "second_order_missing")

@@ -193,14 +193,21 @@ def judge(suspects: Iterable[Suspect], rules: tuple[Rule, ...]) -> tuple[Suspect
 
 
 def judge_zeros(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
-    """The first verdict, except that a branch which was not chosen explains its own way alone: what makes zeros of
-    the others is told."""
+    """The first verdict, except that a branch which was not chosen explains its own way alone, and so does a second
+    derivative of zero: what makes zeros of the other ways is told."""
     listed = tuple(suspects)
     found = judge(listed, ZERO)
-    if found is None or found[1].cause != "branch_not_taken":
+    if found is None or found[1].cause not in _ITS_OWN_WAY:
         return found
-    other = judge((each for each in listed if each.op.type not in zero.BRANCHES), ZERO)
+    if found[1].cause == "branch_not_taken":
+        rest = [each for each in listed if each.op.type not in zero.BRANCHES]
+    else:
+        rest = [each for each in listed if (own := judge((each,), ZERO)) and own[1].cause != found[1].cause]
+    other = judge(rest, ZERO)
     return other if other is not None and other[1].cause != "zero_gradient" else found
+
+
+_ITS_OWN_WAY = ("branch_not_taken", "second_order_missing")
 
 
 def judge_cuts(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:

@@ -10,6 +10,7 @@ from tb_gradflow.analyse.measured import is_empty, is_zero
 from tb_gradflow.analyse.zeros import PRODUCTS, zero_values
 
 _RELU = frozenset({"Relu", "Relu6", "ReluN"})
+_SUMS = frozenset({"AddV2", "Add", "AddN"})
 _SELECTING = frozenset({"Select", "SelectV2"})
 # Zeros stay zeros through these; and a product has zeros where one factor has.
 _PASSED_THROUGH = frozenset(
@@ -217,12 +218,25 @@ def masked(suspect: Suspect) -> Verdict | None:
         # The square of what the mask has made zero is flat there.
         mask = suspect.producer
     if suspect.topology.has_factor_of_data(mask):
-        return Verdict("mask_multiplies_to_zero", "info" if _is_part(suspect) else "warning", mask)
+        expected = _is_part(suspect) or _is_blended(suspect, mask)
+        return Verdict("mask_multiplies_to_zero", "info" if expected else "warning", mask)
     if suspect.op.type in PRODUCTS and _is_part(suspect):
         return Verdict("mask_multiplies_to_zero", "info")
     if suspect.op.type == "DivNoNan":
         return Verdict("mask_multiplies_to_zero", "info")
     return None
+
+
+def _is_blended(suspect: Suspect, product: int) -> bool:
+    """Whether another product with data is added to it, element by element: a fade from one way to the other, which is
+    a `tf.where` by arithmetic. Terms of a loss are none."""
+    ops, topology = suspect.topology.trace.ops, suspect.topology
+    return any(
+        ops[user].type in _SUMS
+        and ops[user].outputs[0].shape != ()
+        and any(edge.op not in (product, -1) and topology.has_factor_of_data(edge.op) for edge in ops[user].inputs)
+        for user in topology.onward(product)
+    )
 
 
 def _is_part(suspect: Suspect) -> bool:
