@@ -40,13 +40,14 @@ class Caches:
     """Bounds on what all runs together may keep in memory.
 
     Attributes:
-        numbers: Chunks, by bytes.
+        numbers: Chunks, by bytes: a thousand steps of ResNet50 take 28 MB. Those of a longer run are read again for each
+            series, which takes a part of a second.
         traces: Decoded traces with their topologies. One of 30,000 ops takes about 45 MB.
         diagnoses: What was concluded about a step, by variables of about 0.6 KB each: who moves a slider comes
             back to it.
     """
 
-    numbers: Cache[Floats] = field(default_factory=lambda: Cache(128 * 2**20, cost=lambda array: array.nbytes))
+    numbers: Cache[Floats] = field(default_factory=lambda: Cache(48 * 2**20, cost=lambda array: array.nbytes))
     traces: Cache[tuple[Trace, Topology]] = field(default_factory=lambda: Cache(6))
     diagnoses: Cache[Diagnosis] = field(
         default_factory=lambda: Cache(100_000, cost=lambda diagnosis: 1 + len(diagnosis.variables))

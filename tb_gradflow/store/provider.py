@@ -7,7 +7,9 @@ Python loader walks through all that it is asked for.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeVar
 
 from tensorboard.context import RequestContext
 from tensorboard.data.provider import DataProvider, RunTagFilter
@@ -17,6 +19,12 @@ from tb_gradflow.errors import LogError
 from tb_gradflow.store.layout import PLUGIN, Tag, parse_tag
 from tb_gradflow.store.run import Array
 
+Answered = TypeVar("Answered")
+
+_TRIES = 100
+_PAUSE = 0.01
+"""Seconds between two of them."""
+
 
 def list_runs(
     provider: DataProvider, context: RequestContext, experiment_id: str, run: str | None = None
@@ -25,7 +33,8 @@ def list_runs(
 
     With `run`, at most that one.
     """
-    listed = provider.list_blob_sequences(
+    listed = _asked(
+        provider.list_blob_sequences,
         context,
         experiment_id=experiment_id,
         plugin_name=PLUGIN,
@@ -48,14 +57,15 @@ class ProviderReader:
         only = RunTagFilter(runs=[self._run])
         found: set[Tag] = set()
         for listing in (self._provider.list_blob_sequences, self._provider.list_tensors):
-            listed = listing(
-                self._context, experiment_id=self._experiment_id, plugin_name=PLUGIN, run_tag_filter=only
-            ).get(self._run, {})
-            found.update(tag for tag in map(parse_tag, listed) if tag is not None)
+            listed = _asked(
+                listing, self._context, experiment_id=self._experiment_id, plugin_name=PLUGIN, run_tag_filter=only
+            )
+            found.update(tag for tag in map(parse_tag, listed.get(self._run, {})) if tag is not None)
         return found
 
     def blob(self, tag: Tag) -> bytes:
-        sequences = self._provider.read_blob_sequences(
+        sequences = _asked(
+            self._provider.read_blob_sequences,
             self._context,
             experiment_id=self._experiment_id,
             plugin_name=PLUGIN,
@@ -72,7 +82,8 @@ class ProviderReader:
 
     def arrays(self, tags: Collection[Tag]) -> Mapping[Tag, Array]:
         by_name = {str(tag): tag for tag in tags}
-        read = self._provider.read_tensors(
+        read = _asked(
+            self._provider.read_tensors,
             self._context,
             experiment_id=self._experiment_id,
             plugin_name=PLUGIN,
@@ -85,6 +96,20 @@ class ProviderReader:
             tag: Array(tuple(values.shape), values.astype(values.dtype.newbyteorder("<")).tobytes())
             for tag, values in series.items()
         }
+
+
+def _asked(ask: Callable[..., Answered], *place: Any, **question: Any) -> Answered:
+    """What a provider answers; it is asked again where its loader was in the midst of something.
+
+    The Python loader fills its tables in another thread and does not lock them: a tag is listed a moment before it is
+    there to be looked at (KeyError), and a table grows while somebody walks through it (RuntimeError).
+    """
+    for _ in range(_TRIES):
+        try:
+            return ask(*place, **question)
+        except (KeyError, RuntimeError):
+            time.sleep(_PAUSE)
+    return ask(*place, **question)
 
 
 def _refused(run: str, refusal: PublicError) -> str:
