@@ -4,10 +4,13 @@ import {strokeOf} from "../src/draw/strokes.ts";
 import {DARK, LIGHT} from "../src/draw/palette.ts";
 import {parsePlace, withPlace} from "../src/host/address.ts";
 import {formatCount, formatDecade, formatNumber, formatShape, plural} from "../src/model/format.ts";
-import {filtered, isTroubled, sorted, WORST_FIRST, type Row} from "../src/model/rows.ts";
+import {answersFor, StepNumbers} from "../src/model/gradients.ts";
+import {modelOf} from "../src/model/model.ts";
+import {filtered, isTroubled, rowsOf, sorted, WORST_FIRST, type Row} from "../src/model/rows.ts";
 import {position, widened} from "../src/model/scale.ts";
 import {firstSentence} from "../src/panels/prose.ts";
 import type {Status} from "../src/record.ts";
+import {answered, read, trace} from "./build.ts";
 
 describe("numbers in words", () => {
   test.each([
@@ -120,6 +123,7 @@ describe("the table", () => {
     variable,
     name,
     status,
+    explained: false,
     norm,
     maxAbs: null,
     weight: null,
@@ -144,6 +148,24 @@ describe("the table", () => {
     const all = statuses.map((status, index) => row(index, "v", null, status));
 
     expect(order(sorted(all, WORST_FIRST))).toEqual([10, 6, 9, 7, 4, 11, 3, 8, 2, 1, 5, 0]);
+  });
+
+  test("puts what is explained behind the trouble and before what is well, and numbers that are not finite first", () => {
+    const rows = [row(0, "v", 1), {...row(1, "v", NaN, "vanishing"), explained: true}, row(2, "v", 3, "vanishing")];
+
+    expect(order(sorted(rows, WORST_FIRST))).toEqual([2, 1, 0]);
+    expect(order(sorted(rows, {column: "norm", descending: true}))).toEqual([1, 2, 0]);
+    expect(isTroubled({...row(0, "v", null, "disconnected"), explained: true})).toBe(false);
+  });
+
+  test("of a gradient with NaN says so, and not the norm of what is left", () => {
+    const made = answered(trace([read("read", "w"), {name: "out", from: ["read"]}]), {w: "value"});
+    const graph = modelOf(made, new Set()).tree.graph;
+    const at = (nans: number, lost: number) =>
+      rowsOf(made, null, answersFor(graph, 0), new StepNumbers(Float32Array.of(0, 0, 0, 0, nans, 0), Float32Array.of(2, 1, 0, lost), 0, 1))[0];
+
+    expect(at(3, 4)).toMatchObject({norm: NaN, maxAbs: NaN, weight: NaN, update: NaN});
+    expect(at(0, 0)).toMatchObject({norm: 0, maxAbs: 0, weight: 2, update: 1});
   });
 
   test("counts as troubled what cannot train, never what is frozen or only small", () => {

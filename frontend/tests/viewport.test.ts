@@ -1,5 +1,6 @@
 import {describe, expect, test} from "vitest";
 import type {Camera} from "../src/draw/camera.ts";
+import {cornersOf, overlap} from "../src/panels/corners.ts";
 import {Viewport} from "../src/panels/viewport.ts";
 
 const HEIGHT = 30;
@@ -98,16 +99,61 @@ describe("the look at something low and far to the right", () => {
     return viewport.along([{x: 0, y: 0, width: 90, height: 30}, {x, y, width: 90, height: 30}], 1);
   };
 
-  test("moves it from behind the map", () => {
+  test("moves it from behind the map, and keeps its distance", () => {
     const {zoom, x} = placed(850, 420);
 
-    expect((850 + 90) * zoom + x).toBeCloseTo(1000 - 180);
+    expect((850 + 90) * zoom + x).toBeCloseTo(1000 - 174 - 30);
   });
 
   test("leaves it where the map is not", () => {
     const {zoom, x} = placed(850, 0);
 
     expect((850 + 90) * zoom + x).toBeGreaterThan(1000 - 180);
+  });
+});
+
+describe("what lies in the corners", () => {
+  const legend = {width: 202, height: 106};
+  const corners = (viewport: Viewport) => cornersOf({width: viewport.room, height: viewport.view.height}, legend);
+  const viewportOf = (width: number, height: number): Viewport => {
+    const viewport = new Viewport(() => undefined);
+    viewport.resize(width, height);
+    viewport.legend = legend;
+    return viewport;
+  };
+
+  test.each([
+    [490, 460],
+    [560, 300],
+    [800, 460],
+    [1110, 420],
+  ])("covers nothing of a way that would be seen beside it, in a view of %i x %i", (width, height) => {
+    for (const x of [-400, 0, 400]) {
+      const viewport = viewportOf(width, height);
+      const boxes = [0, 1, 2].map((at) => ({x: x * at, y: 80 * at, width: 60, height: 24}));
+
+      const camera = viewport.along(boxes, 1);
+
+      const [main] = [boxes[1]].map((box) => ({x: box.x * camera.zoom + camera.x, y: box.y * camera.zoom + camera.y, width: 60 * camera.zoom, height: 24 * camera.zoom}));
+      expect(corners(viewport).some((corner) => overlap(corner, main))).toBe(false);
+    }
+  });
+
+  test("is left by what was selected behind it, as far as must be", () => {
+    const viewport = viewportOf(800, 460);
+    viewport.camera = {zoom: 1, x: 0, y: 0};
+    const [behind, beside] = [{x: 100, y: 380, width: 60, height: 24}, {x: 400, y: 380, width: 60, height: 24}];
+
+    viewport.uncover(beside);
+    expect(viewport.isFlying).toBe(false);
+    expect(viewport.shows(viewport.camera, [behind])).toBe(false);
+    expect(viewport.shows(viewport.clearing(behind), [behind])).toBe(true);
+  });
+
+  test("takes no more than there is", () => {
+    const viewport = viewportOf(300, 120);
+
+    expect(viewport.along([{x: 0, y: 0, width: 90, height: 30}], 0).zoom).toBeGreaterThan(0.5);
   });
 });
 

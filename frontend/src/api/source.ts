@@ -69,7 +69,7 @@ export class HttpSource implements Source {
   }
 
   trace(run: string, session: string, trace: number): Promise<Trace> {
-    return this.#keep(`trace ${run} ${session} ${trace}`, () => this.#json<Trace>("trace", {run, session, trace}));
+    return this.#keep(`trace ${run} ${session} ${trace}`, async () => checked(await this.#json<Trace>("trace", {run, session, trace})));
   }
 
   report(run: string, step: number): Promise<Diagnosis> {
@@ -107,12 +107,17 @@ export class HttpSource implements Source {
 
   async #json<T>(route: string, parameters: Parameters): Promise<T> {
     const response = await this.#get(route, parameters);
-    return (await response.json()) as T;
+    try {
+      return (await response.json()) as T;
+    } catch {
+      throw new Error(unreadable(route));
+    }
   }
 
   async #floats(route: string, parameters: Parameters): Promise<Float32Array> {
     const response = await this.#get(route, parameters);
-    return littleEndianFloats(await response.arrayBuffer());
+    const body = await response.arrayBuffer().catch(() => Promise.reject(new Error(unreadable(route))));
+    return littleEndianFloats(body);
   }
 
   async #get(route: string, parameters: Parameters): Promise<Response> {
@@ -151,6 +156,21 @@ function checkFormat(format: number): void {
   if (format !== FORMAT) {
     throw new Error(`The plugin speaks format ${format}, this page format ${FORMAT}: reload the page.`);
   }
+}
+
+/** The lists of a trace, without which there is nothing to draw. */
+const LISTS = ["ops", "variables", "targets", "variable_gradients", "tensor_gradients", "layers", "sources"] as const;
+
+function checked(trace: Trace): Trace {
+  if (LISTS.some((name) => !Array.isArray(trace?.[name]))) {
+    throw new Error(unreadable("trace"));
+  }
+  return trace;
+}
+
+/** What the log holds is handed on as it lies there. */
+function unreadable(route: string): string {
+  return `The answer to \`${route}\` came, and cannot be read. Reload the page; if that does not help, the log is damaged there: copy it again, or record anew.`;
 }
 
 async function serversWords(response: Response, route: string): Promise<string> {

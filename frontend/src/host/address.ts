@@ -48,6 +48,20 @@ export function writePlace(place: Place, remember: boolean): void {
   }
 }
 
+/**
+ * An address that shows another person the same; null where there is none: in a frame of somebody else's page, a
+ * notebook for example, whose address says nothing of us, and in a file on this disk.
+ */
+export function linkToShare(isServed: boolean): string | null {
+  try {
+    const {protocol, href} = window.parent.location;
+    const isOwn = isServed || window.parent === window;
+    return isOwn && /^https?:$/.test(protocol) ? href : null;
+  } catch {
+    return null;
+  }
+}
+
 /** Calls back when the reader went back or forward. Returns what ends that. */
 export function watchPlace(callback: (place: Place) => void): () => void {
   try {

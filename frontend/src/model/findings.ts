@@ -1,6 +1,6 @@
 /** Findings in the order a person should read them. */
 
-import type {Finding, Severity} from "../record.ts";
+import type {Diagnosis, Finding, Severity} from "../record.ts";
 
 const SEVERITIES: readonly Severity[] = ["error", "warning", "info"];
 
@@ -22,4 +22,16 @@ export function neighbour(findings: readonly Finding[], key: string | null, step
   const at = findings.findIndex((finding) => keyOf(finding) === key);
   const next = at < 0 ? (step > 0 ? 0 : findings.length - 1) : at + step;
   return findings[(next + findings.length) % findings.length];
+}
+
+/** Variables of which findings say nothing but that it is meant. */
+export function explainedIn(diagnosis: Diagnosis | null): Set<string> {
+  const explained = new Set(namesIn(diagnosis, (finding) => finding.severity === "info"));
+  namesIn(diagnosis, (finding) => finding.severity !== "info").forEach((name) => explained.delete(name));
+  return explained;
+}
+
+/** Variables of some findings. */
+export function namesIn(diagnosis: Diagnosis | null, which: (finding: Finding) => boolean): string[] {
+  return (diagnosis?.findings ?? []).filter(which).flatMap((finding) => finding.variables);
 }

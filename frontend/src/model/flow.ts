@@ -3,7 +3,8 @@
  * node, whatever the step. Numbers are `gradients`' business.
  */
 
-import type {Diagnosis, Finding, VariableReport} from "../record.ts";
+import {explainedIn, namesIn} from "./findings.ts";
+import type {Diagnosis, VariableReport} from "../record.ts";
 import type {Answers} from "./gradients.ts";
 import {isOpen, type FlowGraph} from "./graph.ts";
 
@@ -65,10 +66,7 @@ export function flowOf(graph: FlowGraph, answers: Answers, diagnosis: Diagnosis 
 
 /** Nodes of the variables of some statuses, but for those of which there is only information. */
 function variablesOf(graph: FlowGraph, diagnosis: Diagnosis | null, statuses: ReadonlySet<string>): Set<number> {
-  const explained = new Set(namesIn(diagnosis, (finding) => finding.severity === "info"));
-  for (const name of namesIn(diagnosis, (finding) => finding.severity !== "info")) {
-    explained.delete(name);
-  }
+  const explained = explainedIn(diagnosis);
   const found = new Set<number>();
   diagnosis?.variables.forEach((variable: VariableReport, index) => {
     const node = graph.nodeOfVariable[index] ?? -1;
@@ -85,10 +83,6 @@ function withAnOpToBlame(graph: FlowGraph, missing: ReadonlySet<number>, diagnos
   namesIn(diagnosis, ({severity, culprit}) => severity !== "info" && culprit >= 0).forEach((name) => elsewhere.delete(name));
   const innocent = (diagnosis?.variables ?? []).flatMap(({name}, index) => (elsewhere.has(name) ? graph.nodeOfVariable[index] : []));
   return new Set([...missing].filter((node) => !innocent.includes(node)));
-}
-
-function namesIn(diagnosis: Diagnosis | null, which: (finding: Finding) => boolean): string[] {
-  return (diagnosis?.findings ?? []).filter(which).flatMap((finding) => finding.variables);
 }
 
 /** All nodes that forward edges lead to from some, those themselves included. */

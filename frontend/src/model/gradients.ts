@@ -115,6 +115,10 @@ export class StepNumbers {
     return this.#variables[variable * VARIABLE_STATISTICS.length + 1] ?? NaN;
   }
 
+  /** Whether no element of a variable is known to be NaN or infinite after the step. */
+  isFinite(variable: number): boolean {
+    return !(this.#variables[variable * VARIABLE_STATISTICS.length + 3] > 0);
+  }
 }
 
 /** The least and the largest finite norm above zero among rows of statistics; Infinity and 0 if there is none. */

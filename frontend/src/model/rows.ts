@@ -2,13 +2,16 @@
 
 import type {Diagnosis, Status, Trace} from "../record.ts";
 import type {Answers, StepNumbers} from "./gradients.ts";
+import {explainedIn} from "./findings.ts";
 import {STATUS, STATUS_ORDER} from "./words.ts";
 
-/** Numbers are null where there is none. */
+/** Numbers are null where there is none, NaN where an element is NaN, or not finite in a way that was not recorded. */
 export interface Row {
   readonly variable: number;
   readonly name: string;
   readonly status: Status | null;
+  /** Whether findings say of it nothing but that it is as it should be. */
+  readonly explained: boolean;
   readonly norm: number | null;
   readonly maxAbs: number | null;
   readonly weight: number | null;
@@ -28,8 +31,8 @@ export interface Sorting {
 export const WORST_FIRST: Sorting = {column: "status", descending: false};
 
 /** Whether it ought to train and has no gradient that could do so. Frozen variables are meant to have none. */
-export function isTroubled({status}: Row): boolean {
-  return status !== null && STATUS[status].tone === "bad";
+export function isTroubled({status, explained}: Row): boolean {
+  return status !== null && STATUS[status].tone === "bad" && !explained;
 }
 
 export function rowsOf(
@@ -38,16 +41,20 @@ export function rowsOf(
   answers: Answers,
   numbers: StepNumbers | null,
 ): readonly Row[] {
+  const explained = explainedIn(diagnosis);
   return trace.variables.map((variable, index): Row => {
-    const gradient = numbers?.gradient(answers.variables[index].row) ?? null;
-    const weight = measured(numbers?.weightNorm(index));
-    const update = measured(numbers?.updateNorm(index));
+    const {row} = answers.variables[index];
+    const gradient = numbers?.gradient(row) ?? null;
+    const [weight, update] = (numbers?.isFinite(index) ?? true) ? [measured(numbers?.weightNorm(index)), measured(numbers?.updateNorm(index))] : [NaN, NaN];
+    // What was measured is of the finite elements alone, of which there may be none.
+    const known = {nan: NaN, inf: Infinity}[String(numbers?.kind(row))];
     return {
       variable: index,
       name: variable.name,
       status: diagnosis?.variables[index]?.status ?? null,
-      norm: measured(gradient?.norm),
-      maxAbs: measured(gradient?.max_abs),
+      explained: explained.has(variable.name),
+      norm: known ?? measured(gradient?.norm),
+      maxAbs: known ?? measured(gradient?.max_abs),
       weight,
       update,
       ratio: weight === null || update === null || weight === 0 ? null : update / weight,
@@ -82,7 +89,10 @@ export function sorted(rows: readonly Row[], {column, descending}: Sorting): rea
 
 function valueOf(row: Row, column: Column): string | number | null {
   if (column === "status") {
-    return row.status === null ? null : STATUS_ORDER.indexOf(row.status);
+    // What is explained needs no look before what is well.
+    const order = row.status === null ? null : STATUS_ORDER.indexOf(row.status);
+    return row.explained && order !== null ? Math.max(order, STATUS_ORDER.indexOf("connected") - 0.5) : order;
   }
-  return row[column];
+  const value = row[column];
+  return Number.isNaN(value) ? Infinity : value;
 }

@@ -23,7 +23,7 @@ import {header, timeline} from "./header.ts";
 import {keysDialog, press} from "./keys.ts";
 import type {Asked, Scope} from "./scope.ts";
 import {shortcuts} from "./shortcuts.ts";
-import {stage} from "./stage.ts";
+import {ROOM_FOR_FINDINGS, stage} from "./stage.ts";
 import {emptyState, problemsOf, problemsStrip, skeleton, summaryStrip} from "./strips.ts";
 import {appStyles} from "./app_styles.ts";
 import {drawerStyles} from "./drawer_styles.ts";
@@ -33,7 +33,6 @@ import {shared} from "./styles.ts";
 const REST = 60;
 /** A frame lower or narrower than this shows the graph alone at first. */
 const ROOM_FOR_TABLE = 820;
-const ROOM_FOR_FINDINGS = 900;
 
 export class App extends LitElement {
   static override properties = {
@@ -144,7 +143,7 @@ export class App extends LitElement {
     }
     const scope = this.#scope();
     const {diagnosis} = this.#derived;
-    const problems = problemsOf(state);
+    const problems = problemsOf(state, this.#derived.problem);
     return html`
       ${header(scope)} ${timeline(scope)} ${problemsStrip(problems)} ${this.#derived.model === null || (diagnosis === null && problems.size > 0) ? nothing : summaryStrip(diagnosis, this.view.finding, (step) => this.#goToFinding(step))}
       <div class="columns">
@@ -191,12 +190,12 @@ export class App extends LitElement {
   }
 
   #scope(): Scope {
-    const {view, palette, found, onlyTroubled} = this;
+    const {view, palette, found, side, onlyTroubled} = this;
     const store = this.store as Store;
     const playing = this.#player?.isPlaying ?? false;
     const {other = null, problem: otherProblem = ""} = this.#beside ?? {};
     const [derived, selected, ask] = [this.#derived, this.#selected, this.#asked];
-    return {store, derived, view, palette, selected, found, onlyTroubled, playing, other, otherProblem, ask};
+    return {store, derived, view, palette, selected, found, side, onlyTroubled, playing, other, otherProblem, ask};
   }
 
   readonly #asked: Asked = {

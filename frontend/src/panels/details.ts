@@ -6,7 +6,7 @@ import type {Overview} from "../api/routes.ts";
 import {LIGHT, type Palette} from "../draw/palette.ts";
 import {detailsOf, type Details, type InputDetail, type TensorDetail} from "../model/details.ts";
 import {fileName, formatNumber} from "../model/format.ts";
-import type {Answers, StepNumbers} from "../model/gradients.ts";
+import type {Answers, Statistics, StepNumbers} from "../model/gradients.ts";
 import type {Tree} from "../model/tree.ts";
 import {gradientSeries, weightSeries, type Series} from "../model/series.ts";
 import {STATUS} from "../model/words.ts";
@@ -124,14 +124,24 @@ export class DetailsPanel extends LitElement {
         <div>${words}</div>`;
     }
     return html`<h2>${title}</h2>
+      ${this.#notFinite(statistics)}
       <dl>
         <dt>Norm</dt><dd>${formatNumber(statistics.norm)}</dd>
         <dt>Max |g|</dt><dd>${formatNumber(statistics.max_abs)}</dd>
         <dt>Mean |g|</dt><dd>${formatNumber(statistics.mean_abs)}</dd>
         <dt>Exact zeros</dt><dd>${percentage(statistics.zero_fraction)}</dd>
-        ${statistics.nan_count > 0 ? html`<dt>NaN</dt><dd>${formatNumber(statistics.nan_count)}</dd>` : nothing}
-        ${statistics.inf_count > 0 ? html`<dt>Infinite</dt><dd>${formatNumber(statistics.inf_count)}</dd>` : nothing}
       </dl>`;
+  }
+
+  /** First, because the numbers after it are of the other elements, and are zero where there is none. */
+  #notFinite({nan_count, inf_count}: Statistics): TemplateResult | typeof nothing {
+    return nan_count > 0 || inf_count > 0
+      ? html`<dl>
+            ${nan_count > 0 ? html`<dt>NaN</dt><dd>${formatNumber(nan_count)}</dd>` : nothing}
+            ${inf_count > 0 ? html`<dt>Infinite</dt><dd>${formatNumber(inf_count)}</dd>` : nothing}
+          </dl>
+          <div class="muted">Of all other elements:</div>`
+      : nothing;
   }
 
   #weights({variable}: Details): TemplateResult | typeof nothing {
@@ -141,6 +151,7 @@ export class DetailsPanel extends LitElement {
     const weight = this.numbers.weightNorm(variable);
     const update = this.numbers.updateNorm(variable);
     return html`<h2>Value</h2>
+      ${this.numbers.isFinite(variable) ? nothing : html`<div>NaN or infinite after this step. Of all other elements:</div>`}
       <dl>
         <dt>Weight norm</dt><dd>${formatNumber(weight)}</dd>
         <dt>Update norm</dt><dd>${formatNumber(update)}</dd>

@@ -1,6 +1,7 @@
 /** The menu of what can be taken home: the picture, and the numbers behind it. */
 
 import {html, type TemplateResult} from "lit";
+import {linkToShare} from "../host/address.ts";
 import {copyText} from "../host/clipboard.ts";
 import {download, downloadFrom, fileStem, text} from "../host/download.ts";
 import {csvOf} from "../model/csv.ts";
@@ -14,7 +15,7 @@ export function exportMenu(scope: Scope): TemplateResult {
     ["Findings and graph as JSON", () => save(scope, "json", Promise.resolve(json(scope)))],
     ["Variables as CSV", () => save(scope, "csv", Promise.resolve(csv(scope)))],
     ...wholeRun(scope),
-    ["Copy the link", () => void copyText(addressAround())],
+    ...link(scope),
   ];
   // A menu that closes when one of its entries was chosen.
   const choose = (event: Event, run: () => void): void => {
@@ -34,6 +35,11 @@ function wholeRun({store}: Scope): readonly (readonly [string, () => void])[] {
   return address === null ? [] : [["This run as an HTML page", () => downloadFrom(`${fileStem(overview?.name ?? "run", -1)}.html`, address)]];
 }
 
+/** Only where it leads another person here. */
+function link({store}: Scope): readonly (readonly [string, () => void])[] {
+  return linkToShare(store.source.isLive) === null ? [] : [["Copy the link", () => void copyText(linkToShare(store.source.isLive) ?? "")]];
+}
+
 function save({store}: Scope, ending: string, content: Promise<Blob | null>): void {
   const {overview} = store.state;
   void content.then((blob) => blob !== null && download(`${fileStem(overview?.name ?? "run", store.step)}.${ending}`, blob));
@@ -48,12 +54,4 @@ function json({store, derived}: Scope): Blob {
 function csv({derived: {condition, diagnosis}}: Scope): Blob {
   const rows = condition === null ? [] : rowsOf(condition.tree.graph.trace, diagnosis, condition.answers, condition.numbers);
   return text(csvOf(rows), "text/csv");
-}
-
-function addressAround(): string {
-  try {
-    return window.parent.location.href;
-  } catch {
-    return location.href;
-  }
 }

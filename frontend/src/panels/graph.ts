@@ -1,7 +1,6 @@
 /** The graph: what is open, where the reader looks, what is pointed at. A hidden list says in words what is drawn. */
 
 import {html, LitElement, nothing, type PropertyValues, type TemplateResult} from "lit";
-import {centredOn} from "../draw/camera.ts";
 import {pointedAt} from "../draw/hit.ts";
 import {pictureOf, type Condition} from "../draw/look.ts";
 import {paint} from "../draw/paint.ts";
@@ -14,11 +13,13 @@ import type {Model} from "../model/model.ts";
 import {groupsToShow} from "../model/opening.ts";
 import {mainOf, type Path} from "../model/paths.ts";
 import {ancestorsOf} from "../model/tree.ts";
+import "./crumbs.ts";
+import type {Crumbs} from "./crumbs.ts";
 import {Gestures} from "./gestures.ts";
 import {graphStyles} from "./graph_styles.ts";
 import {graphTools} from "./graph_tools.ts";
 import {litIn} from "./lit.ts";
-import {firstLook, lookAlong} from "./looks.ts";
+import {Leading} from "./leading.ts";
 import type {Minimap} from "./minimap.ts";
 import "./minimap.ts";
 import "./mirror.ts";
@@ -64,6 +65,7 @@ export class GraphView extends LitElement {
   #mustPlace = true;
   #frame = 0;
   readonly #viewport = new Viewport(() => this.#paintSoon());
+  readonly #leading = new Leading(this.#viewport, () => this.parentElement?.querySelector("gf-legend") ?? null);
   readonly #gestures = new Gestures(this.#viewport, {
     click: (x, y) => this.#click(x, y),
     doubleClick: (x, y) => this.#doubleClick(x, y),
@@ -81,9 +83,7 @@ export class GraphView extends LitElement {
     super();
     [this.model, this.condition, this.open, this.found, this.worst, this.path] = [null, null, null, null, null, null];
     [this.selected, this.hovered, this.covered] = [-1, -1, 0];
-    this.initiallyOpen = new Set();
-    this.judged = false;
-    this.palette = LIGHT;
+    [this.initiallyOpen, this.judged, this.palette] = [new Set(), false, LIGHT];
     [this.scene, this.tip] = [null, null];
   }
 
@@ -122,20 +122,18 @@ export class GraphView extends LitElement {
     return html`
       <canvas
         class="stage ${this.hovered >= 0 ? "pointing" : ""}"
-        tabindex="0"
-        role="img"
+        tabindex="0" role="img"
         aria-label="Graph of the model: where its gradient flows. The list after it says the same in words."
         @wheel=${on.wheel}
         @pointerdown=${on.press}
         @pointermove=${on.move}
-        @pointerup=${on.release}
-        @pointercancel=${on.cancel}
+        @pointerup=${on.release} @pointercancel=${on.cancel}
         @pointerleave=${this.#leave}
-        @dblclick=${on.doubleClick}
-        @keydown=${on.key}
+        @dblclick=${on.doubleClick} @keydown=${on.key}
       ></canvas>
       ${graphTools({zoom: (factor) => this.#viewport.zoom(factor), showAll: () => this.showAll(), openAll: () => this.openAll(), closeAll: () => this.closeAll()})}
-      <gf-minimap hidden style="right:${this.covered + 12}px" @gf-look=${this.#lookAt}></gf-minimap>
+      <gf-minimap hidden style="right:${this.covered + 12}px" @gf-look=${this.#leading.to}></gf-minimap>
+      <gf-crumbs hidden style="right:${this.covered + 12}px" @gf-toggle=${(event: CustomEvent<number>) => this.toggle(event.detail)}></gf-crumbs>
       ${this.tip === null ? nothing : tooltip(this.tip, this.#viewport.view)}
       <gf-mirror
         .tree=${this.#picture === null ? null : this.model?.tree ?? null}
@@ -149,10 +147,13 @@ export class GraphView extends LitElement {
     `;
   }
 
-  override updated(): void {
+  override updated(changed: PropertyValues<this>): void {
     if (this.#mustPlace && this.#picture !== null && this.#viewport.view.width > 0) {
       this.#mustPlace = false;
-      this.#viewport.begin(firstLook(this.#viewport, this.#unfolding as Unfolding, this.worst));
+      this.#leading.begin(this.#unfolding as Unfolding, this.worst);
+    }
+    if (this.selected >= 0 && (changed.has("selected") || changed.has("covered"))) {
+      this.#leading.uncover(this.#unfolding, this.selected);
     }
     this.#paintSoon();
   }
@@ -162,7 +163,7 @@ export class GraphView extends LitElement {
   }
 
   showAll(): void {
-    this.#viewport.fly(() => this.#viewport.whole(this.scene ?? {width: 1, height: 1}));
+    this.#leading.whole(() => this.scene ?? {width: 1, height: 1});
   }
 
   openAll(): void {
@@ -179,7 +180,7 @@ export class GraphView extends LitElement {
   showPath(path: Path): void {
     if (this.model !== null) {
       this.#rearrange((unfolding, {tree}) => unfolding.openAlso(groupsToShow(tree, path)));
-      this.#viewport.fly(() => lookAlong(this.#viewport, this.#unfolding, path.nodes, mainOf(path)));
+      this.#leading.along(() => this.#unfolding, path.nodes, mainOf(path));
     }
   }
 
@@ -197,7 +198,7 @@ export class GraphView extends LitElement {
   reveal(item: number): void {
     if (this.model !== null && item >= 0) {
       this.#rearrange((unfolding, {tree}) => unfolding.openAlso(new Set(ancestorsOf(tree, item))));
-      this.#viewport.fly(() => lookAlong(this.#viewport, this.#unfolding, [item], item));
+      this.#leading.along(() => this.#unfolding, [item], item);
     }
   }
 
@@ -250,14 +251,9 @@ export class GraphView extends LitElement {
     const canvas = this.renderRoot.querySelector("canvas");
     if (canvas !== null) {
       paint(canvas, this.#picture, {...this.#viewport.seen, focus: this.#focus, palette: this.palette});
+      this.renderRoot.querySelector<Crumbs>("gf-crumbs")?.show(this.model?.tree ?? null, this.scene, this.#viewport);
       this.renderRoot.querySelector<Minimap>("gf-minimap")?.show(this.#picture, this.scene, this.#viewport, this.palette);
     }
-  }
-
-  #lookAt({detail: {x, y, fly}}: CustomEvent<{x: number; y: number; fly: boolean}>): void {
-    const {view, camera} = this.#viewport;
-    const goal = centredOn({x, y, width: 0, height: 0}, view, camera.zoom);
-    fly ? this.#viewport.fly(() => goal) : this.#viewport.jump(goal);
   }
 
   /** Selects the box that lies next in a direction, and brings it into view. */
@@ -297,8 +293,7 @@ export class GraphView extends LitElement {
   }
 
   readonly #leave = (): void => {
-    this.tip = null;
-    this.hovered = -1;
+    [this.tip, this.hovered] = [null, -1];
   };
 }
 

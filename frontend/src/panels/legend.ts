@@ -30,7 +30,8 @@ export class Legend extends LitElement {
     looks: {attribute: false},
     judged: {attribute: false},
     palette: {attribute: false},
-    unfolded: {state: true},
+    room: {attribute: false},
+    chosen: {state: true},
   };
   declare measured: Measured | null;
   /** What there is in the graph: the rest needs no explanation. */
@@ -38,7 +39,10 @@ export class Legend extends LitElement {
   /** Whether it is known which gradients are missed. */
   declare judged: boolean;
   declare palette: Palette;
-  declare unfolded: boolean;
+  /** Pixels of width that no panel covers. */
+  declare room: number;
+  /** Whether somebody wants it unfolded; null while nobody has said. */
+  declare chosen: boolean | null;
 
   static override styles = [
     shared,
@@ -116,12 +120,13 @@ export class Legend extends LitElement {
     this.looks = new Set();
     this.judged = false;
     this.palette = LIGHT;
-    this.unfolded = window.innerWidth >= ROOM;
+    this.room = window.innerWidth;
+    this.chosen = null;
   }
 
   override render(): TemplateResult {
-    const {unfolded} = this;
-    const handle = html`<button class="title" aria-label="Legend" title="Fold the legend or unfold it" aria-expanded=${String(unfolded)} @click=${() => (this.unfolded = !unfolded)}>
+    const unfolded = this.chosen ?? this.room >= ROOM;
+    const handle = html`<button class="title" aria-label="Legend" title="Fold the legend or unfold it" aria-expanded=${String(unfolded)} @click=${() => (this.chosen = !unfolded)}>
       <span aria-hidden="true">${unfolded ? "▾" : "▸"}</span> ${unfolded ? nothing : "Legend"}
     </button>`;
     return unfolded ? html`<div class="head">${handle} ${this.#choice()}</div> ${this.#lines()}` : handle;

@@ -32,7 +32,7 @@ function seesHeightOf({y, height}: Placed, camera: Camera, view: number): boolea
 export function firstLook(viewport: Viewport, unfolding: Unfolding, worst: Path | null): Camera {
   const beginning = viewport.beginning(unfolding.scene);
   const readable = viewport.whole(unfolding.scene).zoom === beginning.zoom;
-  return worst === null || readable ? beginning : lookAlong(viewport, unfolding, worst.nodes, mainOf(worst));
+  return worst === null || (readable && viewport.shows(beginning, unfolding.standIns(worst.nodes))) ? beginning : lookAlong(viewport, unfolding, worst.nodes, mainOf(worst));
 }
 
 /** A thing together with the headers right above it: they say what it is a part of. */

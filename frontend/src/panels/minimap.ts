@@ -6,10 +6,9 @@ import {mapCamera, paintMap, paintWindow} from "../draw/map.ts";
 import type {Palette} from "../draw/palette.ts";
 import type {Picture} from "../draw/picture.ts";
 import type {Size} from "../layout/sizes.ts";
+import {ROOM_FOR_MAP} from "./corners.ts";
 import type {Viewport} from "./viewport.ts";
 
-/** In less width, in pixels, it would cover what it shows. */
-const ROOM = 540;
 const MAP = {width: 150, height: 120};
 
 export class Minimap extends LitElement {
@@ -47,7 +46,7 @@ export class Minimap extends LitElement {
 
   /** Draws a picture again if it, or the window on it, is another than before; hides itself where it is of no use. */
   show(picture: Picture | null, scene: Size | null, viewport: Viewport, palette: Palette): void {
-    this.hidden = picture === null || scene === null || viewport.room < ROOM || viewport.seesAllOf(scene);
+    this.hidden = picture === null || scene === null || viewport.room < ROOM_FOR_MAP || viewport.seesAllOf(scene);
     if (picture !== null && scene !== null && !this.hidden) {
       this.#draw(picture, scene, viewport.window(0), palette);
     }

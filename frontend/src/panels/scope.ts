@@ -16,6 +16,8 @@ export interface Scope {
   readonly selected: number;
   /** Items that the search found; null while nobody searches. */
   readonly found: ReadonlySet<number> | null;
+  /** Whether the findings are shown. */
+  readonly side: boolean;
   /** Whether the table shows only variables without a usable gradient. */
   readonly onlyTroubled: boolean;
   /** The run that the shown one is compared with; null if there is none, or nothing is known of it yet. */

@@ -6,16 +6,21 @@ import "./graph.ts";
 import "./legend.ts";
 import type {Measure} from "../model/measure.ts";
 import type {Scope} from "./scope.ts";
-import {nothingToDraw, progress} from "./strips.ts";
+import {nothingToDraw, nothingYet, progress} from "./strips.ts";
 
-/** Width of the panel of details, in pixels. */
+/** Widths of the panels of details and of findings, in pixels. */
 const DETAILS = 310;
+const FINDINGS = 330;
 /** In a narrower frame the panel covers what it covers. */
 const ROOM = 700;
+/** In a narrower one the findings lie over the graph, and for a moment. */
+export const ROOM_FOR_FINDINGS = 900;
 
 export function stage(scope: Scope): TemplateResult {
-  const {derived, view, selected, palette, ask} = scope;
+  const {derived, view, selected, side, palette, ask} = scope;
   const {addresses} = derived;
+  const covered = selected >= 0 && window.innerWidth >= ROOM ? DETAILS : 0;
+  const beside = side && window.innerWidth >= ROOM_FOR_FINDINGS ? FINDINGS : 0;
   return html`<div class="stage">
     <gf-graph
       .model=${derived.model}
@@ -26,14 +31,14 @@ export function stage(scope: Scope): TemplateResult {
       .judged=${derived.judged}
       .path=${derived.pathOf(view.finding)}
       .found=${lit(scope)}
-      .covered=${selected >= 0 && window.innerWidth >= ROOM ? DETAILS : 0}
+      .covered=${covered}
       .selected=${selected}
       .palette=${palette}
       @gf-select=${({detail}: CustomEvent<number>) => ask.select(detail)}
       @gf-open=${({detail}: CustomEvent<ReadonlySet<number>>) => ask.look({open: addresses?.namesOf(detail) ?? null})}
     ></gf-graph>
     ${derived.isEmpty ? nothingToDraw() : nothing}
-    <gf-legend .hidden=${derived.looks.size === 0} .measured=${derived.condition?.measured ?? null} .looks=${derived.looks} .judged=${derived.judged} .palette=${palette} @gf-measure=${({detail}: CustomEvent<Measure>) => ask.look({measure: detail})}></gf-legend>
+    <gf-legend .hidden=${derived.looks.size === 0} .measured=${derived.condition?.measured ?? null} .looks=${derived.looks} .judged=${derived.judged} .room=${window.innerWidth - beside - covered} .palette=${palette} @gf-measure=${({detail}: CustomEvent<Measure>) => ask.look({measure: detail})}></gf-legend>
     ${waiting(scope)} ${details(scope)}
   </div>`;
 }
@@ -41,8 +46,11 @@ export function stage(scope: Scope): TemplateResult {
 /** What is awaited before anything can be drawn. */
 function waiting({store, derived}: Scope): TemplateResult | typeof nothing {
   const {runs, run, overview, trace, problems} = store.state;
-  if (derived.model !== null || problems.size > 0 || (overview !== null && overview.traces.length === 0)) {
+  if (derived.model !== null || derived.problem !== "" || problems.size > 0) {
     return nothing;
+  }
+  if (overview !== null && overview.traces.length === 0) {
+    return nothingYet();
   }
   const name = runs?.find((entry) => entry.run === run)?.name ?? run;
   return progress(

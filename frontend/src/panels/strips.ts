@@ -57,6 +57,13 @@ export function nothingToDraw(): TemplateResult {
   return html`<p class="nothing">There is nothing to draw: in this step no op lies between a trainable variable and a loss.</p>`;
 }
 
+/** A session began, and that is all that can be read. */
+export function nothingYet(): TemplateResult {
+  return html`<p class="nothing" role="status">
+    No step of this run is here yet. If its training has come to its first recorded step, which may take a minute, its log is cut off or damaged: copy it again, or record anew.
+  </p>`;
+}
+
 export function emptyState(): TemplateResult {
   return html`<main class="empty">
     <h1>No gradient flow recorded yet</h1>
@@ -68,8 +75,9 @@ model.fit(x, y, callbacks=[tb_gradflow.GradFlowCallback("logs/run1")])</code></p
   </main>`;
 }
 
-/** Problems of loading, and of the chosen run. */
-export function problemsOf({runs, run, problems}: State): ReadonlyMap<string, string> {
+/** Problems of loading, of the graph, and of the chosen run. */
+export function problemsOf({runs, run, problems}: State, ofGraph: string): ReadonlyMap<string, string> {
   const error = runs?.find((entry) => entry.run === run)?.error ?? null;
-  return error === null ? problems : new Map([["run", error]]);
+  const all = ofGraph === "" ? problems : new Map([...problems, ["graph", ofGraph]]);
+  return error === null ? all : new Map([["run", error]]);
 }

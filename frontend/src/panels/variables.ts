@@ -138,11 +138,11 @@ export class VariablesPanel extends LitElement {
       @keydown=${(event: KeyboardEvent) => this.#key(event, row, index)}
     >
       <div role="cell" class="name" title=${row.name}>${row.name}</div>
-      <div role="cell" class=${status?.tone ?? "quiet"}>
-        ${status === null ? "–" : html`<span class="icon" aria-hidden="true">${status.icon}</span>${status.word}`}
+      <div role="cell" class=${row.explained ? "quiet" : (status?.tone ?? "quiet")} title=${row.explained ? "A finding says why, and that it is probably meant" : ""}>
+        ${status === null ? "–" : html`<span class="icon" aria-hidden="true">${status.icon}</span>${status.word}${row.explained && row.status !== "frozen" ? ", explained" : ""}`}
       </div>
       ${[row.norm, row.maxAbs, row.weight, row.update, row.ratio].map(
-        (value) => html`<div role="cell" class="right ${value === null ? "quiet" : ""}">${formatNumber(value)}</div>`,
+        (value) => html`<div role="cell" class="right ${value === null ? "quiet" : ""}">${Number.isNaN(value) ? "NaN" : formatNumber(value)}</div>`,
       )}
     </div>`;
   }

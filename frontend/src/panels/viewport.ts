@@ -2,6 +2,7 @@
 
 import {between, centredOn, fitted, moved, zoomedAt, type Camera, type Rectangle} from "../draw/camera.ts";
 import type {Size} from "../layout/sizes.ts";
+import {areasOf, cornersOf, coveredOf} from "./corners.ts";
 
 /** Milliseconds of a flight. */
 const FLIGHT = 320;
@@ -11,6 +12,8 @@ const LEGIBLE = 0.55;
 const READABLE = 0.58;
 const COMFORTABLE = 0.85;
 const MARGIN = 36;
+/** Pixels that no camera moves to bring one thing in. */
+const FAR = 1e6;
 /** Pixels beside what a way shows: above it stands the name of its group. */
 const EDGE = 30;
 /** So many things behind the one that matters belong to the look at it. */
@@ -28,8 +31,11 @@ export class Viewport {
   view: Size = {width: 0, height: 0};
   /** Pixels on the right that a panel covers. */
   covered = 0;
+  /** What the legend takes of the corner at the bottom left. */
+  legend: Size = {width: 0, height: 0};
   /** Whether the reader looks where the first look led. */
   isFresh = true;
+  isFlying = false;
   readonly #changed: () => void;
   #flight = 0;
 
@@ -73,11 +79,20 @@ export class Viewport {
    * beginning, then on towards the end. Where the beginning is too far, what comes right after goes first.
    */
   along(way: readonly Rectangle[], at: number): Camera {
+    const free = this.#free;
+    const corners = cornersOf(free, this.legend);
+    const looks = areasOf(free, this.legend).map((area) => this.#alongIn(area, way, at));
+    const covered = looks.map((look) => coveredOf(look, way, at, corners, free));
+    return looks[covered.indexOf(Math.min(...covered))];
+  }
+
+  /** The same in the middle of a part of the view, whatever lies in its corners. */
+  #alongIn(area: Rectangle, way: readonly Rectangle[], at: number): Camera {
     const look = (first: number, last: number): Camera =>
-      fitted(hull(way.slice(first, last + 1)), this.#free, 1, EDGE);
+      moved(fitted(hull(way.slice(first, last + 1)), area, 1, EDGE), area.x, area.y);
     const fits = (first: number, last: number): boolean => look(first, last).zoom >= READABLE;
     if (!fits(at, at)) {
-      return centredOn(way[at], this.#free, COMFORTABLE);
+      return moved(centredOn(way[at], area, COMFORTABLE), area.x, area.y);
     }
     let last = at;
     const reach = fits(0, at) ? way.length - 1 : Math.min(at + AFTER, way.length - 1);
@@ -99,17 +114,47 @@ export class Viewport {
     return isLow && over > 0 ? moved(camera, -over, 0) : camera;
   }
 
-  /** Moves as little as shows all of a thing, if there is room for it as it is. */
+  /** Moves as little as shows all of a thing, with nothing over it, if there is room for it as it is. */
   bringIn(thing: Rectangle): void {
+    const goal = this.clearing(thing);
+    if (goal.x !== this.camera.x || goal.y !== this.camera.y) {
+      this.fly(() => goal);
+    }
+  }
+
+  /** The nearest camera of those that show most of a thing. */
+  clearing(thing: Rectangle): Camera {
+    const free = this.#free;
+    const corners = cornersOf(free, this.legend);
+    const goals = areasOf(free, this.legend).map((area) => this.#broughtInto(area, thing));
+    const costs = goals.map((goal) => {
+      const way = Math.hypot(goal.x - this.camera.x, goal.y - this.camera.y);
+      return coveredOf(goal, [thing], 0, corners, free) * FAR + way;
+    });
+    return goals[costs.indexOf(Math.min(...costs))];
+  }
+
+  /** Whether a camera would show all of some boxes, with nothing over them. */
+  shows(camera: Camera, boxes: readonly Rectangle[]): boolean {
+    return coveredOf(camera, boxes, -1, cornersOf(this.#free, this.legend), this.#free) === 0;
+  }
+
+  /** What was selected may lie where a panel or a corner now is; who is led elsewhere is not led back. */
+  uncover(thing: Rectangle): void {
+    if (!this.isFlying && coveredOf(this.camera, [thing], 0, cornersOf(this.#free, this.legend), this.#free) > 0) {
+      this.bringIn(thing);
+    }
+  }
+
+  #broughtInto(area: Rectangle, thing: Rectangle): Camera {
     const {zoom, x, y} = this.camera;
     const shift = (start: number, size: number, room: number): number => {
       const [low, high] = [MARGIN - start, room - MARGIN - start - size];
       return high < low ? 0 : Math.min(Math.max(0, low), high);
     };
-    const dx = shift(thing.x * zoom + x, thing.width * zoom, this.#free.width);
-    const dy = shift(thing.y * zoom + y, thing.height * zoom, this.#free.height);
-    const goal = moved(this.camera, dx, dy);
-    this.fly(() => goal);
+    const dx = shift(thing.x * zoom + x - area.x, thing.width * zoom, area.width);
+    const dy = shift(thing.y * zoom + y - area.y, thing.height * zoom, area.height);
+    return moved(this.camera, dx, dy);
   }
 
   /** The first look. */
@@ -120,7 +165,7 @@ export class Viewport {
 
   jump(camera: Camera): void {
     cancelAnimationFrame(this.#flight);
-    this.isFresh = false;
+    [this.isFresh, this.isFlying] = [false, false];
     this.camera = camera;
     this.#changed();
   }
@@ -128,7 +173,7 @@ export class Viewport {
   /** `goal` is asked again on the way: the view may change while it is flown through. */
   fly(goal: () => Camera): void {
     cancelAnimationFrame(this.#flight);
-    this.isFresh = false;
+    [this.isFresh, this.isFlying] = [false, true];
     const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
     const from = this.camera;
     const begin = performance.now();
@@ -136,6 +181,7 @@ export class Viewport {
       const share = still ? 1 : Math.min(1, Math.max(0, (now - begin) / FLIGHT));
       this.camera = between(from, goal(), 1 - (1 - share) ** 3);
       this.#changed();
+      this.isFlying = share < 1;
       if (share < 1) {
         this.#flight = requestAnimationFrame(step);
       }

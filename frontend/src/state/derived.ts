@@ -23,6 +23,8 @@ const NONE: ReadonlySet<number> = new Set();
 
 export class Derived {
   model: Model | null = null;
+  /** Why the trace cannot be shown, in words. */
+  problem = "";
   condition: Condition | null = null;
   initiallyOpen: ReadonlySet<number> = new Set();
   /** Null while none for the shown trace is known. */
@@ -39,10 +41,26 @@ export class Derived {
   #alike: Alike = NOTHING_ALIKE;
   readonly #memory = new Map<string, {causes: readonly unknown[]; value: unknown}>();
   #trace: Trace | null = null;
+  /** One that is not what it should be; nobody tries it again. */
+  #unusable: Trace | null = null;
   /** Ops that were ever blamed, and so have a place in the graph of this trace. */
   #kept: ReadonlySet<number> = NONE;
 
   update(state: State, other: Other | null, measure: Measure): void {
+    if (state.trace !== null && state.trace === this.#unusable) {
+      return;
+    }
+    try {
+      this.#update(state, other, measure);
+      this.problem = "";
+    } catch (error) {
+      this.#unusable = state.trace ?? state.coming;
+      this.#update({...state, trace: null, coming: null}, null, measure);
+      this.problem = `The recorded graph cannot be shown (${error instanceof Error ? error.message : String(error)}): the log is damaged there, copy it again or record anew. If it is whole, this is a fault of the page: please report it.`;
+    }
+  }
+
+  #update(state: State, other: Other | null, measure: Measure): void {
     const {trace, target, numbers, scale} = state;
     this.diagnosis = state.diagnosis !== null && state.diagnosis.trace === trace?.index ? state.diagnosis : null;
     if (trace === null) {

@@ -167,10 +167,10 @@ export class Store extends EventTarget {
   async #loadOtherSteps(overview: Overview, at: number): Promise<void> {
     const chunk = overview.chunks.find((each) => each.steps.includes(overview.steps[at]));
     const {run, session} = overview;
-    if (chunk === undefined || !this.#isChosen(overview, at)) {
+    if (chunk === undefined || this.#state.numbers === null || !this.#isChosen(overview, at)) {
       return;
     }
-    await this.#attempt("numbers", async () => {
+    await this.#attempt("other steps", async () => {
       const [gradients] = await Promise.all([this.source.gradients(run, session.id, chunk.id), this.source.variables(run, session.id, chunk.id)]);
       return () => this.#isShown(overview) && this.#set({scale: scaleWith(this.#state.scale, gradients)});
     });
@@ -249,15 +249,17 @@ export class Store extends EventTarget {
 
   /** Runs `load`, then what it returns; a failure of either is told under `name`, a success takes that back. */
   async #attempt(name: string, load: () => Promise<() => unknown>): Promise<void> {
-    const problems = new Map(this.#state.problems);
     try {
       const apply = await load();
       if (this.#state.problems.has(name)) {
+        const problems = new Map(this.#state.problems);
         problems.delete(name);
         this.#set({problems});
       }
       apply();
     } catch (error) {
+      // Not a copy of before: what failed meanwhile is to be told as well.
+      const problems = new Map(this.#state.problems);
       problems.set(name, error instanceof Error ? error.message : String(error));
       this.#set({problems});
     }

@@ -1,0 +1,53 @@
+/** Leads the reader to something: past the legend, which lies over the graph and folds and unfolds by itself. */
+
+import {centredOn} from "../draw/camera.ts";
+import type {Size} from "../layout/sizes.ts";
+import type {Unfolding} from "../layout/unfolding.ts";
+import type {Path} from "../model/paths.ts";
+import {firstLook, lookAlong} from "./looks.ts";
+import type {Viewport} from "./viewport.ts";
+
+export class Leading {
+  readonly #viewport: Viewport;
+  readonly #legend: () => HTMLElement | null;
+
+  constructor(viewport: Viewport, legend: () => HTMLElement | null) {
+    this.#viewport = viewport;
+    this.#legend = legend;
+  }
+
+  begin(unfolding: Unfolding, worst: Path | null): void {
+    this.#measure();
+    this.#viewport.begin(firstLook(this.#viewport, unfolding, worst));
+  }
+
+  /** `unfolding` is asked again on the way: groups may open meanwhile. */
+  along(unfolding: () => Unfolding | null, way: readonly number[], item: number): void {
+    this.#viewport.fly(() => {
+      this.#measure();
+      return lookAlong(this.#viewport, unfolding(), way, item);
+    });
+  }
+
+  /** Where a panel or the legend now lies over an item, it is brought out; a group that is open is too large for that. */
+  uncover(unfolding: Unfolding | null, item: number): void {
+    this.#measure();
+    unfolding?.placed([item]).forEach((box) => box.open || this.#viewport.uncover(box));
+  }
+
+  whole(scene: () => Size): void {
+    this.#viewport.fly(() => this.#viewport.whole(scene()));
+  }
+
+  /** To a point of the world. */
+  readonly to = ({detail: {x, y, fly}}: CustomEvent<{x: number; y: number; fly: boolean}>): void => {
+    const {view, camera} = this.#viewport;
+    const goal = centredOn({x, y, width: 0, height: 0}, view, camera.zoom);
+    fly ? this.#viewport.fly(() => goal) : this.#viewport.jump(goal);
+  };
+
+  #measure(): void {
+    const legend = this.#legend();
+    this.#viewport.legend = {width: legend?.offsetWidth ?? 0, height: legend?.offsetHeight ?? 0};
+  }
+}

@@ -1,0 +1,78 @@
+"""Logs that were damaged where the graph lies: the page says what is wrong and what to do, and is never blank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from tests.e2e.tab import Tab
+from tests.serve.processes import TensorBoard, tensorboard
+from tests.store.samples import write_log
+
+GZIPPED = b"\x1f\x8b\x08"
+
+
+def damage(path: Path) -> None:
+    """Turns some bytes of the trace, which is packed after the session, into others."""
+    content = bytearray(path.read_bytes())
+    at = content.index(GZIPPED, content.index(GZIPPED) + 1) + 80
+    for place in range(at, at + 8):
+        content[place] ^= 0x5A
+    path.write_bytes(bytes(content))
+
+
+def opened(page: Page, board: TensorBoard) -> Tab:
+    page.goto(f"{board.url}#gradflow")
+    return Tab(page)
+
+
+def words_of(tab: Tab) -> str:
+    alert = tab.frame.get_by_role("alert")
+    expect(alert).to_be_visible(timeout=30_000)
+    tab.page.wait_for_timeout(500)
+    return alert.inner_text()
+
+
+@pytest.mark.parametrize("loader", ["true", "false"], ids=["rust", "python"])
+def test_bytes_that_are_no_longer_those_that_were_written_are_told(tmp_path: Path, page: Page, loader: str) -> None:
+    write_log(tmp_path / "whole")
+    damage(write_log(tmp_path / "damaged"))
+    with tensorboard(f"--logdir={tmp_path}", f"--load_fast={loader}") as board:
+        board.wait_for_runs(2)
+        tab = opened(page, board)
+        # TensorBoard's Python loader checks what it reads, and stops there; the other hands it on.
+        told = tab.frame.locator("[role=alert], p[role=status]")
+        expect(told).to_contain_text("damaged", timeout=30_000)
+        expect(told).to_contain_text("record anew")
+        tab.screenshot(f"damaged-{loader}")
+        expect(tab.frame.get_by_text("Reading the graph")).to_have_count(0)
+        tab.choose_run("whole")
+        expect(tab.summary).to_contain_text("1 of 2 trainable variables")
+        expect(tab.frame.get_by_role("alert")).to_have_count(0)
+
+
+def without_inputs(route: Route) -> None:
+    answer = route.fetch()
+    body = answer.json()
+    del body["ops"][2]["inputs"]
+    route.fulfill(json=body)
+
+
+def without_ops(route: Route) -> None:
+    route.fulfill(json={"index": 0})
+
+
+@pytest.mark.parametrize("spoilt", [without_inputs, without_ops])
+def test_a_graph_that_is_not_one_is_told(tmp_path: Path, page: Page, spoilt: Callable[[Route], None]) -> None:
+    write_log(tmp_path / "run")
+    page.route("**/trace?*", spoilt)
+    with tensorboard(f"--logdir={tmp_path}") as board:
+        board.wait_for_runs(1)
+        tab = opened(page, board)
+
+        assert "damaged" in words_of(tab)
+        expect(tab.frame.get_by_text("Something went wrong in this page")).to_have_count(0)
+        expect(tab.slider).to_be_visible()
