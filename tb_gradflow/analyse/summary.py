@@ -35,9 +35,9 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
             return f"Not verified: {unseen} of {_count(len(trainable), 'trainable variable')} were not measured."
         if len(fine) == len(trainable):
             return f"Healthy: the loss reaches {_all(len(trainable))}."
-        rest = sum(trace.variables[state.variable].name in told for state in trainable if state not in fine)
-        return f"Healthy: the loss reaches {len(fine)} of {_count(len(trainable), 'trainable variable')}" + (
-            f"; the {'other is' if rest == 1 else f'other {rest} are'} explained." if rest else "."
+        others = [state for state in trainable if state not in fine]
+        return f"Healthy: the loss reaches {len(fine)} of {_count(len(trainable), 'trainable variable')}" + _rest(
+            sum(trace.variables[state.variable].name in told for state in others), sum(map(_is_nobodys, others))
         )
     first = loud[0]
     if first.cause == "not_measured":
@@ -50,6 +50,25 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
     same = [name for name in affected if _PLIGHTS.get(by_name[name].status) == plight] or list(first.variables)
     verb = "gets" if len(same) == 1 else "get"
     return f"{len(same)} of {_count(len(trainable), 'trainable variable')} {verb} {plight}{_because(trace, first)}"
+
+
+def _is_nobodys(state: State) -> bool:
+    """Nobody asks for the gradient of a moving average or of a target network."""
+    return state.status == "unused" and (state.entry is None or state.entry.outcome == "not_asked")
+
+
+def _rest(explained: int, nobodys: int) -> str:
+    """What there is to say of the variables that the loss does not reach."""
+    if explained and nobodys:
+        verb = "is" if explained == 1 else "are"
+        return f"; {explained} {verb} explained, and no gradient is asked for the other{_many(nobodys)}."
+    if explained:
+        return f"; the other{' is' if explained == 1 else f' {explained} are'} explained."
+    return f"; no gradient is asked for the other{_many(nobodys)}." if nobodys else "."
+
+
+def _many(number: int) -> str:
+    return "" if number == 1 else f" {number}"
 
 
 def _because(trace: Trace, finding: Finding) -> str:

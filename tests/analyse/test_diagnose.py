@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tb_gradflow.analyse import causes
 from tb_gradflow.analyse.causes import not_finite, strength
@@ -105,6 +106,27 @@ def test_info_alone_is_healthy() -> None:
     graph.ask("bert/pooler/kernel")
 
     assert graph.diagnose().summary == "Healthy: the loss reaches 2 of 3 trainable variables; the other is explained."
+
+
+@pytest.mark.parametrize(
+    ("copies", "pooled", "rest"),
+    [
+        (1, False, "no gradient is asked for the other."),
+        (2, False, "no gradient is asked for the other 2."),
+        (2, True, "1 is explained, and no gradient is asked for the other 2."),
+    ],
+)
+def test_a_moving_average_is_what_nobody_asks_a_gradient_for(copies: int, pooled: bool, rest: str) -> None:
+    graph = healthy()
+    for copy in range(copies):
+        graph.variable(f"average/{copy}", read=False)
+        graph.ask(f"average/{copy}", outcome="not_asked")
+    if pooled:
+        graph.op("Tanh", graph.variable("bert/pooler/kernel"))
+        graph.ask("bert/pooler/kernel")
+
+    total = 2 + copies + pooled
+    assert graph.diagnose().summary == f"Healthy: the loss reaches 2 of {total} trainable variables; {rest}"
 
 
 def test_a_step_without_a_target_has_nothing_to_report() -> None:
