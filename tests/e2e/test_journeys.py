@@ -147,6 +147,9 @@ def test_the_picture_and_the_numbers_can_be_taken_home(tab: Tab, tmp_path: Path)
     assert {"threshold", "Less"} <= set(words)
     assert taken("Picture as PNG").read_bytes().startswith(b"\x89PNG")
     assert json.loads(taken("Findings and graph as JSON").read_text())["report"]["step"] == 312
+    tab.frame.get_by_label("Export").click()
+    expect(tab.frame.get_by_role("button", name="Copy the link")).to_be_visible()
+    tab.frame.get_by_label("Export").click()
     assert 'id="gradflow-data"' in taken("This run as an HTML page").read_text()
     with taken("Variables as CSV").open(newline="") as file:
         statuses = {row["variable"]: row["status"] for row in csv.DictReader(file)}

@@ -56,6 +56,13 @@ class Opened(Tab):
         expect(self.frame.get_by_role("list", name="Visible parts of the graph")).to_be_attached(timeout=30_000)
 
 
+def offers_a_link(tab: Tab) -> bool:
+    """Whether the menu has an entry for an address; here it would lead nobody anywhere."""
+    tab.frame.get_by_label("Export").click()
+    expect(tab.frame.get_by_role("button", name="Variables as CSV")).to_be_visible()
+    return tab.frame.get_by_role("button", name="Copy the link").is_visible()
+
+
 def test_a_page_from_a_file_shows_what_the_tab_shows(step_filter: Trained, tmp_path: Path, opens: Opens) -> None:
     file = tmp_path / "page.html"
     assert main(["report", str(step_filter.logdir), "--html", str(file)]) == 0
@@ -69,6 +76,7 @@ def test_a_page_from_a_file_shows_what_the_tab_shows(step_filter: Trained, tmp_p
     assert tab.items()[LESS].state == "blocking op, on the lit path, selected"
     assert tab.rows()[THRESHOLD].status == "disconnected"
     tab.screenshot("page")
+    assert not offers_a_link(tab)
 
 
 def test_slider_heat_map_series_and_comparison_work_without_a_server(
@@ -129,6 +137,7 @@ def test_a_notebook_shows_the_graph_and_folds_the_text_away(step_filter: Trained
     tab.show(tab.findings.first)
     expect(tab.page.get_by_text("ERROR  nondiff_comparison")).to_be_hidden()
     tab.screenshot("notebook")
+    assert not offers_a_link(tab)
 
 
 def test_where_scripts_are_not_trusted_the_text_is_there(
