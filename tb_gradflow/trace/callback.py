@@ -21,6 +21,7 @@ from tb_gradflow.trace.guards import guard_of_fit
 from tb_gradflow.trace.options import checked
 from tb_gradflow.trace.recorder import Identity, Recorder, Tracing, fault_message, index_of, warn
 from tb_gradflow.trace.step import InstrumentedStep
+from tb_gradflow.trace.step_count import StepCount
 from tb_gradflow.trace.workers import in_step_with_others, is_one_of_several, recorder_for, unsupported
 
 
@@ -84,11 +85,9 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         self._may_post = False
         self._tracing = Tracing()
         self._fitting: Fitting | None = None
-        self._steps_per_execution = 1
-        self._step = 0
+        self._steps = StepCount()
         self._first_step: int | None = None
         self._epoch_begins = False
-        self._epoch_start: tuple[int, int] | None = None
         self._measured: dict[str, Any] | None = None
 
     def on_train_begin(self, logs: Any = None) -> None:
@@ -100,15 +99,13 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._epoch_begins = True
-        self._epoch_start = None
-        if self._plain is not None:
-            self._guarded(self._note_epoch_start)
+        self._guarded(lambda: self._steps.epoch_begins(self._fitting if self._plain is not None else None))
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         if self._plain is None or self._broken:
             return
         self._began = time.perf_counter()
-        self._batch = batch
+        self._steps.execution_begins(batch)
         self._measured = None
         if self._due():
             self._guarded(self._check_alone)
@@ -123,12 +120,11 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         if self._plain is None:
             return
         self.model.train_function = self._plain
-        # With some Kerases an execution of several steps ends with the number that it begins with (3.3 to 3.7 do so).
-        self._step += max(batch - self._batch + 1, self._steps_per_execution)
+        self._steps.execution_ends(batch)
         recorded = self._measured is not None
         if recorded:
-            self._guarded(self._correct_step)
-            self._guarded(lambda: self._write(self._step - 1))
+            self._guarded(self._steps.correct)
+            self._guarded(lambda: self._write(self._steps.now - 1))
             if self._guard is None:
                 self._guarded(self._post_guard)
         else:
@@ -136,7 +132,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         self._options.cadence.meter.took(time.perf_counter() - self._began, recorded=recorded)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        self._guarded(self._correct_step)
+        self._guarded(self._steps.correct)
         self._guarded(self._ask_guard)
         if self._recorder is not None:
             self._guarded(self._recorder.flush)
@@ -160,9 +156,9 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             identity = Identity(str(self.model.name), fitted.keras, self._options.expected)
             self._recorder = recorder_for(self._options.log_dir, identity)
             self._recorder.meter = self._options.cadence.meter
-        self._step = max(self._step, fitted.iterations or 0)
+        self._steps.now = max(self._steps.now, fitted.iterations or 0)
         if self._first_step is None:
-            self._first_step = self._step
+            self._first_step = self._steps.now
         self._tracing = Tracing(self._recorder)
         self._instrumented = step = InstrumentedStep(
             fitted.step,
@@ -184,29 +180,12 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
                 f"for {self._options.log_dir!r}, records nothing: leave one of them out."
             )
 
-    def _note_epoch_start(self) -> None:
-        assert self._fitting is not None
-        self._steps_per_execution = self._fitting.steps_per_execution
-        iterations = self._fitting.iterations
-        if self._steps_per_execution > 1 and iterations is not None:
-            self._epoch_start = (self._step, iterations)
-
-    def _correct_step(self) -> None:
-        """The last execution of an epoch may run fewer than `steps_per_execution` steps, and Keras does not say so;
-        the optimizer has counted them."""
-        if self._epoch_start is None or self._fitting is None:
-            return
-        step, iterations = self._epoch_start
-        counted = (self._fitting.iterations or 0) - iterations
-        if 0 < self._step - (step + counted) < self._steps_per_execution:
-            self._step = step + counted
-
     def _due(self) -> bool:
         """Whether one of the steps that the coming execution runs is to be recorded."""
-        since = self._step - (self._first_step or 0)
+        since = self._steps.now - (self._first_step or 0)
         is_due = self._options.cadence.is_due
         return any(
-            is_due(since + ahead, self._epoch_begins and ahead == 0) for ahead in range(self._steps_per_execution)
+            is_due(since + ahead, self._epoch_begins and ahead == 0) for ahead in range(self._steps.per_execution)
         )
 
     def _run_sampled(self, iterator: Any) -> Any:
@@ -224,13 +203,13 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             # in their own function and with their own traceback; where it does not, the recorder is at fault.
             logs = self._plain(iterator)
             lost = " The batch of this step was not used." if self._tracing.traced else ""
-            warn(fault_message(self._step, error, lost))
+            warn(fault_message(self._steps.now, error, lost))
         else:
             if self._tracing.fault is None:
                 self._measured = measured or self._instrumented.left()
             else:
                 self._broken = True
-                warn(fault_message(self._step, self._tracing.fault))
+                warn(fault_message(self._steps.now, self._tracing.fault))
         return logs
 
     def _write(self, step: int) -> None:
@@ -257,10 +236,10 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             self._guard = None
             # The user's own step fails again here; where it does not, the guard was at fault.
             logs = self._plain(iterator)
-            warn(fault_message(self._step, error))
+            warn(fault_message(self._steps.now, error))
         else:
             if self._guard.fault is not None:
-                warn(fault_message(self._step, self._guard.fault))
+                warn(fault_message(self._steps.now, self._guard.fault))
                 self._guard = None
         return logs
 
@@ -278,7 +257,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         found = guard.measure()
         if found is not None:
             index = self._tracing.indices[index_of(found.values)]
-            self._recorder.add_step(self._step - found.ago, index, found.values, tell=True)
+            self._recorder.add_step(self._steps.now - found.ago, index, found.values, tell=True)
 
     def _guarded(self, action: Callable[[], None]) -> None:
         if self._broken:

@@ -1,0 +1,54 @@
+"""Which step a training by `fit` is at. Keras tells a callback of executions, which may be of several steps."""
+
+from __future__ import annotations
+
+from tb_gradflow.trace.fitting import Fitting
+
+
+class StepCount:
+    """Counts what Keras tells of, and takes the optimizer's count where that is not enough.
+
+    Attributes:
+        now: How many steps have run; the number of the next one.
+        per_execution: How many steps an execution has, but for the last one of an epoch.
+    """
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.per_execution = 1
+        self._fitting: Fitting | None = None
+        self._begun: tuple[int, int] | None = None
+        self._batch = 0
+        self._runs = False
+
+    def epoch_begins(self, fitting: Fitting | None) -> None:
+        """Before the first execution of an epoch; null if the model is not recorded."""
+        self._fitting, self._begun, self._runs = fitting, None, False
+        if fitting is None:
+            return
+        self.per_execution = fitting.steps_per_execution
+        iterations = fitting.iterations
+        if self.per_execution > 1 and iterations is not None:
+            self._begun = (self.now, iterations)
+
+    def execution_begins(self, batch: int) -> None:
+        """Keras's number of its first batch."""
+        self._batch = batch
+        self._runs = True
+
+    def execution_ends(self, batch: int) -> None:
+        """Keras's number of its last batch; before 3.11 it is that of the first one."""
+        self._runs = False
+        self.now += batch - self._batch + 1 if batch > self._batch else self.per_execution
+
+    def correct(self) -> None:
+        """The last execution of an epoch may run fewer than `steps_per_execution` steps, and Keras does not say so;
+        before 3.7 it begins them and ends with an error. The optimizer has counted: to ask it waits for the step."""
+        if self._begun is None or self._fitting is None:
+            return
+        step, iterations = self._begun
+        counted = step + (self._fitting.iterations or 0) - iterations
+        few, many = (0, self.per_execution) if self._runs else (1 - self.per_execution, 0)
+        # An optimizer that counts something else, such as one that is used twice in a step, is soon further away.
+        if few <= counted - self.now <= many:
+            self.now = counted
