@@ -86,15 +86,17 @@ class Fitting:
         """Makes the variables of its optimizer, as Keras does in the first step.
 
         A step that makes variables is traced twice by TensorFlow. What the optimizer is asked to update is known
-        beforehand where the step is Keras's own.
+        beforehand where the step is Keras's own. With replicas Keras itself makes those of all trainable variables,
+        from 3.6 on; before that the step makes them, and one that is recorded fails at this.
         """
         optimizer = getattr(self._model, "optimizer", None)
         own_step = type(self._model).train_step is not keras.Model.train_step or "train_step" in vars(self._model)
-        if optimizer is None or optimizer.built or own_step or self.strategy.num_replicas_in_sync > 1:
+        several = self.strategy.num_replicas_in_sync > 1
+        if optimizer is None or optimizer.built or (own_step and not several):
             return
         weights = self._model.trainable_weights
         if weights:
-            with keras.name_scope(optimizer.name, caller=optimizer):
+            with self.strategy.scope(), keras.name_scope(optimizer.name, caller=optimizer):
                 optimizer.build(weights)
             optimizer.built = True
 

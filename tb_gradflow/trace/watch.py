@@ -28,7 +28,7 @@ from tb_gradflow.trace.replay_call import ReplayedCall
 from tb_gradflow.trace.replica_variables import variables_of
 from tb_gradflow.trace.step import InstrumentedStep
 from tb_gradflow.trace.variables import Variables
-from tb_gradflow.trace.workers import in_step_with_others, is_one_of_several, recorder_for
+from tb_gradflow.trace.workers import check_supported, in_step_with_others, is_one_of_several, recorder_for
 
 
 def watch(
@@ -108,6 +108,7 @@ class Watched:
 
     def _recorded(self, args: Any, kwargs: Any) -> Any:
         try:
+            check_supported((args, kwargs))
             sampled = self._prepared(args, kwargs)
             assert self._tracing is not None
             with self._tracing.told():

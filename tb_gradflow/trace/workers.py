@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager import context
 
+from tb_gradflow.errors import SetupError
 from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.cadence import DENSE_STEPS, Affordable, Fixed
 from tb_gradflow.trace.eager_collector import EAGER_REPLICAS
@@ -28,6 +29,20 @@ def unsupported(strategy: Any, is_eager: bool) -> str | None:
     if is_eager and strategy.num_replicas_in_sync > 1:
         return EAGER_REPLICAS
     return replicas_unsupported(tf.__version__) if strategy.num_replicas_in_sync > 1 else None
+
+
+def check_supported(args: Any) -> None:
+    """Raises SetupError if a step that is called with these arguments has replicas that cannot be recorded. To be asked
+    before anything traces it: replicas that make variables may do so in no other run than the first one."""
+    reason = replicas_unsupported(tf.__version__)
+    if reason is not None and any(_is_of_several(each) for each in tf.nest.flatten(args)):
+        raise SetupError(reason)
+
+
+def _is_of_several(value: Any) -> bool:
+    if isinstance(value, tf.distribute.DistributedIterator):
+        return bool(value._strategy.num_replicas_in_sync > 1)
+    return isinstance(value, tf.distribute.DistributedValues) and len(value._values) > 1
 
 
 def is_one_of_several() -> bool:
