@@ -93,3 +93,18 @@ def test_above_the_largest_half_there_is_infinity() -> None:
     graph.ask("kernel", INF)
 
     assert graph.only_finding().cause == "fp16_overflow"
+
+
+def test_of_a_loss_the_prediction_is_to_be_checked_not_the_labels() -> None:
+    graph = Graph()
+    logits = graph.op("MatMul", graph.variable("kernel"))
+    graph.gradient(logits, INF)
+    api = "keras.losses.sparse_categorical_crossentropy"
+    entropy = graph.op(
+        "SparseSoftmaxCrossEntropyWithLogits", logits, api=api, line=f"loss = {api}(labels, model(images))"
+    )
+    graph.gradient(entropy, FINE)
+    graph.target(graph.op("Mean", entropy))
+    graph.ask("kernel", NAN)
+
+    assert "check_numerics(model(images), " in graph.only_finding().fix

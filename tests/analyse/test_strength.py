@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tb_gradflow.analyse.course import courses_to
@@ -49,6 +51,14 @@ def test_growth_over_many_steps_is_a_recurrence() -> None:
 
     assert (finding.cause, finding.severity) == ("exploding_recurrence", "warning")
     assert "1.0e6" in finding.message
+    assert "recurrent" not in finding.fix
+
+
+def test_where_a_cell_recurs_its_weights_are_to_be_tamed() -> None:
+    graph = chain(*(("MatMul", 10.0 ** (k + 1)) for k in range(6)))
+    graph.variables[0] = replace(graph.variables[0], name="lstm/recurrent_kernel")
+
+    assert 'recurrent_initializer="orthogonal"' in graph.only_finding().fix
 
 
 def test_growth_at_one_division_by_a_length_is_a_zero_vector() -> None:

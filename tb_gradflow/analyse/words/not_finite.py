@@ -233,10 +233,18 @@ def unexplained(group: Group) -> Text:
             _BROKEN + "the gradients are finite all the way, so a value broke where no gradient shows it.",
             "Look for it with `tf.debugging.enable_check_numerics()`.",
         )(group)
+    x = _predicted(call_of(group)) or "{x}"
     return Template(
         _BROKEN + "the gradient is finite behind {op}, and not in front of it.",
-        'Look at what goes into {op} in this step: `tf.debugging.check_numerics({x}, "{kind}")`.',
+        f'Look at what goes into {{op}} in this step: `tf.debugging.check_numerics({x}, "{{kind}}")`.',
     )(group)
+
+
+def _predicted(call: Call | None) -> str | None:
+    """Of a loss, what the model says; the labels stand first and are not to blame. Null for all else."""
+    if call is None or not any(word in call.head for word in ("entropy", "losses.")):
+        return None
+    return call.argument(len(call.arguments), "logits") or call.argument(1, "y_pred")
 
 
 WRITERS: dict[str, Writer] = {

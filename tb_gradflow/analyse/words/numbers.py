@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.strength import course_of
+from tb_gradflow.analyse.kinds import LOOPS
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, Writer
 
@@ -39,6 +40,9 @@ def exploding(group: Group) -> Text:
     """Large, or so large that it is not finite any more, in the forward pass already or on the way back alone."""
     suspect = group.suspect
     tame = 'start recurrent weights with `recurrent_initializer="orthogonal"`'
+    recurs = any(suspect.topology.by_type.get(kind) for kind in LOOPS) or any(
+        "recurrent" in name for name in group.names
+    )
     if suspect.state.status in ("nan", "inf") or not suspect.measured.loss_is_finite(suspect.target):
         grown = suspect.measured.loss_is_finite(suspect.target)
         what = "the gradient" if grown else "what {op} computes"
@@ -57,7 +61,8 @@ def exploding(group: Group) -> Text:
         )(group)
     return Template(
         _SIZE + "it grows on the way from the loss, most of all at {op} and its like.",
-        f"Clip it, `keras.optimizers.Adam(clipnorm=1.0)`; scale inputs and targets to about 1; {tame}.",
+        "Clip it, `keras.optimizers.Adam(clipnorm=1.0)`; scale inputs and targets to about 1"
+        + (f"; {tame}." if recurs else "; lower the learning rate, if it was small in earlier steps."),
     )(group)
 
 
