@@ -150,7 +150,9 @@ class Measured:
         """How the gradient's size changes on its way from the target to every op."""
         if target not in self._courses:
             types = [op.type for op in self.topology.trace.ops]
-            self._courses[target] = courses_to(self.topology.gradient(target), self._levels(target), types)
+            self._courses[target] = courses_to(
+                self.topology.gradient(target), self.topology.onward, self._levels(target), types
+            )
         return self._courses[target]
 
     def _levels(self, target: int) -> list[float]:

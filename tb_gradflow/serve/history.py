@@ -40,8 +40,8 @@ class Caches:
     """Bounds on what all runs together may keep in memory.
 
     Attributes:
-        numbers: Chunks, by bytes: a thousand steps of ResNet50 take 28 MB. Those of a longer run are read again for each
-            series, which takes a part of a second.
+        numbers: Chunks, by bytes: a thousand steps of ResNet50 take 28 MB. Those of a longer run are read again for
+            each series, which takes a part of a second.
         traces: Decoded traces with their topologies. One of 30,000 ops takes about 45 MB.
         diagnoses: What was concluded about a step, by variables of about 0.6 KB each: who moves a slider comes
             back to it.

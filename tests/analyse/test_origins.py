@@ -124,6 +124,20 @@ class TestWeightsAndBatch:
 
         assert graph.only_finding().cause == "log_zero"
 
+    @pytest.mark.parametrize(("size", "squares"), [(1e20, True), (1e3, False)])
+    def test_weights_that_the_optimizer_broke_are_told_with_what_it_could_not_square(
+        self, size: float, squares: bool
+    ) -> None:
+        graph = Graph()
+        graph.target(graph.op("Mean", graph.op("MatMul", graph.variable("kernel"))))
+        graph.ask("kernel", sized(size))
+        graph.nonfinite[0] = (0.0, 3.0)
+
+        [finding] = [each for each in graph.diagnose().findings if each.cause == "nonfinite_update"]
+
+        assert ("squares" in finding.message) == squares
+        assert ("clipvalue=1.0" in finding.fix) == squares
+
     def test_nan_in_the_batch_is_to_blame(self) -> None:
         graph = self.broken()
         graph.inputs.append(Input("features", graph.row((1.0, 1.0, 0.5, 0.0, 4.0, 0.0))))

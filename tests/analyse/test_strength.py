@@ -86,14 +86,32 @@ def test_decades_along_a_way_are_those_between_its_measured_tensors() -> None:
     unknown = graph.op("Tanh", first)
     last = graph.op("Relu", unknown)
     graph.target(last)
-    ways = Topology(graph.trace()).gradient(0)
+    topology = Topology(graph.trace())
 
-    courses = courses_to(ways, [0.0, 1e-3, 0.0, 0.0], [op.type for op in graph.ops])
-    course = courses.to_variable(first, 1e-5)
+    courses = courses_to(topology.gradient(0), topology.onward, [0.0, 1e-3, 0.0, 0.0], [op.type for op in graph.ops])
+    course = courses.to_variable([first], 1e-5)
 
     assert course["Relu"].total == pytest.approx(3.0)
     assert course["MatMul"].total == pytest.approx(2.0)
     assert course["MatMul"].most[1] == first
+
+
+def test_of_several_users_the_one_is_named_whose_gradient_is_as_large() -> None:
+    """A branch beside it, shorter and with a small gradient, need not have made anything grow."""
+    graph = Graph()
+    x = graph.op("MatMul", graph.variable("kernel"))
+    idle = graph.op("Mul", x)
+    steep = graph.op("Exp", graph.op("Neg", x))
+    both = graph.op("SelectV2", idle, steep)
+    graph.target(graph.op("Sum", both))
+    for op, size in ((both, 1.0), (steep, 1.0), (idle, 1.0), (steep - 1, 1e9), (x, 1e9)):
+        graph.gradient(op, sized(size))
+    graph.ask("kernel", sized(1e9))
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.culprit) == ("exploding_recurrence", steep)
+    assert "it is multiplied with what" in finding.message
 
 
 def test_healthy_depth_has_no_finding() -> None:
@@ -154,7 +172,7 @@ def test_where_the_loss_is_next_to_zero_small_gradients_are_no_trouble() -> None
 )
 def test_a_small_gradient_that_the_optimizer_makes_up_for_is_no_trouble(moved: float, cause_is_told_as: str) -> None:
     """The query bias of an attention layer under Adam: its gradient is a ten millionth, and it moves like the rest."""
-    graph = chain(("Square", 0.1), ("MatMul", 6e-8))
+    graph = chain(("Mean", 1e-3), ("Square", 3e-7), ("MatMul", 6e-8))
     other = graph.op("MatMul", graph.variable("last/kernel"))
     graph.gradient(other, FINE)
     graph.ask("last/kernel", FINE)
@@ -167,6 +185,26 @@ def test_a_small_gradient_that_the_optimizer_makes_up_for_is_no_trouble(moved: f
 
 
 def test_where_every_gradient_fades_none_keeps_pace() -> None:
-    graph = chain(("Sigmoid", 1e-4), ("MatMul", 1e-9))
+    graph = chain(("Mean", 1e-4), ("Sigmoid", 1e-7), ("MatMul", 1e-9))
 
     assert graph.only_finding().severity == "warning"
+
+
+@pytest.mark.parametrize(("arrives", "severity"), [(8e-5, "info"), (1e-8, "warning")])
+def test_a_layer_whose_input_is_next_to_zero_is_not_deep(arrives: float, severity: str) -> None:
+    """The decoder of a capsule network: the gradient is there at its first product, and capsules begin short."""
+    finding = fed_with_little(arrives).only_finding()
+
+    assert (finding.cause, finding.severity) == ("vanishing_depth", severity)
+    assert ("goes into that layer" in finding.message) == (severity == "info")
+
+
+def fed_with_little(arrives: float) -> Graph:
+    graph = Graph()
+    product = graph.op("MatMul", graph.variable("decoder/kernel"))
+    graph.gradient(product, sized(arrives))
+    sigmoid = graph.op("Sigmoid", product)
+    graph.gradient(sigmoid, sized(0.01))
+    graph.target(graph.op("Mean", sigmoid))
+    graph.ask("decoder/kernel", sized(1.5e-9))
+    return graph

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from math import prod, sqrt
+from math import log10, prod, sqrt
 from statistics import median
 
 from tb_gradflow.analyse.causes.zero_factor import learns
 from tb_gradflow.analyse.course import Course
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.analyse.measured import UPDATE_NORM, VANISHING_BELOW, Measured
+from tb_gradflow.analyse.zeros import PRODUCTS
 from tb_gradflow.record.report import Severity
 
 # One op that alone takes this many orders of magnitude is no matter of depth.
 _SINGLE_DECADES = 4.0
+
+# Products element by element: a small factor there is one of the program's own.
+_FACTORS = frozenset({"Mul", "MulNoNan"})
+
+# Inputs of about one, over a batch, take nothing; those that take this many are of a thousandth.
+_TAKEN_BY_INPUT = 3.0
 
 # Of the pace of others: what moves slower than this has fallen behind.
 _SLOWEST = 0.1
@@ -37,8 +44,9 @@ def course_of(suspect: Suspect) -> Course:
     report = suspect.state.gradient
     if not readers or report is None or not report.max_abs:
         return {}
-    nearest = min(readers, key=lambda op: gradient.hops[op])
-    return suspect.measured.courses(suspect.target).to_variable(gradient.onward[nearest], report.max_abs)
+    takers = {taker for reader in readers for taker in suspect.topology.onward(reader) if gradient.hops[taker] >= 0}
+    nearest_first = sorted(takers, key=lambda op: (gradient.hops[op], op))
+    return suspect.measured.courses(suspect.target).to_variable(nearest_first, report.max_abs)
 
 
 def shift_without_influence(suspect: Suspect) -> Verdict | None:
@@ -119,6 +127,30 @@ def _inside_loop(suspect: Suspect, place: int) -> int:
         return place
 
     return measured.once(("loop", target, place), search) if topology.has_carried else place
+
+
+def small_input(suspect: Suspect) -> Verdict | None:
+    """The gradient is there at the product with the variable, and what it is multiplied with is next to zero: nothing
+    has faded on the way from the loss. A capsule is as short as that before it has learned."""
+    place = product_with_next_to_nothing(suspect)
+    return Verdict("vanishing_depth", "info", place) if place >= 0 else None
+
+
+def product_with_next_to_nothing(suspect: Suspect) -> int:
+    """Of the products that the variable goes into, the first whose gradient is of an ordinary size, and that takes all
+    of it for the variable; -1 if there is none."""
+    topology, gradient = suspect.topology, suspect.state.gradient
+    queue = list(topology.readers[suspect.state.variable])
+    for op in queue:  # grows while it is walked
+        if suspect.type_of(op) in PRODUCTS - _FACTORS:
+            arrived = suspect.measured.of_op(suspect.target, op)
+            if arrived is None or gradient is None or arrived.max_abs < VANISHING_BELOW:
+                continue
+            if log10(arrived.max_abs / gradient.max_abs) >= _TAKEN_BY_INPUT:
+                return op
+        elif topology.trace.ops[op].reads is not None or suspect.type_of(op) in _SAME_VALUE:
+            queue.extend(topology.onward(op))
+    return -1
 
 
 def keeps_pace(suspect: Suspect) -> bool:

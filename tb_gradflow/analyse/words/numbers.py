@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.causes.strength import course_of
+from tb_gradflow.analyse.causes.strength import course_of, product_with_next_to_nothing
 from tb_gradflow.analyse.kinds import LOOPS
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, Writer
@@ -59,6 +59,12 @@ def exploding(group: Group) -> Text:
             "Give the divisor a floor that fits the data, `{lib}.maximum(divisor, 1e-2)`, or measure differences that "
             "are not relative: a percentage of nothing is infinite.",
         )(group)
+    if group.op is not None and group.op.type in ("Exp", "Expm1") and _alone(group):
+        return Template(
+            _SIZE + "it is multiplied with what {op} gives, which is that large.",
+            "Bound what goes in, `{head}({lib}.minimum({x}, 10.0))`; if it is a quotient, keep its divisor away from "
+            "zero.",
+        )(group)
     return Template(
         _SIZE + "it grows on the way from the loss, most of all at {op} and its like.",
         "Clip it, `keras.optimizers.Adam(clipnorm=1.0)`; scale inputs and targets to about 1"
@@ -67,6 +73,12 @@ def exploding(group: Group) -> Text:
 
 
 def fading(group: Group) -> Text:
+    if group.culprit >= 0 and product_with_next_to_nothing(group.suspect) == group.culprit:
+        return Template(
+            _SIZE + "it arrives at {op}, which multiplies it with what goes into that layer, and that is next to zero.",
+            "Nothing to repair where this grows in later steps; else scale what goes in, for example by "
+            "`keras.layers.BatchNormalization()` in front of it.",
+        )(group)
     if group.verdict.severity == "info" and not group.suspect.measured.is_learned(group.suspect.target):
         return Template(
             _SIZE + "the optimizer makes up for that, and moves {them} about as far as the others.",

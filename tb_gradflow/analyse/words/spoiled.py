@@ -9,6 +9,9 @@ from tb_gradflow.analyse.onset import Onset
 from tb_gradflow.analyse.words.fields import fields
 from tb_gradflow.analyse.words.names import Group, Text, Writer
 
+# The root of the largest float32.
+_SQUARE_OVERFLOWS = 1.8e19
+
 
 def weights(group: Group) -> Text:
     measured = group.suspect.measured
@@ -40,6 +43,13 @@ def _from_there(onset: Onset | None) -> str:
 
 
 def update(group: Group) -> Text:
+    became = _counted(group, group.variables, NONFINITE_AFTER)
+    if _squares_overflow(group):
+        return Text(
+            f"The update of this step made weights that are not finite: {became}. Their gradients are finite, but so "
+            "large that their squares are not, and optimizers such as Adam take them.",
+            "Mend what makes the gradient that large; until then clip it, `keras.optimizers.Adam(clipvalue=1.0)`.",
+        )
     half = any(group.trace.variables[variable].dtype == "float16" for variable in group.variables)
     fix = (
         'Keep the weights in float32, `keras.config.set_dtype_policy("mixed_float16")`, or give the optimizer '
@@ -48,10 +58,17 @@ def update(group: Group) -> Text:
         else "Lower the learning rate, and look at what the optimizer divides by: its `epsilon`, its clipping."
     )
     return Text(
-        f"The update of this step made weights that are not finite, from gradients that are: "
-        f"{_counted(group, group.variables, NONFINITE_AFTER)}.",
+        f"The update of this step made weights that are not finite, from gradients that are: {became}.",
         fix,
     )
+
+
+def _squares_overflow(group: Group) -> bool:
+    """Whether every gradient has an element whose square is above the largest float32."""
+    measured = group.suspect.measured
+    entries = [entry for entry in group.trace.variable_gradients if entry.variable in group.variables]
+    reports = [report for entry in entries if (report := measured.of_variable(entry)) is not None]
+    return bool(reports) and all(report.max_abs > _SQUARE_OVERFLOWS for report in reports)
 
 
 def _counted(group: Group, variables: tuple[int, ...], column: int, most: int = 3) -> str:
