@@ -190,21 +190,25 @@ def test_where_every_gradient_fades_none_keeps_pace() -> None:
     assert graph.only_finding().severity == "warning"
 
 
-@pytest.mark.parametrize(("arrives", "severity"), [(8e-5, "info"), (1e-8, "warning")])
-def test_a_layer_whose_input_is_next_to_zero_is_not_deep(arrives: float, severity: str) -> None:
+@pytest.mark.parametrize(
+    ("arrives", "capsules", "severity"),
+    [(8e-5, 0.1, "info"), (1e-8, 0.1, "warning"), (8e-5, 1e-9, "warning")],
+    ids=["a small input that learns", "a small gradient", "an input that stays small"],
+)
+def test_a_layer_whose_input_is_next_to_zero_is_not_deep(arrives: float, capsules: float, severity: str) -> None:
     """The decoder of a capsule network: the gradient is there at its first product, and capsules begin short."""
-    finding = fed_with_little(arrives).only_finding()
-
-    assert (finding.cause, finding.severity) == ("vanishing_depth", severity)
-    assert ("goes into that layer" in finding.message) == (severity == "info")
-
-
-def fed_with_little(arrives: float) -> Graph:
     graph = Graph()
-    product = graph.op("MatMul", graph.variable("decoder/kernel"))
+    short = graph.op("MatMul", graph.variable("capsules/kernel"))
+    product = graph.op("MatMul", short, graph.variable("decoder/kernel"))
     graph.gradient(product, sized(arrives))
     sigmoid = graph.op("Sigmoid", product)
-    graph.gradient(sigmoid, sized(0.01))
+    graph.gradient(sigmoid, sized(1e-4))
     graph.target(graph.op("Mean", sigmoid))
     graph.ask("decoder/kernel", sized(1.5e-9))
-    return graph
+    graph.ask("capsules/kernel", sized(capsules))
+    graph.weights[graph.place("decoder/kernel")] = (1.0, 1e-6)
+
+    [found] = [finding for finding in graph.diagnose().findings if "decoder/kernel" in finding.variables]
+
+    assert (found.cause, found.severity) == ("vanishing_depth", severity)
+    assert ("goes into that layer" in found.message) == (severity == "info")

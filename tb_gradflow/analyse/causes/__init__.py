@@ -151,6 +151,7 @@ VANISHING: tuple[Rule, ...] = (
     normalisers.unit_of_one,
     strength.small_factor_by_design,
     strength.local_saturation,
+    strength.small_input,
     strength.vanishing_depth,
 )
 """The gradient arrives, and is next to nothing."""

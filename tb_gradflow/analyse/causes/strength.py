@@ -131,9 +131,23 @@ def _inside_loop(suspect: Suspect, place: int) -> int:
 
 def small_input(suspect: Suspect) -> Verdict | None:
     """The gradient is there at the product with the variable, and what it is multiplied with is next to zero: nothing
-    has faded on the way from the loss. A capsule is as short as that before it has learned."""
+    has faded on the way from the loss. A capsule is as short as that before it has learned.
+
+    Only where what makes that input learns: else it stays as it is.
+    """
     place = product_with_next_to_nothing(suspect)
-    return Verdict("vanishing_depth", "info", place) if place >= 0 else None
+    if place < 0:
+        return None
+    topology, measured = suspect.topology, suspect.measured
+    before = topology.made_by(place)
+    learning = any(
+        entry.variable != suspect.state.variable
+        and (gradient := measured.of_variable(entry)) is not None
+        and gradient.max_abs >= VANISHING_BELOW
+        and not before.isdisjoint(topology.readers[entry.variable])
+        for entry in topology.trace.variable_gradients
+    )
+    return Verdict("vanishing_depth", "info", place) if learning else None
 
 
 def product_with_next_to_nothing(suspect: Suspect) -> int:

@@ -73,7 +73,7 @@ def exploding(group: Group) -> Text:
 
 
 def fading(group: Group) -> Text:
-    if group.culprit >= 0 and product_with_next_to_nothing(group.suspect) == group.culprit:
+    if group.verdict.severity == "info" and product_with_next_to_nothing(group.suspect) == group.culprit >= 0:
         return Template(
             _SIZE + "it arrives at {op}, which multiplies it with what goes into that layer, and that is next to zero.",
             "Nothing to repair where this grows in later steps; else scale what goes in, for example by "
