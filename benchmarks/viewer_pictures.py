@@ -40,6 +40,8 @@ class View:
 
 
 VIEWS = (
+    # The picture that the README begins with lies beside the others' directory.
+    View("../tab", "resnet50/broken", "tab=-", keys="n", width=1280, height=760),
     View("graph_small", "step_filter/broken", "tab=-"),
     View("graph_zero", "masked_lstm/broken", "tab=-"),
     View("graph_resnet50", "resnet50/broken", "tab=-"),
@@ -56,6 +58,7 @@ VIEWS = (
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("logdir", nargs="?", default="logs/demo")
+    parser.add_argument("--only", nargs="*", help="names of the views to take")
     parser.add_argument("--to", type=Path, default=Path("docs/pictures/views"))
     parser.add_argument("--chromium", default=shutil.which("chromium") or shutil.which("google-chrome"))
     options = parser.parse_args()
@@ -64,6 +67,8 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=options.chromium, args=["--no-sandbox"])
         runs = {entry["name"]: entry["run"] for entry in board.wait_for_runs(len({view.run for view in VIEWS}))}
         for view in VIEWS:
+            if options.only and view.name not in options.only:
+                continue
             path = options.to / f"{view.name}.png"
             path.write_bytes(squeezed(taken(browser, board, view, runs)))
             print(f"{path}  {path.stat().st_size // 1024} KB", flush=True)

@@ -1,5 +1,5 @@
 import {expect, test} from "vitest";
-import {contextOf} from "../src/model/context.ts";
+import {contextOf, mentionedIn} from "../src/model/context.ts";
 
 function source(line: number, code = `line ${line}`, file = "/home/me/model.py") {
   return {file, line, function: "call", code};
@@ -23,4 +23,14 @@ test("a file is the same though a report has only the end of its path", () => {
 
 test("alone it stands alone", () => {
   expect(contextOf([], source(17))).toHaveLength(1);
+});
+
+test.each([
+  ["the tape did not see it (model.py:17). The forward pass", 17],
+  ["the tape did not see it (model.py:170)", null],
+  ["asked in model.py:17.", 17],
+  ["asked in other_model.py:17", null],
+  ["nothing is said of where", null],
+])("of %j the line is %j", (message, line) => {
+  expect(mentionedIn(message, [source(16), source(17), source(17, "")])?.line ?? null).toBe(line);
 });

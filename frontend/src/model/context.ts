@@ -1,6 +1,7 @@
 /** A line of code among the lines around it, as far as the record has them: those of other ops. */
 
 import type {Source} from "../record.ts";
+import {fileName} from "./format.ts";
 
 export interface Line {
   readonly line: number;
@@ -33,4 +34,10 @@ export function contextOf(sources: readonly Source[], {file, line, code}: Pick<S
 /** A report may have shortened the path. */
 function sameFile(a: string, b: string): boolean {
   return a === b || a.endsWith(`/${b}`) || b.endsWith(`/${a}`);
+}
+
+/** The line that a sentence names, where no op is to blame that would have one: that which asks for the gradient. */
+export function mentionedIn(message: string, sources: readonly Source[]): Source | null {
+  const words = new Set(message.split(/[\s()`,;]+/).map((word) => word.replace(/\.$/, "")));
+  return sources.find(({file, line, code}) => code !== "" && words.has(`${fileName(file)}:${line}`)) ?? null;
 }

@@ -40,12 +40,16 @@ export function areasOf({width, height}: Size, legend: Size): readonly Rectangle
   ].filter((area) => area.width > 0 && area.height > 0);
 }
 
+/** What lies behind the thing that matters, and one more, is worth so much less than the way there. */
+const BEHIND = 0.01;
+
 /** How bad it is that boxes are covered or not seen at all; the one at `at` counts for more than all the others. */
 export function coveredOf(camera: Camera, boxes: readonly Rectangle[], at: number, corners: readonly Rectangle[], {width, height}: Size): number {
+  const worth = (index: number): number => (index === at ? boxes.length : at < 0 || index <= at + 1 ? 1 : BEHIND);
   const weigh = (box: Rectangle, index: number): number => {
     const seen = {x: box.x * camera.zoom + camera.x, y: box.y * camera.zoom + camera.y, width: box.width * camera.zoom, height: box.height * camera.zoom};
     const isOutside = seen.x < 0 || seen.y < 0 || seen.x + seen.width > width || seen.y + seen.height > height;
-    return (isOutside || corners.some((corner) => overlap(seen, corner)) ? 1 : 0) * (index === at ? boxes.length : 1);
+    return (isOutside || corners.some((corner) => overlap(seen, corner)) ? 1 : 0) * worth(index);
   };
   return boxes.reduce((sum, box, index) => sum + weigh(box, index), 0);
 }

@@ -2,7 +2,7 @@
 
 import {html, LitElement, nothing, type TemplateResult} from "lit";
 import {copyText} from "../host/clipboard.ts";
-import {contextOf} from "../model/context.ts";
+import {contextOf, mentionedIn} from "../model/context.ts";
 import {inOrder, keyOf} from "../model/findings.ts";
 import {fileName, plural} from "../model/format.ts";
 import {SEVERITY} from "../model/words.ts";
@@ -73,16 +73,17 @@ export class FindingsPanel extends LitElement {
     const {icon, one} = SEVERITY[finding.severity];
     const key = keyOf(finding);
     const [first, rest] = firstSentence(finding.message);
+    const source = finding.source ?? mentionedIn(finding.message, this.sources);
     return html`<article class=${finding.severity} aria-current=${String(key === this.chosen)} @click=${() => this.#choose(finding)}>
       <button class="head" aria-label="Show in the graph: ${one}, ${first}">
         <span class="icon" aria-hidden="true">${icon}</span><span class="what">${prose(first)}</span>
       </button>
       ${rest === "" ? nothing : html`<p>${prose(capitalised(rest))}</p>`}
-      ${finding.source === null
+      ${source === null
         ? nothing
         : html`<div class="line">
-            <span class="where" title=${finding.source.file}>${fileName(finding.source.file)}:${finding.source.line}</span>
-            ${this.#code(finding.source)}
+            <span class="where" title=${source.file}>${fileName(source.file)}:${source.line}</span>
+            ${this.#code(source)}
           </div>`}
       ${finding.fix === "" ? nothing : this.#fix(finding)}
       <div class="about" title=${finding.variables.join("\n")}>

@@ -32,11 +32,11 @@ export const variablesStyles = css`
   }
   [role="table"] {
     position: relative;
-    min-width: 920px;
+    min-width: 940px;
   }
   [role="row"] {
     display: grid;
-    grid-template-columns: minmax(220px, 3fr) 120px repeat(5, minmax(98px, 1fr));
+    grid-template-columns: minmax(220px, 3fr) 172px repeat(5, minmax(92px, 1fr));
     align-items: center;
     height: ${ROW_HEIGHT}px;
     padding: 0 14px;
@@ -71,6 +71,9 @@ export const variablesStyles = css`
   }
   .body [role="row"][aria-selected="true"] {
     background: var(--gf-accentSoft);
+  }
+  .body [role="cell"] {
+    white-space: nowrap;
   }
   .right {
     text-align: right;
