@@ -24,6 +24,12 @@ CORE = (
     "tests/trace/test_matrix.py",
     "tests/trace/test_legacy_keras.py",
     "tests/trace/test_absence.py",
+    "tests/trace/test_nonfinite_step.py",
+    "tests/trace/test_replay.py",
+    "tests/trace/test_filesystems.py",
+    "tests/record",
+    "tests/store",
+    "tests/analyse",
 )
 
 

@@ -6,7 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tensorflow as tf
+from tensorflow.python.distribute.values import PerReplica
 
+from tb_gradflow.errors import SetupError
+from tb_gradflow.trace.workers import check_supported
 from tests.trace.test_replicas import found_by, started
 
 
@@ -56,3 +60,15 @@ def test_parameter_servers_are_told_and_train_as_without_the_recorder(tmp_path: 
     [message] = found["told"]
     assert "records nothing of this training: a ParameterServerStrategy's workers run its steps on their own" in message
     assert not [*(tmp_path / "fit" / "gradflow").iterdir(), *(tmp_path / "loop" / "gradflow").iterdir()]
+
+
+def test_replicas_of_a_loop_are_told_by_its_arguments_with_an_old_tensorflow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once their step is traced, it is too late: their variables would have no values."""
+    one, two = PerReplica([tf.constant(1.0)]), PerReplica([tf.constant(1.0), tf.constant(2.0)])
+    check_supported(((two,), {}))
+
+    monkeypatch.setattr(tf, "__version__", "2.16.2")
+
+    check_supported(((one, tf.constant(1.0)), {"names": "x"}))
+    with pytest.raises(SetupError, match=r"recorded with TensorFlow 2\.18 or newer"):
+        check_supported((({"x": two},), {}))
