@@ -95,7 +95,8 @@ class Fitting:
         if optimizer is None or optimizer.built or (own_step and not several):
             return
         weights = self._model.trainable_weights
-        if weights:
+        # A layer that its first call builds makes variables that the optimizer would not know.
+        if weights and all(layer.built for layer in self._model._flatten_layers()):
             with self.strategy.scope(), keras.name_scope(optimizer.name, caller=optimizer):
                 optimizer.build(weights)
             optimizer.built = True

@@ -43,6 +43,24 @@ def subclassed() -> Any:
     return model
 
 
+class Headed(Subclassed):
+    """A part of it is built before `fit`, the rest by its first call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        x = keras.Input((6,))
+        self.backbone = keras.Model(x, layers.Dense(6, "relu", name="early")(x), name="backbone")
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        return super().call(self.backbone(x, training=training))
+
+
+def partly_built() -> Any:
+    model = Headed()
+    model.compile("adam", "mse")
+    return model
+
+
 class OwnStep(Subclassed):
     def train_step(self, data: Any) -> Any:
         x, y = data

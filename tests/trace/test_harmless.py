@@ -22,6 +22,7 @@ BUILDERS = [
     models.own_step,
     models.compiled_step,
     models.gan,
+    models.partly_built,
     models.attention,
     models.physics,
 ]
