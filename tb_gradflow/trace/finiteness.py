@@ -12,6 +12,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tb_gradflow.trace.fusion import apart
+
 SMALL = 4096
 """Elements that are summed in less time than it takes to begin (some microseconds on a CPU)."""
 
@@ -38,7 +40,7 @@ def not_finite(values: Sequence[Any], gradients: Sequence[Any]) -> Any:
     small = [each for each in flat if _is_small(each)]
     covered = {tensor.ref() for each in small for tensor in _arriving(each)}
     large = [each for each in flat if not _is_small(each) and not _is_covered(each, covered)]
-    sums = [_sum(each) for each in (*values, *small, *large)]
+    sums = [_sum(each) for each in (*values, *map(apart, small), *large)]
     return ~tf.math.is_finite(tf.add_n(sums))
 
 

@@ -55,6 +55,14 @@ def seen_apart(gradient: Any, depth: int = _CHAIN) -> Any:
     ).outputs[gradient.value_index]
 
 
+def apart(gradient: Any) -> Any:
+    """A gradient, or where those who are still to take it may be merged with it, its value made once more."""
+    if gradient.op.type not in _FACTORS | _TERMS:
+        return gradient
+    repeated = seen_apart(gradient)
+    return gradient if repeated is None else repeated
+
+
 def _seen_input(tensor: Any, depth: int) -> Any:
     if _is_constant(tensor.op):
         return tensor

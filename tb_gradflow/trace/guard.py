@@ -11,6 +11,7 @@ from tensorflow.python.eager import record
 
 from tb_gradflow.trace.batches import OWN_OP
 from tb_gradflow.trace.finiteness import not_finite
+from tb_gradflow.trace.fusion import recomputed
 from tb_gradflow.trace.patches import is_for_xla
 from tb_gradflow.trace.symbols import Symbols
 
@@ -61,10 +62,11 @@ class Guard(Symbols):
     def _wrong(self, target: Any, gradients: Sequence[Any]) -> Any:
         targets = [each for each in tf.nest.flatten(target) if isinstance(each, tf.Tensor) and each.dtype.is_floating]
         _, loss, scale = next((self._scales[id(each)] for each in targets if id(each) in self._scales), (None,) * 3)
+        losses = [recomputed(each) for each in targets]
         if scale is None:
-            return not_finite(targets, gradients)
+            return not_finite(losses, gradients)
         # A scale that is too large makes infinities all the time, and the optimizer skips those steps.
-        return not_finite([loss], []) | (not_finite(targets, gradients) & (tf.cast(scale, tf.float32) < 1.0))
+        return not_finite([recomputed(loss)], []) | (not_finite(losses, gradients) & (tf.cast(scale, tf.float32) < 1.0))
 
     @contextlib.contextmanager
     def _own_work(self) -> Iterator[None]:

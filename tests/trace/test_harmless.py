@@ -23,6 +23,7 @@ BUILDERS = [
     models.compiled_step,
     models.gan,
     models.partly_built,
+    models.halves,
     models.attention,
     models.physics,
 ]
