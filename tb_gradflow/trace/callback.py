@@ -111,15 +111,15 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             self._guarded(self._check_alone)
             self._guarded(self._ask_guard)
             if not self._broken:
-                self.model.train_function = self._run_sampled
+                self._put(self._run_sampled)
         elif self._guard is not None:
-            self.model.train_function = self._run_guarded
+            self._put(self._run_guarded)
         self._epoch_begins = False
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         if self._plain is None:
             return
-        self.model.train_function = self._plain
+        self._put(self._plain)
         self._steps.execution_ends(batch)
         recorded = self._measured is not None
         if recorded:
@@ -142,6 +142,11 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         if self._recorder is not None:
             self._guarded(self._recorder.flush)
         self._plain = self._sampled = self._guard = None
+
+    def _put(self, function: TrainFunction) -> None:
+        """What Keras runs next. Past Keras's own way to set an attribute, which takes ten microseconds to find that
+        there is nothing in it to keep track of."""
+        self.model.__dict__["train_function"] = function
 
     def _prepare(self, beside: Sequence[Any] | None) -> None:
         fitted = fitting(self.model, beside)
@@ -190,7 +195,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
 
     def _run_sampled(self, iterator: Any) -> Any:
         assert self._plain is not None and self._sampled is not None
-        self.model.train_function = self._plain
+        self._put(self._plain)
         self._tracing.traced = False
         try:
             with self._tracing.told():
@@ -227,7 +232,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
 
     def _run_guarded(self, iterator: Any) -> Any:
         assert self._plain is not None and self._guard is not None
-        self.model.train_function = self._plain
+        self._put(self._plain)
         try:
             logs = self._guard.run(iterator)
         except (StopIteration, tf.errors.OutOfRangeError):
