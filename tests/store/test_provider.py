@@ -15,37 +15,33 @@ from tb_gradflow.store.run import StoredRun
 from tests.store.samples import write_log
 
 
+def late(name: str) -> Any:
+    """A question that every second time comes while the loader is in the midst of something."""
+
+    def ask(self: InTheMidst, *place: Any, **question: Any) -> Any:
+        self.asked += 1
+        if self.asked % 2:
+            raise self.says
+        return getattr(MultiplexerDataProvider, name)(self, *place, **question)
+
+    return ask
+
+
 class InTheMidst(MultiplexerDataProvider):
-    """Every second question comes while the loader is in the midst of something, as it was seen to answer then."""
+    """Answers then as the real one was seen to."""
 
     def __init__(self, logdir: str, says: Exception) -> None:
         multiplexer = EventMultiplexer()
         multiplexer.AddRunsFromDirectory(logdir)
         multiplexer.Reload()
         super().__init__(multiplexer, logdir)
-        self._says = says
-        self._asked = 0
+        self.says = says
+        self.asked = 0
 
-    def _late(self) -> None:
-        self._asked += 1
-        if self._asked % 2:
-            raise self._says
-
-    def list_tensors(self, *place: Any, **question: Any) -> Any:
-        self._late()
-        return super().list_tensors(*place, **question)
-
-    def list_blob_sequences(self, *place: Any, **question: Any) -> Any:
-        self._late()
-        return super().list_blob_sequences(*place, **question)
-
-    def read_tensors(self, *place: Any, **question: Any) -> Any:
-        self._late()
-        return super().read_tensors(*place, **question)
-
-    def read_blob_sequences(self, *place: Any, **question: Any) -> Any:
-        self._late()
-        return super().read_blob_sequences(*place, **question)
+    list_tensors = late("list_tensors")
+    list_blob_sequences = late("list_blob_sequences")
+    read_tensors = late("read_tensors")
+    read_blob_sequences = late("read_blob_sequences")
 
 
 @pytest.mark.parametrize(
