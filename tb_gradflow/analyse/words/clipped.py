@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.words.code import is_simple
-from tb_gradflow.analyse.words.fields import fields
+from tb_gradflow.analyse.words.fields import ZERO, fields
 from tb_gradflow.analyse.words.names import TERMS, Group, Text, call_of, called, made_by, place_of
 
 FROM_LOGITS = "take the loss from the logits, `from_logits=True`"
-_ZERO = "{they_get} a gradient of exactly zero: "
 
 # How many ops behind a limit are looked at for what is done with it.
 _NEAR = 6
@@ -18,8 +17,8 @@ def clipped(group: Group) -> Text:
     names, call, name = fields(group), call_of(group), group.op.name.lower() if group.op else ""
     if group.verdict.severity == "info":
         message = "{op} limits every value of this step, and the loss is zero: every margin is kept."
-        return Text((_ZERO + message).format_map(names), "Nothing to repair: nothing in this batch is left to learn.")
-    message = (_ZERO + "{op} limits every value of this step, and a limit has no slope.").format_map(names)
+        return Text((ZERO + message).format_map(names), "Nothing to repair: nothing in this batch is left to learn.")
+    message = (ZERO + "{op} limits every value of this step, and a limit has no slope.").format_map(names)
     if "crossentropy" in name:
         return Text(
             message,

@@ -6,7 +6,7 @@ from tb_gradflow.analyse.causes.no_derivative import ROUNDING
 from tb_gradflow.analyse.evidence import discrete_part
 from tb_gradflow.analyse.kinds import LOOPS
 from tb_gradflow.analyse.words.code import Call, bracketed, is_simple, sides_of, without_cast
-from tb_gradflow.analyse.words.fields import Template, fields
+from tb_gradflow.analyse.words.fields import SIZE, Template, fields
 from tb_gradflow.analyse.words.names import (
     Group,
     Text,
@@ -20,7 +20,6 @@ from tb_gradflow.analyse.words.names import (
 )
 from tb_gradflow.record.schema import Op
 
-_NONE = "{they_get} {size}: "
 _LESS = ("Less", "LessEqual")
 _EQUAL = ("Equal", "NotEqual")
 
@@ -31,7 +30,7 @@ def rounding(group: Group) -> Text:
     if _is_in_loss(group):
         fix = f"leave `{names['whole']}` out of the loss and round in a metric, or " + fix
     around = " The ways around it cancel." if group.suspect.state.status == "zero" else ""
-    message = _NONE + "{op} rounds, and a step function has no derivative." + around
+    message = SIZE + "{op} rounds, and a step function has no derivative." + around
     return Text(message.format_map(names), fix[0].upper() + fix[1:])
 
 
@@ -61,7 +60,7 @@ def sign(group: Group) -> Text:
 
 def any_op(group: Group) -> Text:
     """A way to pass it straight through is offered only where what comes out has the shape of what goes in."""
-    message = _NONE + "{op} is on the only way to the loss, and TensorFlow has no derivative for `{kind}`."
+    message = SIZE + "{op} is on the only way to the loss, and TensorFlow has no derivative for `{kind}`."
     fix = _BETTER.get(group.op.type if group.op else "", "")
     if fix:
         return Template(message, fix)(group)
@@ -95,14 +94,14 @@ def comparison(group: Group) -> Text:
     names = fields(group)
     against = " with positions" if api_of(group).endswith("sequence_mask") else ""
     what = names["them"] if len(group.variables) == 1 else "what comes from them"
-    message = _NONE + f"{{op}} only compares {what}{against}, and a comparison has no derivative."
+    message = SIZE + f"{{op}} only compares {what}{against}, and a comparison has no derivative."
     return Text(message.format_map(names), f"Use a soft step, for example `{soft_step(group)}`.")
 
 
 def predicate(group: Group) -> Text:
     names, ends = fields(group), _ends_a_loop(group)
     does = "ends a loop" if ends else "chooses a branch"
-    message = _NONE + "{op} compares {them}, and the result only " + does + ", which has no derivative."
+    message = SIZE + "{op} compares {them}, and the result only " + does + ", which has no derivative."
     fix = f"Blend both branches: `gate = {soft_step(group)}`, then `gate * inside + (1 - gate) * outside`."
     if ends:
         fix = (
@@ -144,7 +143,7 @@ def integer(group: Group) -> Text:
     dtype, names = group.trace.variables[group.variables[0]].dtype, fields(group)
     if not dtype.startswith(("float", "bfloat", "complex")):
         return Template(
-            _NONE + f"the tape follows floating numbers alone, and the type is `{dtype}`.",
+            SIZE + f"the tape follows floating numbers alone, and the type is `{dtype}`.",
             'Make it a float, `tf.Variable(..., dtype=tf.float32, name="{variable}")`, and cast where integers are '
             "needed.",
         )(group)
@@ -152,7 +151,7 @@ def integer(group: Group) -> Text:
     through = f"`{x} + tf.stop_gradient(tf.round({x}) - {x})`"
     if not is_simple(x):
         through = f"`v = {x}`, then `v + tf.stop_gradient(tf.round(v) - v)`"
-    message = _NONE + "{op} makes an integer of what comes from {them}, and integers carry no gradient."
+    message = SIZE + "{op} makes an integer of what comes from {them}, and integers carry no gradient."
     return Text(message.format_map(names), f"Stay in floating point, or pass the gradient straight through: {through}.")
 
 
@@ -163,8 +162,8 @@ def stop_gradient(group: Group) -> Text:
         fix = "Take a function that does not, or compute this part by hand."
         if "softmax_cross_entropy" in api_of(group):
             fix = "Take `tf.nn.softmax_cross_entropy_with_logits`, which passes the gradient to its labels too."
-        return Template(_NONE + "{op} stops it inside, and is on every way to the loss.", fix + quiet)(group)
-    message = _NONE + "{op} is on every way to the loss."
+        return Template(SIZE + "{op} stops it inside, and is on every way to the loss.", fix + quiet)(group)
+    message = SIZE + "{op} is on every way to the loss."
     if (through := _straight_through(group)) is not None:
         alone = f": the line hands the gradient to `{through[1]}` alone."
         return Template(message[:-1] + alone, _beside(group, *through) + quiet)(group)
@@ -254,7 +253,7 @@ def input_without_gradient(group: Group) -> Text:
     why = "{op} has a gradient for other inputs, and none for the one that this goes into."
     if group.verdict.severity == "info":
         return Template("{they_get} a part of the gradient only: " + why, fix)(group)
-    return Template(_NONE + why, fix)(group)
+    return Template(SIZE + why, fix)(group)
 
 
 def unregistered(group: Group) -> Text:
@@ -264,8 +263,7 @@ def unregistered(group: Group) -> Text:
         "Move {fn} in front of the layers that learn, into the input pipeline, or give it" if image else "Give {fn}"
     )
     return Template(
-        _NONE
-        + "TensorFlow has none for {op}; asking raises `LookupError: gradient registry has no entry for: {kind}`.",
+        SIZE + "TensorFlow has none for {op}; asking raises `LookupError: gradient registry has no entry for: {kind}`.",
         before
         + " a gradient with `tf.custom_gradient`"
         + ("." if image else ", or compute the same with functions that have one."),
@@ -282,7 +280,7 @@ WRITERS: dict[str, Writer] = {
     "no_gradient_registered": unregistered,
     "nondiff_op_input": input_without_gradient,
     "variable_assign": Template(
-        _NONE + "{op} stores the value in a variable that is then read back, and no gradient passes through a store.",
+        SIZE + "{op} stores the value in a variable that is then read back, and no gradient passes through a store.",
         "Go on computing with the tensor itself, and store it afterwards: `y = f(value)`, then `state.assign(value)`.",
     ),
     "stop_gradient_misuse": stop_gradient,

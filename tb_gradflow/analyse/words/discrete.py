@@ -8,10 +8,9 @@ from tb_gradflow.analyse.causes.no_derivative import COUNTING, COUNTING_CALLS, I
 from tb_gradflow.analyse.evidence import discrete_part
 from tb_gradflow.analyse.words.code import bracketed, is_simple
 from tb_gradflow.analyse.words.cuts import api_of, soft_step
-from tb_gradflow.analyse.words.fields import Template, fields
+from tb_gradflow.analyse.words.fields import SIZE, Template, fields
 from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, namespace
 
-_NONE = "{they_get} {size}: "
 _LESS = ("Less", "LessEqual")
 
 
@@ -23,7 +22,7 @@ def index(group: Group) -> Text:
         return _chosen_boxes(group)
     bucketed = group.op is not None and group.op.type == "Bucketize"
     writer = _weighed if bucketed else _INDEX_FIXES.get(name, _between)
-    return Template(_NONE + "{op} turns values into positions, and a position has no derivative.", writer(group))(group)
+    return Template(SIZE + "{op} turns values into positions, and a position has no derivative.", writer(group))(group)
 
 
 def _values(group: Group) -> str:
@@ -83,7 +82,7 @@ def _chosen_boxes(group: Group) -> Text:
     call = call_of(group)
     scores = (call.argument(1, "scores") if call else None) or "scores"
     return Template(
-        _NONE + "{op} chooses boxes by their places in a list, and a place has no derivative.",
+        SIZE + "{op} chooses boxes by their places in a list, and a place has no derivative.",
         f"Let the scores into the loss by their values, `tf.reduce_mean(tf.nn.sigmoid({scores}) * loss_of_each_box)`, "
         "and choose boxes after the training.",
     )(group)
@@ -101,7 +100,7 @@ def _soft_position(group: Group, sign: str) -> Text:
     )
     place = f", and where a position is needed `{positions}`" if axis in ("-1", "1") else ""
     return Template(
-        _NONE + "{op} turns values into positions, and a position has no derivative.",
+        SIZE + "{op} turns values into positions, and a position has no derivative.",
         f"Use soft weights: `weights = {softmax}({sign}{{bx}} / 0.1, axis={axis})`{place}.",
     )(group)
 
@@ -116,7 +115,7 @@ def counting(group: Group) -> Text:
     soft = _SOFT_YES if api_of(group).endswith("sequence_mask") else _soft_histogram(group)
     fix = next((fix for kinds, fix in _COUNTED if kind in kinds), soft)
     names = fields(group) | {"step": soft_step(group)}
-    message = _NONE + why + ", and a count changes in steps: it has no derivative."
+    message = SIZE + why + ", and a count changes in steps: it has no derivative."
     return Text(message.format_map(names), fix.format_map(names))
 
 
@@ -149,7 +148,7 @@ def sampling(group: Group) -> Text:
     """By comparing with uniform noise a coin is tossed; counts have a continuous stand-in; the other draws are among
     several classes."""
     call, kind = call_of(group), (group.op.type if group.op else "").lower() + api_of(group).lower()
-    message = (_NONE + "{op} draws a discrete sample, and a draw has no derivative.").format_map(fields(group))
+    message = (SIZE + "{op} draws a discrete sample, and a draw has no derivative.").format_map(fields(group))
     if call is not None and call.is_operator:
         chance = next((each for each in call.arguments if "random" not in each), "p")
         logit = f"tf.math.log({chance}) - tf.math.log(1 - {bracketed(chance)})"

@@ -22,6 +22,10 @@ from tb_gradflow.analyse.words.names import (
     subject,
 )
 
+# How messages begin.
+ZERO = "{they_get} a gradient of exactly zero: "
+SIZE = "{they_get} {size}: "
+
 
 @dataclass(frozen=True, slots=True)
 class Template:

@@ -6,12 +6,9 @@ from tb_gradflow.analyse.causes.cancelling import takes_out
 from tb_gradflow.analyse.kinds import LOOPS, SELECTING
 from tb_gradflow.analyse.measured import LARGE_INPUT, is_empty
 from tb_gradflow.analyse.words.clipped import FROM_LOGITS, clipped
-from tb_gradflow.analyse.words.fields import Template, fields
+from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template, fields
 from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, layer_of, namespace, quoted
 from tb_gradflow.analyse.zeros import PRODUCTS
-
-_ZERO = "{they_get} a gradient of exactly zero: "
-_SIZE = "{they_get} {size}: "
 
 
 def is_output(group: Group) -> bool:
@@ -45,7 +42,7 @@ def saturated_sigmoid(group: Group) -> Text:
     what = "what goes into the gates of {op}" if loop else "what goes into {op}"
     logits = ", or " + FROM_LOGITS if is_output(group) and not loop else ""
     text = Template(
-        _SIZE + what + " is so large that its slope is next to nothing.",
+        SIZE + what + " is so large that its slope is next to nothing.",
         "Scale what goes in, for example by `keras.layers.BatchNormalization()` in front of it" + logits + ".",
     )(group)
     return Text(text.message, text.fix + large_inputs(group))
@@ -56,7 +53,7 @@ def saturated_softmax(group: Group) -> Text:
     scaled = f"Scale the scores before the softmax, as attention does: `{{bx}} / {size}`."
     logits = "Scale what goes in, `{bx} / 10.0`, or " + FROM_LOGITS + "."
     text = Template(
-        _ZERO + "{op} is so sure of one class that its slope rounds to zero.", logits if is_output(group) else scaled
+        ZERO + "{op} is so sure of one class that its slope rounds to zero.", logits if is_output(group) else scaled
     )(group)
     return Text(text.message, text.fix + large_inputs(group))
 
@@ -77,7 +74,7 @@ def single_class(group: Group) -> Text:
         why = "The model's output says nothing: {op} normalises over an axis of length one, where the result is always "
         return Text((why + "1. The loss is taken from what goes in, so training does not show it.").format_map(names),
                     fix.format_map(names))  # fmt: skip
-    message = _ZERO + "{op} normalises over an axis of length one, where the result is always 1."
+    message = ZERO + "{op} normalises over an axis of length one, where the result is always 1."
     return Text(message.format_map(names), fix.format_map(names))
 
 
@@ -86,44 +83,44 @@ def masked(group: Group) -> Text:
     name = f"{op.name} {op.api}".lower() if op is not None else ""
     if op is not None and op.type == "DivNoNan":
         return Template(
-            _ZERO + "{op} divides by a count of zero: nothing in this batch belongs to {them}.",
+            ZERO + "{op} divides by a count of zero: nothing in this batch belongs to {them}.",
             "Nothing to repair if other batches have some; else look at the labels.",
         )(group)
     if op is not None and op.type in LOOPS:
         return Template(
-            _ZERO + "in this step a mask makes {op} leave out every time step, and what it hands on stays zero.",
+            ZERO + "in this step a mask makes {op} leave out every time step, and what it hands on stays zero.",
             "Look at the mask: `mask_value` of the `Masking` layer, `mask_zero` of the `Embedding`, or batches that "
             "hold nothing but padding.",
         )(group)
     if op is not None and op.type in SELECTING:
         return Template(
-            _ZERO + "in this step {op} selects nothing of what comes from {them}.",
+            ZERO + "in this step {op} selects nothing of what comes from {them}.",
             "Nothing to repair if other batches, or later steps, have something to select; else look at what {op} is "
             "asked for: a length, an index, a condition.",
         )(group)
     incoming = group.suspect.measured.of_op(group.suspect.target, group.culprit)
     if incoming is not None and is_empty(incoming):
         return Template(
-            _ZERO + "in this step {op} is given nothing: not one row was selected for it.",
+            ZERO + "in this step {op} is given nothing: not one row was selected for it.",
             "Nothing to repair if other batches, or later steps, have rows for {them}.",
         )(group)
     if "dropout" in name:
         return Template(
-            _ZERO + "in this step {op} has dropped all that comes from {them}.",
+            ZERO + "in this step {op} has dropped all that comes from {them}.",
             "Lower the rate: `keras.layers.Dropout(0.3)`.",
         )(group)
     if op is not None and any(constant.value == 0 for constant in op.constants):
         fix = "If {names} {is_to} learn, look at what {op} multiplies with: a factor other than 0, or a mask with ones."
         if "compile_loss" in name:
             fix = "If {names} {is_to} learn, give this loss another weight: `loss_weights` in `model.compile`."
-        return Template(_ZERO + "{op} multiplies what comes from {them} with the constant 0.", fix)(group)
+        return Template(ZERO + "{op} multiplies what comes from {them} with the constant 0.", fix)(group)
     if "compile_loss" in name:
         return Template(
-            _ZERO + "{op} multiplies what comes from {them} with zeros: a `sample_weight`, a mask or a loss weight.",
+            ZERO + "{op} multiplies what comes from {them} with zeros: a `sample_weight`, a mask or a loss weight.",
             "Look at `sample_weight`, at `loss_weights` in `model.compile`, and at the masks of the layers.",
         )(group)
     return Template(
-        _ZERO + "in this step {op} multiplies what comes from {them} with zeros, a mask or a gate.",
+        ZERO + "in this step {op} multiplies what comes from {them} with zeros, a mask or a gate.",
         "Nothing to repair if other batches, or later steps, let it through; else look at the mask that {op} is given.",
     )(group)
 
@@ -131,11 +128,11 @@ def masked(group: Group) -> Text:
 def normalised(group: Group) -> Text:
     if group.op is not None and group.op.type in ("Softmax", "LogSoftmax"):
         return Template(
-            _SIZE + "the loss sums what {op} made to sum to one, so it is constant.",
+            SIZE + "the loss sums what {op} made to sum to one, so it is constant.",
             "Compare with targets: `keras.losses.categorical_crossentropy(y, probabilities)`.",
         )(group)
     return Template(
-        _SIZE + "at {op} values are normalised, and all of them then get the same gradient, as from a sum or a mean "
+        SIZE + "at {op} values are normalised, and all of them then get the same gradient, as from a sum or a mean "
         "along the same axis: it does not depend on what comes in.",
         "Sum or average along another axis than the normalised one, or let what follows weigh the values differently.",
     )(group)
@@ -144,17 +141,17 @@ def normalised(group: Group) -> Text:
 def branch(group: Group) -> Text:
     if group.op is not None and "Relu" in group.op.type:
         return Template(
-            _SIZE
+            SIZE
             + "it takes effect where {op} lets something through, and in this step all values have the other sign.",
             "Nothing to repair if other batches have values of both signs.",
         )(group)
     if group.op is not None and group.op.type in ("While", "StatelessWhile"):
         return Template(
-            _SIZE + "in this step {op} made no round, and only the rounds use {them}.",
+            SIZE + "in this step {op} made no round, and only the rounds use {them}.",
             "Nothing to repair if that depends on the data; else look at the condition of the loop.",
         )(group)
     return Template(
-        _SIZE + "in this step {op} did not choose the branch that uses {them}.",
+        SIZE + "in this step {op} did not choose the branch that uses {them}.",
         "Nothing to repair if that depends on the data; look at other steps.",
     )(group)
 
@@ -201,7 +198,7 @@ WRITERS: dict[str, Writer] = {
     "saturation_softmax": saturated_softmax,
     "saturation_clip": clipped,
     "saturation_quant_range": Template(
-        _ZERO + "all values lie inside the range of {op}, and only those outside move it.",
+        ZERO + "all values lie inside the range of {op}, and only those outside move it.",
         "Start the range inside the values, or set it from their moving minimum and maximum.",
     ),
     "softmax_single_class": single_class,

@@ -4,34 +4,31 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.strength import course_of, product_with_next_to_nothing
 from tb_gradflow.analyse.kinds import LOOPS
-from tb_gradflow.analyse.words.fields import Template
+from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template
 from tb_gradflow.analyse.words.names import Group, Text, Writer
-
-_ZERO = "{they_get} a gradient of exactly zero: "
-_SIZE = "{they_get} {size}: "
 
 
 def dead_relu(group: Group) -> Text:
     is_relu = group.op is not None and "Relu" in group.op.type
     why = "{op} is zero, and flat, " if is_relu else "{op} multiplies with the output of a ReLU that is zero "
-    return Template(_ZERO + why + "for every input of this step.", _LET_THROUGH)(group)
+    return Template(ZERO + why + "for every input of this step.", _LET_THROUGH)(group)
 
 
 def zero_gradient(group: Group) -> Text:
     product = group.op is not None and group.op.type in ("Mul", "MatMul", "BatchMatMulV2", "Einsum", "Conv2D")
     why = "in this step {op} multiplies with zeros" if product else "it is there behind {op}, and zero in front of it"
-    return Template(_ZERO + why + ".", "Look at what {op} is given in this step.")(group)
+    return Template(ZERO + why + ".", "Look at what {op} is given in this step.")(group)
 
 
 def degenerate(group: Group) -> Text:
     """Of a batch of one, or of a vector of one number."""
     if group.op is not None and group.op.type in ("Mul", "RealDiv", "Div"):
         return Template(
-            _SIZE + "{op} divides a vector of one number by its own length: that makes 1 or -1 of whatever comes in.",
+            SIZE + "{op} divides a vector of one number by its own length: that makes 1 or -1 of whatever comes in.",
             'Compare the number itself, for example with `loss="mse"`, or normalise over an axis with several entries.',
         )(group)
     return Template(
-        _ZERO + "{op} normalises over a single element, and the result is the same whatever comes in.",
+        ZERO + "{op} normalises over a single element, and the result is the same whatever comes in.",
         "Use a larger batch, or `keras.layers.LayerNormalization()`.",
     )(group)
 
@@ -55,18 +52,18 @@ def exploding(group: Group) -> Text:
         )(group)
     if group.op is not None and group.op.type in ("RealDiv", "Div", "Reciprocal", "Xdivy") and _alone(group):
         return Template(
-            _SIZE + "{op} divides by something next to zero.",
+            SIZE + "{op} divides by something next to zero.",
             "Give the divisor a floor that fits the data, `{lib}.maximum(divisor, 1e-2)`, or measure differences that "
             "are not relative: a percentage of nothing is infinite.",
         )(group)
     if group.op is not None and group.op.type in ("Exp", "Expm1") and _alone(group):
         return Template(
-            _SIZE + "it is multiplied with what {op} gives, which is that large.",
+            SIZE + "it is multiplied with what {op} gives, which is that large.",
             "Bound what goes in, `{head}({lib}.minimum({x}, 10.0))`; if it is a quotient, keep its divisor away from "
             "zero.",
         )(group)
     return Template(
-        _SIZE + "it grows on the way from the loss, most of all at {op} and its like.",
+        SIZE + "it grows on the way from the loss, most of all at {op} and its like.",
         "Clip it, `keras.optimizers.Adam(clipnorm=1.0)`; scale inputs and targets to about 1"
         + (f"; {tame}." if recurs else "; lower the learning rate, if it was small in earlier steps."),
     )(group)
@@ -75,18 +72,18 @@ def exploding(group: Group) -> Text:
 def fading(group: Group) -> Text:
     if group.verdict.severity == "info" and product_with_next_to_nothing(group.suspect) == group.culprit >= 0:
         return Template(
-            _SIZE + "it arrives at {op}, which multiplies it with what goes into that layer, and that is next to zero.",
+            SIZE + "it arrives at {op}, which multiplies it with what goes into that layer, and that is next to zero.",
             "Nothing to repair where this grows in later steps; else scale what goes in, for example by "
             "`keras.layers.BatchNormalization()` in front of it.",
         )(group)
     if group.verdict.severity == "info" and not group.suspect.measured.is_learned(group.suspect.target):
         return Template(
-            _SIZE + "the optimizer makes up for that, and moves {them} about as far as the others.",
+            SIZE + "the optimizer makes up for that, and moves {them} about as far as the others.",
             "Nothing to repair while it does: optimizers such as Adam divide by the size of the gradient, down to "
             "their `epsilon`.",
         )(group)
     return Template(
-        _SIZE + "it fades on the way from the loss, most of all at {op} and its like.",
+        SIZE + "it fades on the way from the loss, most of all at {op} and its like.",
         'Keep it alive along the way: `activation="relu"` with `kernel_initializer="he_normal"`, '
         "`keras.layers.BatchNormalization()`, or residual connections, `x = x + layer(x)`.",
     )(group)
@@ -109,20 +106,20 @@ _LET_THROUGH = (
 WRITERS: dict[str, Writer] = {
     "dead_relu": dead_relu,
     "zero_init_by_design": Template(
-        _SIZE + "{op} multiplies with a variable that began at zero, or next to it, and is learning.",
+        SIZE + "{op} multiplies with a variable that began at zero, or next to it, and is learning.",
         "Nothing to repair: as that one grows, so does this gradient.",
     ),
     "zero_init_product": Template(
-        _ZERO + "{op} multiplies with a variable that is all zeros and gets no gradient either.",
+        ZERO + "{op} multiplies with a variable that is all zeros and gets no gradient either.",
         'Start one of the two with numbers: `initializer="glorot_uniform"`.',
     ),
     "fp16_underflow": Template(
-        _ZERO + "at {op} it falls below the smallest float16, 6e-8.",
+        ZERO + "at {op} it falls below the smallest float16, 6e-8.",
         "Scale the loss: `keras.optimizers.LossScaleOptimizer(optimizer)`, or use `mixed_bfloat16`.",
     ),
     "degenerate_normalisation": degenerate,
     "gradient_cancellation": Template(
-        _SIZE + "several ways lead to the loss, and their gradients cancel at {op}.",
+        SIZE + "several ways lead to the loss, and their gradients cancel at {op}.",
         "Stop one of them: for a score function `log_prob(tf.stop_gradient(sample))`, so that `{variable}` acts "
         "through the density alone.",
     ),
@@ -130,7 +127,7 @@ WRITERS: dict[str, Writer] = {
     "vanishing_depth": fading,
     "exploding_recurrence": exploding,
     "normalise_zero_vector": Template(
-        _SIZE + "{op} divides by the length of a vector that is nearly zero.",
+        SIZE + "{op} divides by the length of a vector that is nearly zero.",
         "Give it a larger epsilon: `tf.math.l2_normalize({x}, axis=-1, epsilon=1e-3)`.",
     ),
 }
