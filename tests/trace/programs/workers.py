@@ -11,7 +11,9 @@ import importlib
 import json
 import os
 import sys
+import time
 import warnings
+from pathlib import Path
 from typing import Any
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
@@ -111,6 +113,13 @@ def trainings() -> Any:
         return []
 
 
+def wait_for_other(seconds: float = 60.0) -> None:
+    """What this worker has sent last is still on its way while it goes on: the other fails if this one is gone."""
+    ends = time.monotonic() + seconds
+    while not (Path(directory) / f"worker {1 - number} is done").exists() and time.monotonic() < ends:
+        time.sleep(0.05)
+
+
 if sys.argv[5:] and sys.argv[5] == str(number):
     fail_at(sys.argv[6])
 with warnings.catch_warnings(record=True) as told:
@@ -119,5 +128,7 @@ with warnings.catch_warnings(record=True) as told:
 ours = [str(each.message) for each in told if "tb_gradflow" in str(each.message)]
 sys.stdout.write(f"FOUND {json.dumps({'trainings': found, 'warnings': ours})}\n")
 sys.stdout.flush()
+(Path(directory) / f"worker {number} is done").touch()
+wait_for_other()
 # Workers that leave one by one wait for each other in vain.
 os._exit(0)
