@@ -37,28 +37,26 @@ class ReplayedFit(Replay):
         self._for_xla = fitted.is_for_xla
         self._rate = fitted.learning_rate
         self._batches = Batches(len(devices))
-        self._calls = _Calls(self._batches)
+        self._calls = _Calls(self._keep)
         self._function = fitted.function_of(self._kept_and_guarded(fitted.step))
         self._recorded = recorded
         self._left = instrumented.left
-        self._executions: list[tuple[Any, Any]] = []
+        self._results: list[Any] = []
         self._spec: Any = None
 
     def run(self, iterator: Any) -> Any:
         self._begin()
-        if self._spec is None:
-            self._spec = iterator.element_spec
-        rate = self._rate_now()
-        with self._calls.seen() if self._for_xla else contextlib.nullcontext():
+        # A function that was traced for a type of batch is not traced for it again.
+        is_new, self._spec = iterator.element_spec is not self._spec, iterator.element_spec
+        with self._calls.seen() if is_new and self._for_xla else contextlib.nullcontext():
             results = self._function(iterator)
-        self._executions.append((rate, results))
+        self._results.append(results)
         return results
 
-    def _rate_now(self) -> Any:
-        if self._rate is None:
-            return None
-        # A variable's own methods take several times as long, in every step.
-        return tf.raw_ops.ReadVariableOp(resource=local(self._rate).handle, dtype=self._rate.dtype)
+    def _keep(self, batch: Any) -> None:
+        """In a step's graph: its batch, and the learning rate, which callbacks change between steps."""
+        rate = () if self._rate is None else local(self._rate).read_value()
+        self._batches.keep((batch, rate))
 
     def _kept_and_guarded(self, step: Callable[..., Any]) -> Callable[..., Any]:
         guarded = self._guarded(step)
@@ -67,35 +65,38 @@ class ReplayedFit(Replay):
             if self._for_xla:
                 self._calls.step_is_traced()
             else:
-                self._batches.keep(batch)
+                self._keep(batch)
             return guarded(batch)
 
         return run
 
     def _kept(self) -> int:
-        return len(self._executions) * self._per_execution
+        return len(self._results) * self._per_execution
 
     def _forget(self) -> int:
-        self._executions.clear()
+        self._results.clear()
         return self._batches.forget()
 
     def _repeated(self, first: int) -> Measured | None:
-        steps = self._batches.taken()[: first + 1]
-        iterator = self._iterator(steps)
+        steps = self._batches.taken()
+        if len(steps) != self._flags.count:  # traced again, and nobody saw it
+            return None
+        rates = [step[0][1] for step in steps[:: self._per_execution]]
+        iterator = self._iterator([[batch for batch, _ in step] for step in steps[: first + 1]])
         last, ahead = divmod(first, self._per_execution)
         results: Any = None
-        for rate, _ in self._executions[:last]:
+        for rate in rates[:last]:
             results = self._again(self._function, rate, iterator)
-        if last and not same(self._executions[last - 1][1], results):
+        if last and not same(self._results[last - 1], results):
             return None
-        results, measured = self._again(self._recorded, self._executions[last][0], iterator)
+        results, measured = self._again(self._recorded, rates[last], iterator)
         # An execution that has gone on has other results.
-        if ahead == self._per_execution - 1 and not same(self._executions[last][1], results):
+        if ahead == self._per_execution - 1 and not same(self._results[last], results):
             return None
         return measured or self._left()
 
     def _again(self, function: TrainFunction, rate: Any, iterator: Any) -> Any:
-        if rate is not None:
+        if self._rate is not None:
             self._rate.assign(rate)
         return function(iterator)
 
@@ -112,8 +113,8 @@ class ReplayedFit(Replay):
 class _Calls:
     """Keeps the batch that a function which XLA compiles is called with: inside of it nothing could be kept."""
 
-    def __init__(self, batches: Batches) -> None:
-        self._batches = batches
+    def __init__(self, keep: Callable[[Any], None]) -> None:
+        self._keep = keep
         self._traced = 0
         self._kept = 0
         self._steps: set[int] = set()
@@ -139,7 +140,7 @@ class _Calls:
             if is_step and self._kept == kept and args:
                 self._steps.add(id(function))
                 self._kept += 1
-                self._batches.keep(args[0])
+                self._keep(args[0])
             return results
 
         return call
