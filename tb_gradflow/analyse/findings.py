@@ -73,7 +73,7 @@ def _grouped(measured: Measured, judged: list[Judged]) -> list[Group]:
     trace = measured.topology.trace
     groups: dict[tuple[object, ...], list[Judged]] = {}
     for each in judged:
-        source = line_of(trace, each.verdict.cause, each.culprit)
+        source = line_of(trace, each.verdict.cause, each.culprit, each.suspect.target)
         kind = trace.ops[each.culprit].type if each.culprit >= 0 else ""
         place: object = ("line", source, kind) if source is not None else ("op", each.culprit)
         if each.verdict.cause in _TOLD_AT_ONCE:
@@ -139,7 +139,7 @@ def _distance(measured: Measured, target: int, op: int) -> int:
 
 def _finding(group: Group) -> Finding:
     text, moves = text_of(group), moved_anyway(group)
-    op, line = group.op, line_of(group.trace, group.verdict.cause, group.culprit)
+    op, line = group.op, line_of(group.trace, group.verdict.cause, group.culprit, group.suspect.target)
     source = group.trace.sources[line] if line is not None else None
     return Finding(
         cause=group.verdict.cause,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tb_gradflow.analyse.evidence import Suspect
+from tb_gradflow.analyse.kinds import STRAIGHT
 from tb_gradflow.analyse.measured import Measured
 from tb_gradflow.analyse.status import State
-from tb_gradflow.analyse.words.names import called, place_of
+from tb_gradflow.analyse.words.names import called, file_name, place_of
+from tb_gradflow.analyse.words.own_gradient import forward_of
 from tb_gradflow.record.report import Finding
 from tb_gradflow.record.schema import Trace
 
@@ -71,12 +73,29 @@ def _many(number: int) -> str:
     return "" if number == 1 else f" {number}"
 
 
+# What is to blame where no op is; with the line that the finding shows.
+_WITHOUT_OP = {
+    "tape_scope": "the tape{line} did not see the way to the loss",
+    "tape_not_watching": "the tape{line} does not watch {them}",
+    "not_in_gradient_sources": "tape.gradient{line} was not asked for {them}",
+    "nonfinite_input": "the batch is not finite",
+    "nonfinite_weights": "weights were not finite before the step",
+    "untracked_variable": "the step makes {them} anew each time",
+}
+
+
 def _because(trace: Trace, finding: Finding) -> str:
+    many = "them" if len(finding.variables) > 1 else "it"
+    if finding.culprit < 0 and finding.cause in _WITHOUT_OP:
+        source = finding.source
+        line = f" in {file_name(source.file)}:{source.line}" if source is not None else ""
+        return f": {_WITHOUT_OP[finding.cause].format(line=line, them=many)}."
     if finding.culprit < 0 or finding.cause == "variable_rebound":
         return "."
+    if finding.cause == "second_order_missing":
+        return _second_order(trace, finding)
     where = place_of(trace, finding.culprit).strip(" ()")
     place = f" in {where.removeprefix('in ')}" if where else ""
-    many = "them" if len(finding.variables) > 1 else "it"
     verb = {"output_not_used": "is where the way ends"}.get(finding.cause)
     name = called(trace, finding.culprit).strip("`")
     if finding.cause == "python_snapshot":
@@ -86,6 +105,16 @@ def _because(trace: Trace, finding: Finding) -> str:
             f"cuts {many} off" if finding.cause.startswith(("nondiff", "stop", "integer", "python")) else "is to blame"
         )
     return f": {name}{place} {verb}."
+
+
+def _second_order(trace: Trace, finding: Finding) -> str:
+    """Names the user's own op: that of its gradient says nothing to them."""
+    forward = forward_of(trace, finding.culprit)
+    name = called(trace, forward if forward >= 0 else finding.culprit).strip("`")
+    where = place_of(trace, forward if forward >= 0 else finding.culprit).strip(" ()")
+    place = f" in {where.removeprefix('in ')}" if where else ""
+    zero = trace.ops[finding.culprit].type in STRAIGHT
+    return f": the second derivative of {name}{place} is {'zero' if zero else 'missing'}."
 
 
 def unverified_in(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -27,6 +26,7 @@ from tb_gradflow.trace.outside import constants_of, exceeds_half, given_data
 from tb_gradflow.trace.own_gradients import own_gradient
 from tb_gradflow.trace.reach import influenced_by, needed_for
 from tb_gradflow.trace.source import Frame, frames_of, in_log, origin_of
+from tb_gradflow.trace.target_names import target_names
 from tb_gradflow.trace.variables import MadeTensor, Variables, distinct
 
 _DELICATE = frozenset({"Log", "Log1p", "Sqrt", "Rsqrt", "RealDiv", "Reciprocal", "Pow", "Exp", "Acos", "Asin"})
@@ -243,7 +243,7 @@ class _Builder:
         return tuple(layer for scope, layer in self._collector.layers.items() if scope in scopes)
 
     def _targets(self) -> tuple[Target, ...]:
-        written = [_target_name(call.frames) for call in self._collector.calls]
+        written = list(target_names([call.frames for call in self._collector.calls]))
         # A name says what a loss is; an expression is a piece of the user's code.
         names = distinct([name if self._sources.keep or name.isidentifier() else "loss" for name in written])
         targets = []
@@ -273,26 +273,3 @@ class _Builder:
 
 def _tensor(tensor: Any) -> Tensor:
     return Tensor(shape_of(tensor), tensor.dtype.name)
-
-
-def _target_name(frames: Sequence[Frame]) -> str:
-    """What the user's line differentiates: `d_loss` in `tape.gradient(d_loss, …)`; `loss` in Keras's own step."""
-    source = origin_of(frames, "").source
-    if source is None or ".gradient(" not in source.code:
-        return "loss"
-    name = _first_argument(source.code[: source.code.rindex(")") + 1] if ")" in source.code else source.code)
-    return name or "loss"
-
-
-def _first_argument(code: str) -> str | None:
-    """The first argument of the first call of a method `gradient` in a line of code, if the line stands alone."""
-    for attempt in (code, code + ")", code.rstrip(":") + "\n    pass"):
-        try:
-            tree = ast.parse(attempt)
-        except SyntaxError:
-            continue
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "gradient":
-                found = [*node.args, *(word.value for word in node.keywords if word.arg == "target")]
-                return ast.unparse(found[0]) if found else None
-    return None

@@ -100,6 +100,23 @@ def test_the_summary_counts_and_names_the_worst() -> None:
     )
 
 
+@pytest.mark.parametrize(("kind", "plight"), [("ReluGrad", "zero"), ("ResizeBilinearGrad", "missing")])
+def test_the_summary_of_a_second_derivative_speaks_of_the_users_own_op(kind: str, plight: str) -> None:
+    forward = kind.removesuffix("Grad")
+    graph = Graph()
+    made = graph.op("MatMul", graph.variable("a"))
+    made = graph.op(forward, made, api="tf.nice", line="y = tf.nice(x)")
+    slope = graph.op(kind, made, passes="none", line="slope = tape.gradient(y, x)")
+    graph.ops[slope] = dataclasses.replace(graph.ops[slope], backward=True)
+    graph.target(graph.op("Mean", graph.op("Mul", slope, graph.variable("b"))))
+    graph.ask("a")
+    graph.ask("b", FINE)
+
+    assert graph.diagnose().summary == (
+        f"1 of 2 trainable variables gets no gradient: the second derivative of tf.nice in model.py:17 is {plight}."
+    )
+
+
 def test_info_alone_is_healthy() -> None:
     graph = healthy()
     graph.op("Tanh", graph.variable("bert/pooler/kernel"))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tb_gradflow.record.schema import Layer
+from tb_gradflow.record.report import SourceReport
+from tb_gradflow.record.schema import Layer, Source
 from tests.analyse.builders import FINE, Graph, statuses
 
 
@@ -153,6 +156,43 @@ class TestTheTape:
         finding = graph.only_finding()
 
         assert (finding.cause, finding.severity) == ("not_in_gradient_sources", severity)
+
+    @pytest.mark.parametrize(("failure", "severity"), [("", "info"), ("ResourceExhaustedError: OOM", "warning")])
+    def test_nobody_knows_what_a_step_would_have_asked_that_raised_while_it_was_traced(
+        self, failure: str, severity: str
+    ) -> None:
+        """A GAN whose first `apply_gradients` raises has not come to its second `tape.gradient`."""
+        graph = self.lost(watched=True)
+        graph.asked.pop()
+        graph.ask("trunk/kernel", outcome="not_asked")
+        graph.failure = failure
+
+        findings = {finding.cause: finding for finding in graph.diagnose(measured=False).findings}
+
+        finding = findings["not_in_gradient_sources"]
+        assert finding.severity == severity
+        assert ("ended with an error" in finding.message) == (severity == "info")
+
+    @pytest.mark.parametrize(
+        ("watched", "cause", "told"),
+        [
+            (True, "tape_scope", "the tape in model.py:17 did not see the way to the loss."),
+            (False, "tape_not_watching", "the tape in model.py:17 does not watch it."),
+        ],
+    )
+    def test_the_line_that_asks_is_shown_and_the_summary_names_what_is_to_blame(
+        self, watched: bool, cause: str, told: str
+    ) -> None:
+        graph = self.lost(watched=watched)
+        graph.sources.append(Source("/home/me/model.py", 17, "step", "grads = tape.gradient(loss, weights)"))
+        graph.targets[0] = replace(graph.targets[0], source=0)
+
+        diagnosis = graph.diagnose()
+
+        [finding] = diagnosis.findings
+        assert (finding.cause, finding.op) == (cause, None)
+        assert finding.source == SourceReport("/home/me/model.py", 17, "grads = tape.gradient(loss, weights)")
+        assert diagnosis.summary == f"1 of 2 trainable variables gets no gradient: {told}"
 
     def test_a_variable_that_the_model_does_not_know(self) -> None:
         graph = Graph()

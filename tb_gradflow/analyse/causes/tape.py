@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.evidence import Suspect, Verdict
+from tb_gradflow.analyse.measured import Measured
 from tb_gradflow.analyse.refused import first_compiled, is_refused_by_xla
 
 
@@ -59,11 +60,18 @@ def untracked_variable(suspect: Suspect) -> Verdict | None:
 def not_in_gradient_sources(suspect: Suspect) -> Verdict | None:
     """A trainable variable that `tape.gradient` was not given.
 
-    One that the step changes all the same is trained by another way, such as the gradient of a perturbed copy.
+    One that the step changes all the same is trained by another way, such as the gradient of a perturbed copy. Of a
+    step that raised while it was traced nobody knows what it would have asked for next.
     """
     if not _nobody_asked(suspect):
         return None
-    return Verdict("not_in_gradient_sources", "info" if suspect.measured.moved(suspect.state.variable) else "warning")
+    spoken_for = suspect.measured.moved(suspect.state.variable) or ended_early(suspect.measured)
+    return Verdict("not_in_gradient_sources", "info" if spoken_for else "warning")
+
+
+def ended_early(measured: Measured) -> bool:
+    """Whether the step may have raised before it came to its end: more may have been meant to follow."""
+    return measured.gradients is None and not measured.topology.trace.failure
 
 
 def tape_not_watching(suspect: Suspect) -> Verdict | None:

@@ -127,12 +127,19 @@ def source_of(trace: Trace, index: int) -> Source | None:
     return trace.sources[place] if place is not None else None
 
 
-def line_of(trace: Trace, cause: str, index: int) -> int | None:
+# Of these the line to look at is the one that asks for the gradient.
+_ASKED = frozenset({"tape_scope", "tape_not_watching", "not_in_gradient_sources"})
+
+
+def line_of(trace: Trace, cause: str, index: int, target: int) -> int | None:
     """The number of the user's line that a finding shows: the one behind the op, except that a gradient of their own
-    is to be mended where it is written. Null if there is none."""
+    is to be mended where it is written; without an op, where the tape is to blame, the one that asks it. Null if there
+    is none."""
     own = [check.source for check in trace.gradient_checks if check.op == index and check.source is not None]
     if own and cause == "custom_gradient_wrong":
         return own[0]
+    if index < 0 <= target and cause in _ASKED:
+        return trace.targets[target].source
     return trace.ops[index].source if index >= 0 else None
 
 

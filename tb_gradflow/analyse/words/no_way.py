@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from tb_gradflow.analyse.causes.tape import ended_early
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, Writer, layer_of, quoted
 from tb_gradflow.record.schema import EAGER
@@ -131,6 +132,12 @@ def not_asked(group: Group) -> Text:
     ask = "Pass all of them, `tape.gradient(loss, model.trainable_variables)`"
     if len(group.trace.targets) > 1:
         ask = "Ask the tape whose loss is to train {them} for {them} too, `tape.gradient(loss, [...])`"
+    if ended_early(group.suspect.measured):
+        return Template(
+            "{they_take} part in the loss, and `tape.gradient` had not been asked for {them}{line} when the step ended "
+            "with an error.",
+            f"Look at that error first. If nothing asks later in the step: {ask[0].lower()}{ask[1:]}.",
+        )(group)
     return Template(
         "{they_take} part in the loss, and `tape.gradient` was not asked for {them}{line}.",
         f"{ask}; if this is meant, say so: {quiet}.",

@@ -7,7 +7,7 @@ from math import isclose
 from tb_gradflow.analyse.causes.own_gradient import Flaw, flaws_of
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, Writer, called, file_name, place_of
-from tb_gradflow.record.schema import GradientCheck
+from tb_gradflow.record.schema import GradientCheck, Trace
 
 
 def custom(group: Group) -> Text:
@@ -160,11 +160,13 @@ def ignored_override(group: Group) -> str:
 def second_order(group: Group) -> Text:
     """Names the op of the forward pass: its gradient's op means nothing to those who did not write TensorFlow."""
     kind = group.op.type if group.op is not None else ""
-    forward = _forward_of(group, kind)
+    place = forward_of(group.trace, group.culprit) if group.op is not None else -1
+    forward = called(group.trace, place) + place_of(group.trace, place) if place >= 0 else ""
     inner = "the loss is made of an inner gradient"
-    if group.suspect.state.status in ("zero", "unused"):
+    if any(state.status in ("zero", "unused") for state in group.states):
+        plight = "{they_get} " + ("a gradient of exactly zero" if _any_zero(group) else "no gradient")
         return Template(
-            "{they_get} {size}: " + f"{inner}, and the slope of {forward} does not change.",
+            f"{plight}: {inner}, and the slope of {forward or f'what `{kind}` belongs to'} does not change.",
             "Use a function that is curved: `tf.nn.softplus(x)` or `tf.nn.silu(x)` in the place of a ReLU.",
         )(group)
     of = f"the derivative of {forward}" if forward else f"`{kind}`, which that is made with,"
@@ -177,14 +179,16 @@ def second_order(group: Group) -> Text:
     )(group)
 
 
-def _forward_of(group: Group, kind: str) -> str:
-    """The op of the forward pass whose gradient's op has the type `kind`; empty if that is not known."""
-    ops = group.trace.ops
-    stems = [index for index, op in enumerate(ops) if not op.backward and op.type and kind.startswith(op.type)]
-    if not stems:
-        return ""
-    best = max(stems, key=lambda index: len(ops[index].type))
-    return called(group.trace, best) + place_of(group.trace, best)
+def _any_zero(group: Group) -> bool:
+    """TensorFlow answers None for some where others get zeros: for the weights of a last layer, say."""
+    return any(state.status == "zero" for state in group.states)
+
+
+def forward_of(trace: Trace, index: int) -> int:
+    """The op of the forward pass whose derivative the op of an inner gradient is made for; -1 if that is not known."""
+    ops, kind = trace.ops, trace.ops[index].type
+    stems = [place for place, op in enumerate(ops) if not op.backward and op.type and kind.startswith(op.type)]
+    return max(stems, key=lambda place: len(ops[place].type), default=-1)
 
 
 WRITERS: dict[str, Writer] = {"custom_gradient_wrong": custom, "second_order_missing": second_order}
