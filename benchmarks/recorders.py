@@ -32,7 +32,7 @@ from tb_gradflow import GradFlowCallback
 WARM = 4
 """Steps of either kind that are left out."""
 
-LIMIT = 400
+LIMIT = 900
 """Seconds for a training."""
 
 
