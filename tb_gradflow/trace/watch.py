@@ -20,6 +20,7 @@ from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.cadence import UpdateFreq
 from tb_gradflow.trace.caught import Guarding
 from tb_gradflow.trace.collector import Tensors
+from tb_gradflow.trace.eager_only import HINT, needs_numbers
 from tb_gradflow.trace.guards import may_branch
 from tb_gradflow.trace.nonfinite_step import NonfiniteStep
 from tb_gradflow.trace.options import Options, checked
@@ -55,7 +56,7 @@ def watch(
         SetupError: an argument is wrong, or `log_dir` cannot be written.
     """
     options = checked(log_dir, update_freq, overhead, tensors, catch_nonfinite, expected, source)
-    return lambda step: Watched(_compiled(step), _Run(options))
+    return lambda step: Watched(_compiled(step), _Run(options, compiles=not _is_compiled(step)))
 
 
 class Watched:
@@ -116,7 +117,12 @@ class Watched:
         except Exception as error:
             self._run.broken = True
             # Where the user's own step is at fault, it fails again here, with their own traceback.
-            outputs = self._plain(*args, **kwargs)
+            try:
+                outputs = self._plain(*args, **kwargs)
+            except Exception as own:
+                if self._run.compiles and needs_numbers(own):
+                    warn(HINT)
+                raise
             self._run.tell_fault(error)
             return outputs
         if self._tracing.fault is None:
@@ -217,8 +223,10 @@ class Watched:
 class _Run:
     """One log, and how far the training is."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, *, compiles: bool) -> None:
+        """`compiles` says that the step was not compiled before it was watched."""
         self.options = options
+        self.compiles = compiles
         self.broken = False
         self._recorder: Recorder | None = None
         self._step = 0
@@ -268,8 +276,12 @@ class _Run:
         warn(fault_message(self._step, error))
 
 
+def _is_compiled(step: Callable[..., Any]) -> bool:
+    return isinstance(step, polymorphic_function.Function)
+
+
 def _compiled(step: Callable[..., Any]) -> Any:
-    return step if isinstance(step, polymorphic_function.Function) else tf.function(step)
+    return step if _is_compiled(step) else tf.function(step)
 
 
 def _converted(function: Any) -> Callable[..., Any]:

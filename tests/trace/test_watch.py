@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -191,3 +192,39 @@ def test_a_tape_that_is_asked_inside_of_its_own_block_shows_the_way(tmp_path: Pa
     # What the inner tape of the two makes is forward computation to the outer one, which does show its way.
     by_target = {each.target for each in log.trace.tensor_gradients}
     assert by_target == {0, 2}
+
+
+def failing(step: Any, x: Any) -> Exception:
+    with pytest.raises(Exception, match=r".") as caught:
+        step(x)
+    return caught.value
+
+
+@pytest.mark.parametrize("look", [lambda loss: loss.numpy(), math.sqrt, lambda loss: np.abs(loss)])
+def test_a_step_that_needs_numbers_fails_with_its_own_error_and_is_told_what_to_do(look: Any, tmp_path: Path) -> None:
+    def step(x: Any) -> Any:
+        return x * look(tf.reduce_sum(x))
+
+    x = tf.ones([2])
+    plain = failing(tf.function(step), x)
+
+    with pytest.warns(RuntimeWarning, match="as `tf.function` does") as told:
+        watched = failing(tb_gradflow.watch(str(tmp_path))(step), x)
+
+    assert (type(watched), str(watched)) == (type(plain), str(plain))
+    assert "run_functions_eagerly(True)" in str(told[0].message)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_nobody_is_told_who_knows_or_whose_error_is_another(
+    compiled: bool, tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    """Who writes `tf.function` knows that it compiles."""
+
+    def step(x: Any) -> Any:
+        return x.numpy() if compiled else x.nonsense
+
+    error = failing(tb_gradflow.watch(str(tmp_path))(tf.function(step) if compiled else step), tf.ones([2]))
+
+    assert ("numpy" if compiled else "nonsense") in str(error)
+    assert not [each for each in recwarn if "tb_gradflow" in str(each.message)]
