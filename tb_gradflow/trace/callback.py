@@ -204,11 +204,9 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             raise
         except Exception as error:
             self._broken = True
-            # Where tracing failed no batch was drawn yet. Where the user's own step is at fault it fails again here,
-            # in their own function and with their own traceback; where it does not, the recorder is at fault.
-            logs = self._plain(iterator)
+            # Where tracing failed no batch was drawn yet.
             lost = " The batch of this step was not used." if self._tracing.traced else ""
-            warn(fault_message(self._steps.now, error, lost))
+            logs = self._run_instead(iterator, fault_message(self._steps.now, error, lost))
         else:
             if self._tracing.fault is None:
                 self._measured = measured or self._instrumented.left()
@@ -239,13 +237,23 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             raise
         except Exception as error:
             self._guard = None
-            # The user's own step fails again here; where it does not, the guard was at fault.
-            logs = self._plain(iterator)
-            warn(fault_message(self._steps.now, error))
+            logs = self._run_instead(iterator, fault_message(self._steps.now, error))
         else:
             if self._guard.fault is not None:
                 warn(fault_message(self._steps.now, self._guard.fault))
                 self._guard = None
+        return logs
+
+    def _run_instead(self, iterator: Any, message: str) -> Any:
+        """The user's own function, after one of ours has failed. Where their step is at fault it fails again, with
+        their own traceback; where it does not, or finds no more batches, we were at fault, and say so."""
+        assert self._plain is not None
+        try:
+            logs = self._plain(iterator)
+        except (StopIteration, tf.errors.OutOfRangeError):
+            warn(message)
+            raise
+        warn(message)
         return logs
 
     def _look_at_guard(self) -> None:

@@ -114,17 +114,15 @@ def _merges(made: Any, taker: Any) -> bool:
 
 
 def _meets_constant(op: Any) -> bool:
-    """Whether a chain of factors that begins with `op` has a constant one, which may be pushed down all of it."""
+    """Whether a chain of factors that begins with `op` has a constant one, which may be pushed down all of it. Where
+    it branches, each branch may be the one that is left: a division by a constant has a gradient of the constant."""
+    takers = {op.name: op}
     for _ in range(_CHAIN):
-        if op.type not in _FACTORS:
-            return False
-        if _has_constant(op):
+        factors = [taker for taker in takers.values() if taker.type in _FACTORS]
+        if any(_has_constant(factor) for factor in factors):
             return True
-        takers = op.outputs[0].consumers()
-        if len(takers) != 1:
-            return False
-        [op] = takers
-    return True
+        takers = {taker.name: taker for factor in factors for taker in factor.outputs[0].consumers()}
+    return False
 
 
 def _has_constant(op: Any) -> bool:

@@ -15,6 +15,7 @@ import tensorflow as tf
 from tb_gradflow import GradFlowCallback
 from tb_gradflow.errors import SetupError
 from tb_gradflow.store.writer import LogWriter
+from tb_gradflow.trace.statistics import VARIABLE_COLUMNS, variable_statistics
 from tests.trace import models
 from tests.trace.recording import data, read, train
 
@@ -85,6 +86,28 @@ def test_a_fault_while_tracing_ends_the_recording_and_not_the_training(
     assert recorded.losses == plain.losses
     for first, second in zip(plain.weights, recorded.weights, strict=True):
         np.testing.assert_array_equal(first, second)
+
+
+def test_a_fault_that_costs_the_last_batch_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The step that stands in for the recorded one finds no more data then."""
+    batches: list[int] = []
+
+    def fail(value: Any) -> Any:
+        if batches == [0, 1, 2, 3]:
+            raise RuntimeError("injected")
+        return value
+
+    def measured(now: Any, before: Any) -> Any:
+        value = tf.py_function(fail, [variable_statistics(now, before)], tf.float32)
+        return tf.ensure_shape(value, [VARIABLE_COLUMNS])
+
+    monkeypatch.setattr("tb_gradflow.trace.step.variable_statistics", measured)
+    counting = keras.callbacks.LambdaCallback(on_train_batch_begin=lambda batch, logs: batches.append(batch))
+    x, y = data(rows=64)
+    with pytest.warns(RuntimeWarning, match="could not record step 3 and stops recording; training goes on"):
+        train(models.functional, x, y, counting, GradFlowCallback(str(tmp_path), update_freq=3))
+
+    assert read(tmp_path).steps == (0,)
 
 
 def test_warnings_that_are_errors_do_not_become_errors_of_the_training(

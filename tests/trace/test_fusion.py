@@ -1,0 +1,29 @@
+"""What measuring would keep apart is found where the step branches into what nobody needs."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from tb_gradflow.trace.fusion import may_be_merged
+
+
+def test_a_constant_that_is_pushed_past_a_branch_is_seen() -> None:
+    """A division by a constant has a gradient of the constant too, which disappears: GELU with Keras 3.3."""
+    with tf.Graph().as_default():
+        given = tf.compat.v1.placeholder(tf.float32, [4])
+        scaled = given * tf.exp(given)
+        product = scaled * tf.exp(-given)
+        _ = product / 1.5, product * tf.tanh(given)
+
+        assert may_be_merged(scaled)
+        assert may_be_merged(product)
+
+
+def test_factors_without_a_constant_are_looked_at() -> None:
+    with tf.Graph().as_default():
+        given = tf.compat.v1.placeholder(tf.float32, [4])
+        scaled = given * tf.exp(given)
+        product = scaled * tf.tanh(given)
+        _ = product * tf.exp(given), product * tf.tanh(given)
+
+        assert not may_be_merged(scaled)
