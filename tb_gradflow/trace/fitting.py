@@ -168,7 +168,10 @@ class LegacyFitting(Fitting):
         def owned() -> Iterator[Owned]:
             trainable = {id(variable) for variable in model.trainable_variables}
             for variable in model.variables:
-                yield Owned(local(variable), _path(variable), id(variable) in trainable, tracked=True)
+                raw = local(variable)
+                # The words that a TextVectorization knows are listed too: they stand in a table, not in a variable.
+                if isinstance(raw, tf.Variable):
+                    yield Owned(raw, _path(variable), id(variable) in trainable, tracked=True)
 
         def ignored() -> list[Any]:
             optimizers = [value for value in vars(model).values() if _is_legacy_optimizer(value)]

@@ -21,6 +21,8 @@ from tests.trace.recording import Recorded, data, read
 
 layers = tf_keras.layers
 
+TEXTS = np.array(["a b c", "b c d", "c c", "d a b e"] * 3)
+
 
 def sequential(**options: Any) -> Any:
     model = tf_keras.Sequential(
@@ -126,6 +128,47 @@ def test_the_numbers_are_the_tapes(build: Callable[[], Any], tmp_path: Path) -> 
         norm = recorded.gradient(variable.name.removesuffix(":0"))
         assert norm == pytest.approx(np.linalg.norm(gradient.numpy()), rel=2e-2 if build is half else 1e-4)
     assert [layer.name for layer in recorded.trace.layers] == ["hidden", "bn", "out"]
+
+
+def with_words(built: bool) -> Any:
+    """Text goes in; the words that the model knows stand in a table, which Keras 2 lists among its variables."""
+    words = layers.TextVectorization(max_tokens=20, output_sequence_length=4)
+    words.adapt(TEXTS)
+    pooled = layers.GlobalAveragePooling1D()
+    inner = tf_keras.Sequential([layers.Embedding(20, 4, name="words"), pooled, layers.Dense(1, name="out")])
+    model = tf_keras.Sequential([*([tf_keras.Input((), dtype=tf.string)] if built else []), words, inner])
+    model.compile("adam", "mse")
+    return model
+
+
+@pytest.mark.parametrize("built", [True, False])
+def test_a_model_that_takes_text_is_recorded(built: bool, tmp_path: Path) -> None:
+    y = np.linspace(0.0, 1.0, len(TEXTS), dtype="float32")[:, np.newaxis]
+
+    def fit(*callbacks: Any) -> Any:
+        tf_keras.backend.clear_session()
+        tf_keras.utils.set_random_seed(7)
+        model = with_words(built)
+        history = model.fit(TEXTS, y, batch_size=4, epochs=2, verbose=0, shuffle=False, callbacks=list(callbacks))
+        return history.history["loss"], [weight.numpy() for weight in model.trainable_weights]
+
+    losses, weights = fit()
+    recorded_losses, recorded_weights = fit(GradFlowCallback(tmp_path, update_freq=1))
+
+    assert recorded_losses == losses
+    for one, other in zip(weights, recorded_weights, strict=True):
+        np.testing.assert_array_equal(one, other)
+    recorded = read(tmp_path)
+    assert recorded.steps == tuple(range(6))
+    tf_keras.utils.set_random_seed(7)
+    model = with_words(built)
+    with tf.GradientTape() as tape:
+        value = tf.reduce_mean(tf.square(model(TEXTS[:4]) - y[:4]))
+    for variable, gradient in zip(
+        model.trainable_variables, tape.gradient(value, model.trainable_variables), strict=True
+    ):
+        norm = np.linalg.norm(tf.convert_to_tensor(gradient).numpy())
+        assert recorded.gradient(variable.name.removesuffix(":0")) == pytest.approx(norm, rel=1e-4)
 
 
 def test_what_is_disconnected_is_found(tmp_path: Path) -> None:
