@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tb_gradflow.analyse.course import Courses, courses_to
 from tb_gradflow.analyse.onset import Onset
+from tb_gradflow.analyse.standstill import Standstill
 from tb_gradflow.analyse.topology import Topology
 from tb_gradflow.record.report import GradientReport
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, VariableGradient
@@ -42,6 +43,7 @@ class Measured:
         variables: float32 `[variables, 4]`; null likewise.
         losses: The value of each target; empty if no step was completed.
         onset: Since when weights are not finite, where that began before this step and other steps tell it.
+        standstill: What other steps tell about variables that get a gradient and never change.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Measured:
         self.variables = variables
         self.losses = losses
         self.onset: Onset | None = None
+        self.standstill: Standstill = {}
         self._courses: dict[int, Courses] = {}
         self._op_rows: dict[int, dict[int, list[int]]] = {}
         self._found: dict[Hashable, Any] = {}

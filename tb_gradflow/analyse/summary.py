@@ -18,6 +18,13 @@ _PLIGHTS = {
     "disconnected": "no gradient", "unused": "no gradient", "error": "no gradient", "zero": "a gradient of zero",
     "nan": "NaN", "inf": "infinite gradients", "vanishing": "next to no gradient", "exploding": "huge gradients",
 }  # fmt: skip
+# Of those whose gradient is finite and not zero.
+_WRONG = {
+    "custom_gradient_wrong": "a wrong gradient",
+    "variable_rebound": "overwritten by a tensor",
+    "nonfinite_update": "values that are not finite",
+    "gradient_not_applied": "a gradient that is never applied",
+}
 
 
 def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[Finding]) -> str:
@@ -46,8 +53,7 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
         return "Not verified: no step was completed, and nothing was measured."
     by_name = {trace.variables[state.variable].name: state for state in states}
     affected = {name for finding in loud for name in finding.variables}
-    wrong = "a wrong gradient" if first.cause == "custom_gradient_wrong" else "a gradient that teaches nothing"
-    wrong = "overwritten by a tensor" if first.cause == "variable_rebound" else wrong
+    wrong = _WRONG.get(first.cause, "a gradient that teaches nothing")
     plight = _PLIGHTS.get(by_name[first.variables[0]].status, wrong)
     same = [name for name in affected if _PLIGHTS.get(by_name[name].status) == plight] or list(first.variables)
     verb = "gets" if len(same) == 1 else "get"
@@ -80,7 +86,9 @@ _WITHOUT_OP = {
     "not_in_gradient_sources": "tape.gradient{line} was not asked for {them}",
     "nonfinite_input": "the batch is not finite",
     "nonfinite_weights": "weights were not finite before the step",
+    "nonfinite_update": "the update of this step made them so",
     "untracked_variable": "the step makes {them} anew each time",
+    "gradient_not_applied": "no recorded step has changed {them}",
 }
 
 

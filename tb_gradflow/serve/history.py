@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_gradflow.analyse.diagnose import diagnose
 from tb_gradflow.analyse.onset import Onset, ends_with, explained_by, onset_of
+from tb_gradflow.analyse.standstill import Piece, standstill_of
 from tb_gradflow.analyse.topology import Topology
 from tb_gradflow.errors import LogError
 from tb_gradflow.record.codec import encode
@@ -141,7 +143,18 @@ class History:
         gradients, variables = self.gradients(session.id, head.id)[at], self.variables(session.id, head.id)[at]
         step = head.steps[at]
         onset = self._onset(session, head, at) if not self._alone and ends_with(trace, variables)[0] else None
-        return diagnose(trace, session, gradients, variables, head.losses[at], step, topology=topology, onset=onset)
+        still = standstill_of(self._pieces_backwards(session, head, at)) if not self._alone else {}
+        return diagnose(
+            trace,
+            session,
+            gradients,
+            variables,
+            head.losses[at],
+            step,
+            topology=topology,
+            onset=onset,
+            standstill=still,
+        )
 
     def _onset(self, session: Session, head: ChunkHead, at: int) -> Onset | None:
         """Since when weights are not finite, with what the step says in which that began, if it was recorded."""
@@ -157,6 +170,18 @@ class History:
             numbers, trace = self.variables(session.id, chunk.id), self._analysed(session.id, chunk.trace)[0]
             for place in range(at if chunk is head else len(chunk.steps) - 1, -1, -1):
                 yield (chunk.steps[place], *ends_with(trace, numbers[place]))
+
+    def _pieces_backwards(self, session: Session, head: ChunkHead, at: int) -> Iterator[Piece]:
+        """The recorded steps from one on back to the first, chunk by chunk."""
+        chunks = self.index().chunks
+        for chunk in reversed(chunks[: chunks.index(head) + 1]):
+            end = at + 1 if chunk is head else len(chunk.steps)
+            trace = self._analysed(session.id, chunk.trace)[0]
+            variables = self.variables(session.id, chunk.id)[:end]
+            yield Piece(trace, variables, partial(self._gradients_until, session.id, chunk.id, end))
+
+    def _gradients_until(self, session: str, chunk: int, end: int) -> Floats:
+        return self.gradients(session, chunk)[:end]
 
     def _over_steps(self, numbers: Callable[[str, int], Floats], row: int, statistics: int, called: str) -> Floats:
         index = self.index()

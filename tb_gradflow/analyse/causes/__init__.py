@@ -16,6 +16,7 @@ from tb_gradflow.analyse.causes import (
     not_finite,
     own_gradient,
     recurrence,
+    standing,
     strength,
     tape,
     unseen,
@@ -159,6 +160,7 @@ VANISHING: tuple[Rule, ...] = (
 CONNECTED: tuple[Rule, ...] = (
     own_gradient.own_gradient_differs,
     left_graph.variable_rebound,
+    standing.gradient_not_applied,
     unused.regularizer_only,
     zero.single_class_unseen,
     no_derivative.partly_cut,

@@ -5,7 +5,18 @@ One function a cause, named in the tables of the modules here.
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.words import cuts, discrete, flat, left, no_way, not_finite, numbers, own_gradient, spoiled
+from tb_gradflow.analyse.words import (
+    cuts,
+    discrete,
+    flat,
+    left,
+    moves,
+    no_way,
+    not_finite,
+    numbers,
+    own_gradient,
+    spoiled,
+)
 from tb_gradflow.analyse.words.names import Group, Text, Writer
 
 _WRITERS: dict[str, Writer] = {
@@ -13,6 +24,7 @@ _WRITERS: dict[str, Writer] = {
     **discrete.WRITERS,
     **flat.WRITERS,
     **left.WRITERS,
+    **moves.WRITERS,
     **no_way.WRITERS,
     **not_finite.WRITERS,
     **numbers.WRITERS,

@@ -1,9 +1,11 @@
-"""Words for variables that move although their gradient is exactly zero."""
+"""Words for variables that move although their gradient is exactly zero, and that stand still although it is not."""
 
 from __future__ import annotations
 
+from tb_gradflow.analyse.causes.standing import whole_loss_stands
 from tb_gradflow.analyse.measured import UPDATE_NORM, WEIGHT_NORM
-from tb_gradflow.analyse.words.names import Group, Text, quoted
+from tb_gradflow.analyse.words.fields import Template
+from tb_gradflow.analyse.words.names import Group, Text, Writer, quoted
 
 # A decay takes the same share of every weight, up to the rounding of a norm in float32.
 _SAME_SHARE = 1e-3
@@ -49,3 +51,30 @@ def _common_share(group: Group, moved: list[int]) -> float:
         return 0.0
     shares = [update / weight for update, weight in sizes]
     return shares[0] if max(shares) <= min(shares) * (1 + _SAME_SHARE) else 0.0
+
+
+def stands_still(group: Group) -> Text:
+    """Of a few steps it may be that gradients are summed up over more; of a part of a loss, that it is meant."""
+    steps = min(group.suspect.measured.standstill[variable] for variable in group.variables)
+    told = f" and never {'changes' if len(group.variables) == 1 else 'change'}: none of {steps} recorded steps has "
+    what = "{they_get} a gradient{line}" + told + "changed {them}, "
+    apply = (
+        "Give it to an optimizer with the variables that it was asked for, `optimizer.apply_gradients(zip(gradients, "
+        "variables))`, in every step; where that is done, look at that optimizer's learning rate."
+    )
+    if not whole_loss_stands(group.suspect):
+        return Template(
+            what + "while others that learn from the same loss have changed.",
+            "Nothing to repair if something holds {them} still on purpose: a rate of zero, a bound. If not: "
+            + apply[0].lower()
+            + apply[1:],
+        )(group)
+    if group.verdict.severity == "info":
+        return Template(
+            what + "while others have changed. Where gradients are summed up over several steps, that may be meant.",
+            "Look again some steps on. " + apply,
+        )(group)
+    return Template(what + "while others have changed.", apply)(group)
+
+
+WRITERS: dict[str, Writer] = {"gradient_not_applied": stands_still}

@@ -128,7 +128,7 @@ def source_of(trace: Trace, index: int) -> Source | None:
 
 
 # Of these the line to look at is the one that asks for the gradient.
-_ASKED = frozenset({"tape_scope", "tape_not_watching", "not_in_gradient_sources"})
+_ASKED = frozenset({"tape_scope", "tape_not_watching", "not_in_gradient_sources", "gradient_not_applied"})
 
 
 def line_of(trace: Trace, cause: str, index: int, target: int) -> int | None:

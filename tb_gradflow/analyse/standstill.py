@@ -1,0 +1,105 @@
+"""Which variables get a gradient and never change, as far as the recorded steps of a run tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Trace
+
+_NORM, _NAN, _INF = (GRADIENT_STATISTICS.index(name) for name in ("norm", "nan_count", "inf_count"))
+_WEIGHT, _UPDATE = (VARIABLE_STATISTICS.index(name) for name in ("weight_norm", "update_norm"))
+
+# Between recorded steps a value shows by its norm, which may be summed up in another order where it is compiled anew.
+_SAME = 1e-6
+
+# As many make sure: who accumulates gradients changes nothing for a few steps.
+SURE_FROM = 4
+
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Consecutive recorded steps of one trace.
+
+    Attributes:
+        trace: The trace.
+        variables: `[steps, variables, 4]`.
+        gradients: Gives `[steps, rows, 6]`, which may have to be read.
+    """
+
+    trace: Trace
+    variables: Floats
+    gradients: Callable[[], Floats]
+
+
+Standstill = Mapping[int, int]
+"""For each variable that stands still, by its index: in how many recorded steps it did, while others changed."""
+
+
+def standstill_of(backwards: Iterable[Piece]) -> Standstill:
+    """`backwards` are the recorded steps up to the one in question, the latest piece first.
+
+    A variable stands still if no recorded step has changed it, none between them has, and each of the steps that count
+    has changed others and gave it a gradient. Steps in which nothing at all changes say nothing.
+    """
+    still: dict[str, float] = {}
+    counts: dict[str, int] = {}
+    index: dict[str, int] = {}
+    for number, piece in enumerate(backwards):
+        places = {variable.name: place for place, variable in enumerate(piece.trace.variables)}
+        if number == 0:
+            index = places
+            still = {name: float(piece.variables[-1, places[name], _WEIGHT]) for name in _candidates(piece)}
+            counts = dict.fromkeys(still, 0)
+        still = {name: norm for name, norm in still.items() if not _changed(piece, places.get(name), norm)}
+        if not still:
+            return {}
+        others = _others_changed(piece)
+        for name in still:
+            if name in places:
+                counts[name] += _counted(piece, places[name], others, verified=counts[name] >= SURE_FROM)
+    return {index[name]: counts[name] for name in still if counts[name] > 1}
+
+
+def _candidates(piece: Piece) -> list[str]:
+    """The variables of which it can be said in the last step of a piece; mostly none."""
+    last = Piece(piece.trace, piece.variables[-1:], lambda: piece.gradients()[-1:])
+    known = (last.variables[0, :, _UPDATE] == 0) & (last.variables[0, :, _WEIGHT] >= 0)
+    quiet = [place for place, variable in enumerate(piece.trace.variables) if variable.trainable and known[place]]
+    if not quiet or not _others_changed(last).all():
+        return []
+    return [piece.trace.variables[place].name for place in quiet if _has_gradient(last, place).all()]
+
+
+def _others_changed(piece: Piece) -> npt.NDArray[np.bool_]:
+    """For each step, whether it has changed any trainable variable."""
+    trainable = [place for place, variable in enumerate(piece.trace.variables) if variable.trainable]
+    changed: npt.NDArray[np.bool_] = np.any(piece.variables[:, trainable, _UPDATE] > 0, axis=1)
+    return changed
+
+
+def _changed(piece: Piece, place: int | None, norm: float) -> bool:
+    if place is None:
+        return False
+    norms = piece.variables[:, place, _WEIGHT]
+    return bool(((piece.variables[:, place, _UPDATE] > 0) | (np.abs(norms - norm) > _SAME * norm)).any())
+
+
+def _counted(piece: Piece, place: int, others: npt.NDArray[np.bool_], *, verified: bool) -> int:
+    """How many steps count; of steps long past the gradients need not be read any more."""
+    steps = others & (piece.variables[:, place, _UPDATE] == 0)
+    return int(np.count_nonzero(steps if verified else steps & _has_gradient(piece, place)))
+
+
+def _has_gradient(piece: Piece, place: int) -> npt.NDArray[np.bool_]:
+    """For each step, whether a variable got a gradient that is finite, and is not zero."""
+    rows = [each.row for each in piece.trace.variable_gradients if each.variable == place and each.row is not None]
+    gradients = piece.gradients()[:, rows]
+    finite = (gradients[..., _NAN] == 0) & (gradients[..., _INF] == 0)
+    arrived: npt.NDArray[np.bool_] = np.any((gradients[..., _NORM] > 0) & finite, axis=1)
+    return arrived
