@@ -108,6 +108,26 @@ describe("a layered drawing", () => {
     expect(Math.min(...columns.values())).toBeGreaterThan(0.5 * Math.max(...columns.values()));
   });
 
+  test("boxes with their way in at the left and their way out at the right are no stairs", () => {
+    const count = 30;
+    const links = chainOf(count).map((each) => ({...each, fromOffset: 140, toOffset: -140}));
+
+    const {x, width, height} = layered(Array.from({length: count}, () => ({width: 300, height: 200, pin: null})), links);
+
+    expect(width).toBeLessThan(2 * height);
+    expect(width * height).toBeLessThan(3 * count * 300 * 200);
+    expect(new Set(Array.from(x, Math.round)).size).toBeLessThan(count / 3);
+  });
+
+  test("ways in and out that are near to one another stand below one another", () => {
+    const links = chainOf(3).map((each) => ({...each, fromOffset: 20, toOffset: -20}));
+
+    const {x} = layered(Array.from({length: 3}, () => ({width: 300, height: 200, pin: null})), links);
+
+    expect(x[1] - x[0]).toBeCloseTo(40);
+    expect(x[2] - x[1]).toBeCloseTo(40);
+  });
+
   test("a chain of ten thousand has a drawing", () => {
     const {x, width} = layered(Array.from({length: 10_000}, () => box()), chainOf(10_000));
 

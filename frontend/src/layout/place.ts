@@ -3,6 +3,9 @@
 import type {Link} from "./acyclic.ts";
 
 const ITERATIONS = 8;
+/** The way in and the way out of a node are far apart if by more than this, and more than this share of its width. */
+const STAIR = 100;
+const SHARE = 0.3;
 
 export interface Attached extends Link {
   /** Where the link leaves and arrives, from the middle of the node. */
@@ -18,7 +21,7 @@ export function placed(
   gap: number,
 ): Float64Array {
   const x = packed(layers, widths, gap);
-  const {up, down} = adjacency(widths.length, links);
+  const {up, down} = adjacency(widths, links);
   for (let round = 0; round < ITERATIONS; round += 1) {
     const downwards = round % 2 === 0;
     const order = layers.map((_, index) => (downwards ? index : layers.length - 1 - index));
@@ -33,15 +36,39 @@ export function placed(
 type Neighbours = readonly (readonly {node: number; offset: number}[])[];
 
 /** Of each node its neighbours above and below, and how far right of them it wants to stand. */
-function adjacency(count: number, links: readonly Attached[]): {up: Neighbours; down: Neighbours} {
-  const up = Array.from({length: count}, (): {node: number; offset: number}[] => []);
-  const down = Array.from({length: count}, (): {node: number; offset: number}[] => []);
+function adjacency(widths: readonly number[], links: readonly Attached[]): {up: Neighbours; down: Neighbours} {
+  const up = widths.map((): {node: number; offset: number}[] => []);
+  const down = widths.map((): {node: number; offset: number}[] => []);
+  const {arriving, leaving} = sidesOf(widths, links);
   for (const link of links) {
-    const offset = link.fromOffset - link.toOffset;
+    const offset = link.fromOffset - leaving[link.from] - (link.toOffset - arriving[link.to]);
     up[link.to].push({node: link.from, offset});
     down[link.from].push({node: link.to, offset: -offset});
   }
   return {up, down};
+}
+
+/**
+ * Of each node where links arrive and leave in the mean, if these are far apart; else zero. Such nodes in a chain, each
+ * with its way in below the way out of the one before, would be stairs: they stand below one another instead.
+ */
+function sidesOf(widths: readonly number[], links: readonly Attached[]): {arriving: Float64Array; leaving: Float64Array} {
+  const [arriving, leaving, ins, outs] = [0, 1, 2, 3].map(() => new Float64Array(widths.length));
+  for (const {from, to, fromOffset, toOffset} of links) {
+    leaving[from] += fromOffset;
+    outs[from] += 1;
+    arriving[to] += toOffset;
+    ins[to] += 1;
+  }
+  widths.forEach((width, node) => {
+    arriving[node] /= Math.max(1, ins[node]);
+    leaving[node] /= Math.max(1, outs[node]);
+    const apart = ins[node] > 0 && outs[node] > 0 ? Math.abs(leaving[node] - arriving[node]) : 0;
+    if (apart <= Math.max(STAIR, width * SHARE)) {
+      [arriving[node], leaving[node]] = [0, 0];
+    }
+  });
+  return {arriving, leaving};
 }
 
 function packed(layers: readonly (readonly number[])[], widths: readonly number[], gap: number): Float64Array {
