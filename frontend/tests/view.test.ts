@@ -1,5 +1,5 @@
 import {describe, expect, test} from "vitest";
-import {parsePlace, withPlace} from "../src/host/address.ts";
+import {atStep, parsePlace, withPlace} from "../src/host/address.ts";
 import {steered} from "../src/layout/steer.ts";
 import {Addresses} from "../src/model/addresses.ts";
 import {flowGraph} from "../src/model/graph.ts";
@@ -50,6 +50,28 @@ describe("addresses of items", () => {
     expect(names).toEqual(["a/x/"]);
     expect(addresses.groupsNamed(names)).toEqual(open);
     expect(addresses.groupsNamed(["gone/", "a/y"])).toEqual(new Set());
+  });
+});
+
+test("where everything is open an address says so, instead of more names than anybody can send", () => {
+  const ops = Array.from({length: 120}, (_, at) => ({name: `a_group_with_a_long_name_${at}/op`, from: at === 0 ? [] : [`a_group_with_a_long_name_${at - 1}/op`]}));
+  const many = treeOf(flowGraph(trace([...ops, {name: "a_group_with_a_long_name_0/other", from: ["a_group_with_a_long_name_0/op"]}, ...ops.slice(1).map(({name}) => ({name: `${name}_2`, from: [name]}))])));
+  const groups = new Set(many.items.filter(({id}) => isGroup(many, id) && id !== many.root).map(({id}) => id));
+  const names = new Addresses(many).namesOf(groups);
+
+  expect(groups.size).toBeGreaterThan(60);
+  expect(placeOf({...START, open: names}, START).open).toBe("*");
+  expect(new Addresses(many).groupsNamed(viewOf({open: "*"}, START).open as readonly string[])).toEqual(groups);
+});
+
+describe("the address to share", () => {
+  test("names the step, also where that of the page does not because it is the last", () => {
+    expect(atStep("http://host/#gradflow&p.gradflow.run=a%2Fb", 7)).toBe("http://host/#gradflow&p.gradflow.run=a%2Fb&p.gradflow.step=7");
+    expect(atStep("http://host/#gradflow&p.gradflow.step=3", 7)).toBe("http://host/#gradflow&p.gradflow.step=7");
+  });
+
+  test("names none where there is none", () => {
+    expect(atStep("http://host/#gradflow", -1)).toBe("http://host/#gradflow");
   });
 });
 

@@ -50,16 +50,23 @@ export function writePlace(place: Place, remember: boolean): void {
 
 /**
  * An address that shows another person the same; null where there is none: in a frame of somebody else's page, a
- * notebook for example, whose address says nothing of us, and in a file on this disk.
+ * notebook for example, whose address says nothing of us, and in a file on this disk. Other than the address of the
+ * page, it names the step also where that is the last: by the time it is opened there may be others.
  */
-export function linkToShare(isServed: boolean): string | null {
+export function linkToShare(isServed: boolean, step: number): string | null {
   try {
     const {protocol, href} = window.parent.location;
     const isOwn = isServed || window.parent === window;
-    return isOwn && /^https?:$/.test(protocol) ? href : null;
+    return isOwn && /^https?:$/.test(protocol) ? atStep(href, step) : null;
   } catch {
     return null;
   }
+}
+
+/** An address with the shown step in it; -1 for none. */
+export function atStep(href: string, step: number): string {
+  const [page, hash = ""] = href.split("#", 2);
+  return step < 0 ? href : page + withPlace(hash, {...parsePlace(hash), step: String(step)});
 }
 
 /** Calls back when the reader went back or forward. Returns what ends that. */

@@ -2,10 +2,16 @@
 
 import {ancestorsOf, isGroup, type Tree} from "./tree.ts";
 
+/** A longer list of names would make an address that nobody can send. */
+export const LONGEST = 1500;
+/** In place of so many names: all groups are open. No group is called that, for the names of groups end in a slash. */
+const EVERYTHING: readonly string[] = ["*"];
+
 /** One for each item, by its id; all different. A group's ends in a slash. */
 export class Addresses {
   readonly #tree: Tree;
   #names: readonly string[] | null = null;
+  #everything: readonly number[] | null = null;
   readonly #items = new Map<string, number>();
   /** What was named last: most often that is what is looked up next. */
   #named: {readonly names: readonly string[]; readonly groups: ReadonlySet<number>} | null = null;
@@ -27,6 +33,13 @@ export class Addresses {
     return this.#names;
   }
 
+  /** All that can be open. */
+  get #groups(): readonly number[] {
+    const {items, root} = this.#tree;
+    this.#everything ??= items.flatMap(({id}) => (isGroup(this.#tree, id) && id !== root ? [id] : []));
+    return this.#everything;
+  }
+
   /** Empty where there is no such item. */
   nameOf(item: number): string {
     return item < 0 ? "" : (this.#all()[item] ?? "");
@@ -38,10 +51,11 @@ export class Addresses {
   }
 
   /** The innermost of the open groups that are seen: with the groups around them they are all. */
-  namesOf(open: ReadonlySet<number>): string[] {
+  namesOf(open: ReadonlySet<number>): readonly string[] {
     const seen = [...open].filter((group) => ancestorsOf(this.#tree, group).every((each) => open.has(each)));
     const inner = seen.filter((group) => !this.#tree.items[group].children.some((child) => open.has(child)));
-    const names = inner.map((group) => this.nameOf(group)).sort();
+    const all = inner.map((group) => this.nameOf(group)).sort();
+    const names = open.size === this.#groups.length && all.join().length > LONGEST ? EVERYTHING : all;
     this.#named = {names, groups: new Set(seen)};
     return names;
   }
@@ -50,6 +64,9 @@ export class Addresses {
   groupsNamed(names: readonly string[]): ReadonlySet<number> {
     if (names === this.#named?.names) {
       return this.#named.groups;
+    }
+    if (names.length === 1 && names[0] === EVERYTHING[0]) {
+      return new Set(this.#groups);
     }
     const groups = names.map((name) => this.itemNamed(name)).filter((item) => item >= 0 && isGroup(this.#tree, item));
     return new Set(groups.flatMap((group) => [group, ...ancestorsOf(this.#tree, group)]));

@@ -22,9 +22,24 @@ export function exportMenu(scope: Scope): TemplateResult {
     (event.currentTarget as Element).closest("details")?.removeAttribute("open");
     run();
   };
-  return html`<details class="menu">
+  const leave = (event: FocusEvent): void => {
+    const menu = event.currentTarget as Element;
+    if (!(event.relatedTarget instanceof Node && menu.contains(event.relatedTarget))) {
+      menu.removeAttribute("open");
+    }
+  };
+  const key = (event: KeyboardEvent): void => {
+    const menu = event.currentTarget as HTMLDetailsElement;
+    if (event.key === "Escape" && menu.open) {
+      menu.open = false;
+      menu.querySelector("summary")?.focus();
+      event.stopPropagation();
+    }
+  };
+  // Browsers that give no focus to a clicked button give it to what is around it, which is still inside.
+  return html`<details class="menu" @focusout=${leave} @keydown=${key}>
     <summary aria-label="Export" title="Export the picture or the data">⤓</summary>
-    <div class="entries">${entries.map(([words, run]) => html`<button @click=${(event: Event) => choose(event, run)}>${words}</button>`)}</div>
+    <div class="entries" tabindex="-1">${entries.map(([words, run]) => html`<button @click=${(event: Event) => choose(event, run)}>${words}</button>`)}</div>
   </details>`;
 }
 
@@ -37,7 +52,8 @@ function wholeRun({store}: Scope): readonly (readonly [string, () => void])[] {
 
 /** Only where it leads another person here. */
 function link({store}: Scope): readonly (readonly [string, () => void])[] {
-  return linkToShare(store.source.isLive) === null ? [] : [["Copy the link", () => void copyText(linkToShare(store.source.isLive) ?? "")]];
+  const address = (): string | null => linkToShare(store.source.isLive, store.step);
+  return address() === null ? [] : [["Copy the link", () => void copyText(address() ?? "")]];
 }
 
 function save({store}: Scope, ending: string, content: Promise<Blob | null>): void {

@@ -1,6 +1,7 @@
 /** How a run is looked at, beside which run and which step: all of it by name, so that it means the same elsewhere. */
 
 import type {Place} from "../host/address.ts";
+import {LONGEST} from "../model/addresses.ts";
 import {MEASURES, type Measure} from "../model/measure.ts";
 
 export type Tab = "variables" | "heat" | "series" | "changes";
@@ -32,8 +33,6 @@ export interface View {
   readonly charted: readonly string[];
 }
 
-/** A longer list would make an address that nobody can send. */
-const LONGEST = 1500;
 /** Stands between names; TensorFlow has none of it in its own. */
 const BETWEEN = "|";
 const NONE = "-";
