@@ -112,6 +112,42 @@ describe("the look at something low and far to the right", () => {
   });
 });
 
+describe("the first look at what is too large to be read whole", () => {
+  const scene = {width: 1070, height: 1048};
+  const legend = {width: 202, height: 124};
+  /** Three columns of boxes down to the end of the scene. */
+  const boxes = [0, 1, 2].flatMap((column) => Array.from({length: 14}, (_, row) => ({x: 60 + 360 * column, y: 40 + 72 * row, width: 240, height: 46})));
+  const lookIn = (width: number, height: number, legendThere = legend) => {
+    const viewport = new Viewport(() => undefined);
+    viewport.resize(width, height);
+    viewport.legend = legendThere;
+    const camera = viewport.beginning(scene, boxes);
+    return {viewport, camera, covered: viewport.covers(camera, boxes)};
+  };
+
+  test("is beside the map where there is room for that, and the legend is folded", () => {
+    const {camera, covered} = lookIn(800, 458, {width: 90, height: 36});
+
+    expect(camera.x + scene.width * camera.zoom).toBeLessThan(800 - 150);
+    expect(covered).toBeLessThan(lookIn(800, 458).covered);
+  });
+
+  test("begins below the buttons where they would lie over it", () => {
+    expect(lookIn(800, 458).camera.y).toBeGreaterThan(50);
+    expect(lookIn(1110, 458).camera.y).toBeLessThan(50);
+  });
+});
+
+test("all of a very large scene is seen", () => {
+  const viewport = new Viewport(() => undefined);
+  viewport.resize(1000, 600);
+
+  const {zoom, x} = viewport.whole({width: 52_000, height: 38_000});
+
+  expect(52_000 * zoom + x).toBeLessThan(1000);
+  expect(38_000 * zoom).toBeLessThan(600);
+});
+
 describe("what lies in the corners", () => {
   const legend = {width: 202, height: 106};
   const corners = (viewport: Viewport) => cornersOf({width: viewport.room, height: viewport.view.height}, legend);

@@ -19,7 +19,8 @@ export function paintBadges(context: Brush, box: PictureBox, palette: Palette, z
     paintBadge(context, box.x + box.width - 2, box.y + 2, formatCount(box.warnings), palette.warn, size, palette);
   }
   if (box.kind === "group" && box.notFinite > 0) {
-    paintBadge(context, box.x + box.width - 6, box.y + box.height, "NaN", palette.nan, size * 0.9, palette);
+    const [sign, colour] = box.nan > 0 ? ["NaN", palette.nan] : ["∞", palette.inf];
+    paintBadge(context, box.x + box.width - 6, box.y + box.height, sign, colour, size * 0.9, palette);
   }
 }
 

@@ -210,9 +210,19 @@ function paintGroupText(context: Brush, box: PictureBox, palette: Palette): void
   paintToggle(context, box, palette);
   write(context, box.title, left, box.y + 17, room, palette.text, font);
   if (box.kind === "group") {
-    const copies = box.copies > 1 ? ` · ×${box.copies}` : "";
-    write(context, box.subtitle + copies, left, box.y + 33, room, palette.muted, `11px ${FONT}`);
+    context.font = `11px ${FONT}`;
+    write(context, subtitleIn(context, box, room), left, box.y + 33, room, palette.muted, context.font);
   }
+}
+
+/** Where there is no room for all of it, how many are alike says more than the class of the layer. */
+function subtitleIn(context: Brush, {subtitle, copies}: PictureBox, room: number): string {
+  if (copies <= 1) {
+    return subtitle;
+  }
+  const inside = subtitle.split(" · ").at(-1);
+  const all = [`${subtitle} · ×${copies}`, `${inside} · ×${copies}`, `${inside} ×${copies}`];
+  return all.find((text) => context.measureText(text).width <= room) ?? `×${copies}`;
 }
 
 function write(

@@ -8,7 +8,7 @@ import {bucketed} from "./buckets.ts";
 import {shadeOf} from "./colour.ts";
 import type {Palette} from "./palette.ts";
 import type {Focus, Picture, PictureEdge} from "./picture.ts";
-import {magnitudeStroke, strokeOf, type Stroke} from "./strokes.ts";
+import {magnitudeStroke, SIGNS, strokeOf, type Stroke} from "./strokes.ts";
 
 /** Below this zoom, curves are lines and marks are left out. */
 export const COARSE = 0.3;
@@ -145,17 +145,12 @@ function paintMark(context: Brush, edge: PictureEdge, palette: Palette, zoom: nu
     const [x, y] = routed.points.slice(-2);
     paintCross(context, x, y - 11, palette, zoom);
   }
-  const words: Partial<Record<Look, [string, string]>> = {
-    zero: ["0", palette.zero],
-    nan: ["NaN", palette.nan],
-    inf: ["∞", palette.inf],
-  };
-  const mark = words[bundle.look];
-  if (mark !== undefined && zoom >= 0.5) {
+  const sign = SIGNS[bundle.look];
+  if (sign !== undefined && bundle.look !== "finite" && zoom >= 0.5) {
     const middle = 2 * Math.floor(routed.points.length / 4);
     const x = (routed.points[middle - 2] + routed.points[middle]) / 2;
     const y = (routed.points[middle - 1] + routed.points[middle + 1]) / 2;
-    paintWord(context, x, y, mark[0], mark[1], palette);
+    paintWord(context, x, y, sign, strokeOf(bundle.look, palette).colour, palette);
   }
 }
 

@@ -170,6 +170,7 @@ function boxOf(placed: Placed, condition: Condition): PictureBox {
     badge: troubles.blocking[item] + troubles.missing[item],
     warnings: troubles.warnings[item],
     notFinite: troubles.notFinite[item],
+    nan: troubles.nan[item],
     change: changes?.marks.get(item) ?? null,
     changesInside: placed.open ? 0 : (changes?.inside.get(item) ?? 0),
   };

@@ -34,6 +34,8 @@ export interface PictureBox extends Rectangle {
   readonly warnings: number;
   /** Variables inside a closed group whose gradient is not finite. */
   readonly notFinite: number;
+  /** How many of those have NaN. */
+  readonly nan: number;
   /** Against the run beside. */
   readonly change: Mark | null;
   /** How many such there are inside a closed group. */

@@ -11,6 +11,9 @@ export interface Stroke {
   readonly dash: readonly number[];
 }
 
+/** What stands on lines whose look is not to be told by colour alone. */
+export const SIGNS: Readonly<Partial<Record<Look, string>>> = {zero: "0", nan: "NaN", inf: "∞"};
+
 export function strokeOf(look: Exclude<Look, "finite">, palette: Palette): Stroke {
   const strokes: Record<Exclude<Look, "finite">, Stroke> = {
     broken: {colour: palette.bad, width: 2.4, dash: [7, 4]},

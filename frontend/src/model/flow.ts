@@ -32,17 +32,20 @@ export interface Flow {
   readonly missing: ReadonlySet<number>;
   /** Nodes of variables whose gradient is not finite. */
   readonly notFinite: ReadonlySet<number>;
+  /** Those of them that have NaN. */
+  readonly nan: ReadonlySet<number>;
   /** Nodes of variables whose gradient is zero, fades or explodes, and nobody explained that. */
   readonly weak: ReadonlySet<number>;
 }
 
 const WITHOUT_GRADIENT: ReadonlySet<string> = new Set(["disconnected", "unused", "error"]);
 const NOT_FINITE: ReadonlySet<string> = new Set(["nan", "inf"]);
+const NAN: ReadonlySet<string> = new Set(["nan"]);
 const WEAK: ReadonlySet<string> = new Set(["zero", "vanishing", "exploding"]);
 
 export function flowOf(graph: FlowGraph, answers: Answers, diagnosis: Diagnosis | null): Flow {
   const missing = variablesOf(graph, diagnosis, WITHOUT_GRADIENT);
-  const rest = {notFinite: variablesOf(graph, diagnosis, NOT_FINITE), weak: variablesOf(graph, diagnosis, WEAK)};
+  const [notFinite, nan, weak] = [NOT_FINITE, NAN, WEAK].map((statuses) => variablesOf(graph, diagnosis, statuses));
   const live = reach(graph, missing, (edge) => isOpen(graph.edges[edge].passes));
   const blocked = reach(graph, withAnOpToBlame(graph, missing, diagnosis), (edge) => isOpen(graph.edges[edge].passes));
   const cuts = graph.edges.map((edge) => blocked.has(edge.from) && !isOpen(edge.passes));
@@ -61,7 +64,7 @@ export function flowOf(graph: FlowGraph, answers: Answers, diagnosis: Diagnosis 
     }
     return outcome === "none" || !isOpen(edge.passes) ? "off" : "unrecorded";
   });
-  return {edges, cuts, marks: marksOf(graph, cuts, diagnosis), missing, ...rest};
+  return {edges, cuts, marks: marksOf(graph, cuts, diagnosis), missing, notFinite, nan, weak};
 }
 
 /** Nodes of the variables of some statuses, but for those of which there is only information. */
@@ -128,6 +131,7 @@ export interface Troubles {
   readonly warnings: Int32Array;
   readonly missing: Int32Array;
   readonly notFinite: Int32Array;
+  readonly nan: Int32Array;
 }
 
 /** Counts rolled up from the nodes to every group around them. */
@@ -137,6 +141,7 @@ export function troublesOf(flow: Flow, items: readonly {readonly parent: number}
     warnings: new Int32Array(items.length),
     missing: new Int32Array(items.length),
     notFinite: new Int32Array(items.length),
+    nan: new Int32Array(items.length),
   };
   const count = (counts: Int32Array, node: number): void => {
     for (let at = node; at >= 0; at = items[at].parent) {
@@ -150,6 +155,7 @@ export function troublesOf(flow: Flow, items: readonly {readonly parent: number}
   });
   flow.missing.forEach((node) => count(troubles.missing, node));
   flow.notFinite.forEach((node) => count(troubles.notFinite, node));
+  flow.nan.forEach((node) => count(troubles.nan, node));
   flow.weak.forEach((node) => count(troubles.warnings, node));
   return troubles;
 }

@@ -68,7 +68,7 @@ export class GraphView extends LitElement {
   readonly #leading = new Leading(this.#viewport, () => this.parentElement?.querySelector("gf-legend") ?? null);
   readonly #gestures = new Gestures(this.#viewport, {
     click: (x, y) => this.#click(x, y),
-    doubleClick: (x, y) => this.#doubleClick(x, y),
+    doubleClick: (x, y) => this.#click(x, y, true),
     hover: (x, y) => this.#hover(x, y),
     leave: () => this.#leave(),
     showAll: () => this.showAll(),
@@ -120,16 +120,10 @@ export class GraphView extends LitElement {
   override render(): TemplateResult {
     const on = this.#gestures;
     return html`
-      <canvas
-        class="stage ${this.hovered >= 0 ? "pointing" : ""}"
-        tabindex="0" role="img"
+      <canvas class="stage ${this.hovered >= 0 ? "pointing" : ""}" tabindex="0" role="img"
         aria-label="Graph of the model: where its gradient flows. The list after it says the same in words."
-        @wheel=${on.wheel}
-        @pointerdown=${on.press}
-        @pointermove=${on.move}
-        @pointerup=${on.release} @pointercancel=${on.cancel}
-        @pointerleave=${this.#leave}
-        @dblclick=${on.doubleClick} @keydown=${on.key}
+        @pointerdown=${on.press} @pointermove=${on.move} @pointerup=${on.release} @pointercancel=${on.cancel} @pointerleave=${this.#leave}
+        @wheel=${on.wheel} @dblclick=${on.doubleClick} @keydown=${on.key}
       ></canvas>
       ${graphTools({zoom: (factor) => this.#viewport.zoom(factor), showAll: () => this.showAll(), openAll: () => this.openAll(), closeAll: () => this.closeAll()})}
       <gf-minimap hidden style="right:${this.covered + 12}px" @gf-look=${this.#leading.to}></gf-minimap>
@@ -151,6 +145,8 @@ export class GraphView extends LitElement {
     if (this.#mustPlace && this.#picture !== null && this.#viewport.view.width > 0) {
       this.#mustPlace = false;
       this.#leading.begin(this.#unfolding as Unfolding, this.worst);
+      // The legend comes only now, before anything is painted.
+      requestAnimationFrame(this.#beginAgain);
     }
     if (this.selected >= 0 && (changed.has("selected") || changed.has("covered"))) {
       this.#leading.uncover(this.#unfolding, this.selected);
@@ -238,9 +234,17 @@ export class GraphView extends LitElement {
   #resize(): void {
     if (this.clientWidth > 0 && this.clientHeight > 0) {
       this.#viewport.resize(this.clientWidth, this.clientHeight);
+      this.#beginAgain();
       this.requestUpdate();
     }
   }
+
+  /** Who has touched nothing yet has the first look in a frame that became another, too. */
+  readonly #beginAgain = (): void => {
+    if (this.#viewport.isFresh && !this.#mustPlace && this.#unfolding !== null) {
+      this.#leading.begin(this.#unfolding, this.worst);
+    }
+  };
 
   #paintSoon(): void {
     cancelAnimationFrame(this.#frame);
@@ -269,19 +273,13 @@ export class GraphView extends LitElement {
     this.dispatchEvent(new CustomEvent<number>("gf-select", {detail: item}));
   }
 
-  #click(x: number, y: number): void {
+  /** The sign of a group wants one click, the rest of it two. */
+  #click(x: number, y: number, twice = false): void {
     const {box, toggles} = pointedAt(this.#picture, this.#viewport.camera, x, y);
-    if (box !== null && toggles) {
+    if (box !== null && toggles !== twice) {
       this.toggle(box.item);
-    } else {
+    } else if (!twice) {
       this.#select(box?.item ?? -1);
-    }
-  }
-
-  #doubleClick(x: number, y: number): void {
-    const {box, toggles} = pointedAt(this.#picture, this.#viewport.camera, x, y);
-    if (box !== null && !toggles) {
-      this.toggle(box.item);
     }
   }
 

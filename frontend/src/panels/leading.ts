@@ -4,21 +4,43 @@ import {centredOn} from "../draw/camera.ts";
 import type {Size} from "../layout/sizes.ts";
 import type {Unfolding} from "../layout/unfolding.ts";
 import type {Path} from "../model/paths.ts";
+import type {Legend} from "./legend.ts";
 import {firstLook, lookAlong} from "./looks.ts";
 import type {Viewport} from "./viewport.ts";
 
+/** The legend folded, in pixels, and a width in which it may lie over whatever it lies over. */
+const FOLDED: Size = {width: 90, height: 36};
+const ROOM_FOR_LEGEND = 900;
+
 export class Leading {
   readonly #viewport: Viewport;
-  readonly #legend: () => HTMLElement | null;
+  readonly #legend: () => Legend | null;
 
-  constructor(viewport: Viewport, legend: () => HTMLElement | null) {
+  constructor(viewport: Viewport, legend: () => Legend | null) {
     this.#viewport = viewport;
     this.#legend = legend;
   }
 
+  /** Where nothing is wrong, and the frame is narrow, the legend folds if that shows more of what is to be seen first. */
   begin(unfolding: Unfolding, worst: Path | null): void {
     this.#measure();
-    this.#viewport.begin(firstLook(this.#viewport, unfolding, worst));
+    const viewport = this.#viewport;
+    const look = firstLook(viewport, unfolding, worst);
+    if (worst !== null || viewport.room >= ROOM_FOR_LEGEND || viewport.legend.height <= FOLDED.height) {
+      viewport.begin(look);
+      return;
+    }
+    const boxes = [...unfolding.scene.byItem.values()].filter(({open}) => !open);
+    const covered = viewport.covers(look, boxes);
+    const unfolded = viewport.legend;
+    viewport.legend = FOLDED;
+    const other = firstLook(viewport, unfolding, null);
+    const folds = viewport.covers(other, boxes) < covered;
+    viewport.legend = folds ? FOLDED : unfolded;
+    viewport.begin(folds ? other : look);
+    if (folds) {
+      this.#legend()?.giveWay();
+    }
   }
 
   /** `unfolding` is asked again on the way: groups may open meanwhile. */

@@ -3,7 +3,7 @@
 import {css, html, LitElement, nothing, svg, type TemplateResult} from "lit";
 import {magnitudeColour, magnitudeWidth} from "../draw/colour.ts";
 import {LIGHT, type Palette} from "../draw/palette.ts";
-import {strokeOf} from "../draw/strokes.ts";
+import {SIGNS, strokeOf} from "../draw/strokes.ts";
 import type {Look} from "../model/bundle.ts";
 import {formatDecade} from "../model/format.ts";
 import {MEASURES, MEASURE_TITLES, type Measured} from "../model/measure.ts";
@@ -124,6 +124,11 @@ export class Legend extends LitElement {
     this.chosen = null;
   }
 
+  /** Folds, unless somebody wanted it unfolded. */
+  giveWay(): void {
+    this.chosen ??= false;
+  }
+
   override render(): TemplateResult {
     const unfolded = this.chosen ?? this.room >= ROOM;
     const handle = html`<button class="title" aria-label="Legend" title="Fold the legend or unfold it" aria-expanded=${String(unfolded)} @click=${() => (this.chosen = !unfolded)}>
@@ -162,7 +167,8 @@ export class Legend extends LitElement {
   #line({look, word}: (typeof LINES)[number]): TemplateResult {
     const {colour, width, dash} = strokeOf(look, this.palette);
     const line = svg`<line x1="0" y1="4" x2="30" y2="4" stroke=${colour} stroke-width=${width} stroke-dasharray=${dash.join(" ")} />`;
-    return html`<li><svg width="30" height="8" aria-hidden="true">${line}</svg><span>${look === "off" && !this.judged ? "no gradient here" : word}</span></li>`;
+    const sign = svg`<text x="15" y="8" text-anchor="middle" font-size="10" font-weight="600" fill=${colour} stroke=${this.palette.page} stroke-width="4" paint-order="stroke">${SIGNS[look] ?? ""}</text>`;
+    return html`<li><svg width="30" height="12" viewBox="0 -2 30 12" aria-hidden="true">${line}${sign}</svg><span>${look === "off" && !this.judged ? "no gradient here" : word}</span></li>`;
   }
 }
 

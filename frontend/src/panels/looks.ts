@@ -30,7 +30,8 @@ function seesHeightOf({y, height}: Placed, camera: Camera, view: number): boolea
 
 /** The first look: all of it, or where the worst is, or the beginning. */
 export function firstLook(viewport: Viewport, unfolding: Unfolding, worst: Path | null): Camera {
-  const beginning = viewport.beginning(unfolding.scene);
+  const boxes = [...unfolding.scene.byItem.values()].filter(({open}) => !open);
+  const beginning = viewport.beginning(unfolding.scene, boxes);
   const readable = viewport.whole(unfolding.scene).zoom === beginning.zoom;
   return worst === null || (readable && viewport.shows(beginning, unfolding.standIns(worst.nodes))) ? beginning : lookAlong(viewport, unfolding, worst.nodes, mainOf(worst));
 }

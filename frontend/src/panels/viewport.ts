@@ -20,6 +20,9 @@ const EDGE = 30;
 const AFTER = 1;
 /** Height that the buttons at the top take. */
 const BUTTONS = 16;
+/** What begins further to the left stands below them, and how far. */
+const BESIDE_BUTTONS = 190;
+const BELOW_BUTTONS = 54;
 /** Widths that the legend takes, at the left, and the map, at the right. */
 const LEGEND = 220;
 const MAP = 180;
@@ -34,7 +37,7 @@ export class Viewport {
   /** What the legend takes of the corner at the bottom left. */
   legend: Size = {width: 0, height: 0};
   /** Whether the reader looks where the first look led. */
-  isFresh = true;
+  isFresh = false;
   isFlying = false;
   readonly #changed: () => void;
   #flight = 0;
@@ -64,14 +67,25 @@ export class Viewport {
     return shift <= room ? moved(camera, shift, 0) : camera;
   }
 
-  /** All of it if that can be read; else the beginning of it. */
-  beginning(scene: Size): Camera {
+  /** All of it if that can be read; else the beginning of it, where the corners cover fewest of its boxes. */
+  beginning(scene: Size, boxes: readonly Rectangle[] = []): Camera {
     const whole = this.whole(scene);
     if (whole.zoom >= LEGIBLE) {
       return whole;
     }
-    const centred = this.#besideLegend(centredOn({x: 0, y: 0, ...scene}, this.#free, LEGIBLE), scene.width, MARGIN);
-    return {...centred, y: MARGIN};
+    const world = {x: 0, y: 0, ...scene};
+    const looks = areasOf(this.#free, this.legend).map((area) => moved(centredOn(world, area, LEGIBLE), area.x, 0).x);
+    const usual = this.#besideLegend(centredOn(world, this.#free, LEGIBLE), scene.width, MARGIN).x;
+    const cameras = [usual, ...looks].map((x): Camera => ({zoom: LEGIBLE, x, y: x < BESIDE_BUTTONS ? BELOW_BUTTONS : MARGIN}));
+    const covered = cameras.map((camera) => this.covers(camera, boxes));
+    return cameras[covered.indexOf(Math.min(...covered))];
+  }
+
+  /** How many of those boxes that a camera would show are covered, or lie beside the view; what lies below is on the way. */
+  covers(camera: Camera, boxes: readonly Rectangle[]): number {
+    const begun = boxes.filter((box) => box.y * camera.zoom + camera.y < this.#free.height);
+    const view = {...this.#free, height: Infinity};
+    return coveredOf(camera, begun, -1, cornersOf(this.#free, this.legend), view);
   }
 
   /**
