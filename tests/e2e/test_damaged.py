@@ -49,6 +49,10 @@ def test_bytes_that_are_no_longer_those_that_were_written_are_told(tmp_path: Pat
         expect(told).to_contain_text("record anew")
         tab.screenshot(f"damaged-{loader}")
         expect(tab.frame.get_by_text("Reading the graph")).to_have_count(0)
+        if loader == "true":
+            for name in ("Heat map", "Series", "Variables"):
+                tab.frame.get_by_role("tab", name=name).click()
+                expect(tab.frame.get_by_role("tabpanel")).to_contain_text("Nothing to list")
         tab.choose_run("whole")
         expect(tab.summary).to_contain_text("1 of 2 trainable variables")
         expect(tab.frame.get_by_role("alert")).to_have_count(0)

@@ -204,6 +204,72 @@ def test_whoever_looks_elsewhere_is_left_there_when_the_findings_come(page: Page
     assert set(tab.items()) == closed
 
 
+def test_keys_work_before_anybody_clicked_into_the_page(tab: Tab) -> None:
+    tab.page.keyboard.press("n")
+
+    expect(tab.summary).to_contain_text("Finding 1 of 1")
+    tab.page.keyboard.press("Escape")
+    expect(tab.details).to_have_count(0)
+
+
+def test_the_list_of_keys_has_the_focus_and_gives_it_back(tab: Tab) -> None:
+    stage = tab.frame.locator("canvas.stage")
+    stage.focus()
+    tab.page.keyboard.press("?")
+    keys = tab.frame.get_by_role("dialog", name="Keys")
+    expect(keys.get_by_role("button", name="Close")).to_be_focused()
+    tab.page.keyboard.press("n")
+    expect(tab.summary).to_contain_text("1 finding")
+
+    tab.page.keyboard.press("Escape")
+
+    expect(keys).to_have_count(0)
+    expect(stage).to_be_focused()
+
+
+def test_the_menu_closes_with_escape_and_with_a_look_elsewhere(tab: Tab) -> None:
+    menu, entry = tab.frame.get_by_label("Export"), tab.frame.get_by_role("button", name="Picture as SVG")
+    menu.click()
+    expect(entry).to_be_visible()
+    tab.page.keyboard.press("Escape")
+    expect(entry).to_be_hidden()
+    menu.click()
+    expect(entry).to_be_visible()
+    tab.frame.locator("canvas.stage").click(position={"x": 400, "y": 5})
+    expect(entry).to_be_hidden()
+
+
+def test_arrows_lead_from_tab_to_tab_and_from_row_to_row(tab: Tab) -> None:
+    tab.frame.get_by_role("tab", name="Variables").focus()
+    tab.page.keyboard.press("ArrowRight")
+    expect(tab.frame.get_by_role("tab", name="Heat map")).to_be_focused()
+    expect(tab.frame.get_by_role("tabpanel", name="Heat map")).to_be_attached()
+    tab.page.keyboard.press("ArrowLeft")
+
+    stops = tab.frame.get_by_role("table", name="Variables").locator('[role=row][tabindex="0"]')
+    expect(stops).to_have_count(1)
+    stops.focus()
+    tab.page.keyboard.press("ArrowDown")
+    expect(stops).to_have_attribute("aria-rowindex", "3")
+    expect(stops).to_be_focused()
+
+
+def test_a_link_to_everything_open_shows_everything_open(tab: Tab, browser: Browser) -> None:
+    before = len(tab.items())
+    tab.frame.get_by_role("button", name="Open all groups").click()
+    tab.rest()
+    everything = set(tab.items())
+    assert len(everything) > before
+
+    other = browser.new_page(viewport={"width": 1440, "height": 900})
+    other.goto(tab.page.url)
+    seen = Tab(other)
+    expect(seen.frame.get_by_role("list", name="Visible parts of the graph")).to_be_attached(timeout=30_000)
+    seen.rest()
+    assert set(seen.items()) == everything
+    other.close()
+
+
 def test_a_narrow_window_has_room_for_everything(page: Page, board: TensorBoard) -> None:
     page.set_viewport_size({"width": 800, "height": 700})
     tab = open_tab(page, board, runs=2)

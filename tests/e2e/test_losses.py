@@ -65,5 +65,16 @@ def test_nothing_in_a_narrow_header_lies_over_its_neighbour(page: Page, board: T
             .map(e => e.getBoundingClientRect()).filter(({width}) => width > 0).map(({left, right}) => [left, right])"""
     )
 
+    loss = tab.frame.get_by_label("Loss", exact=True)
+    room, needed = loss.evaluate(
+        """field => {
+            const canvas = document.createElement("canvas").getContext("2d");
+            canvas.font = getComputedStyle(field).font;
+            return [field.clientWidth, canvas.measureText(field.value).width];
+        }"""
+    )
+
+    # The arrow of the list takes the rest.
+    assert room >= needed + 30
     assert len(edges) >= 6
     assert all(right <= left for (_, right), (left, _) in itertools.pairwise(sorted(edges)))

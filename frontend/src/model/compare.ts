@@ -185,8 +185,10 @@ export function verdict({variables, findings}: Comparison): string {
     some(count("worse"), "variable is worse", "variables are worse"),
     some(told("gone"), "finding went", "findings went"),
     some(told("came"), "finding came", "findings came"),
+    some(count("new"), "variable is new", "variables are new"),
+    some(count("gone"), "variable is gone", "variables are gone"),
   ].filter((part) => part !== "");
-  return parts.length === 0 ? "No variable is better or worse, no finding went or came." : `${parts.join(", ")}.`;
+  return parts.length === 0 ? "No variable is better or worse, no error or warning went or came." : `${parts.join(", ")}.`;
 }
 
 function some(count: number, one: string, many: string): string {

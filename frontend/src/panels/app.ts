@@ -3,6 +3,7 @@
 import {html, LitElement, nothing, type PropertyValues, type TemplateResult} from "lit";
 import {cssVariables, DARK, LIGHT, type Palette} from "../draw/palette.ts";
 import {readPlace, watchPlace, type Place} from "../host/address.ts";
+import {watchKeys} from "../host/keyboard.ts";
 import {watchData} from "../host/reload.ts";
 import {watchTheme} from "../host/theme.ts";
 import {inOrder, keyOf, neighbour} from "../model/findings.ts";
@@ -23,7 +24,7 @@ import {header, timeline} from "./header.ts";
 import {keysDialog, press} from "./keys.ts";
 import type {Asked, Scope} from "./scope.ts";
 import {shortcuts} from "./shortcuts.ts";
-import {ROOM_FOR_FINDINGS, stage} from "./stage.ts";
+import {hasRoom, stage} from "./stage.ts";
 import {emptyState, problemsOf, problemsStrip, skeleton, summaryStrip} from "./strips.ts";
 import {appStyles} from "./app_styles.ts";
 import {drawerStyles} from "./drawer_styles.ts";
@@ -48,8 +49,8 @@ export class App extends LitElement {
   start: {readonly run: string; readonly step: number | null} | null = null;
   declare palette: Palette;
   declare view: View;
-  /** Whether the findings are shown. */
-  declare side: boolean;
+  /** Whether the findings are to be shown; null while nobody has said, and it is a matter of room. */
+  declare side: boolean | null;
   /** Whether the table shows only variables without a usable gradient. */
   declare onlyTroubled: boolean;
   /** Items that the search found; null while nobody searches. */
@@ -83,7 +84,7 @@ export class App extends LitElement {
     super();
     this.palette = LIGHT;
     this.view = viewOf(readPlace(), this.#start);
-    this.side = window.innerWidth >= ROOM_FOR_FINDINGS;
+    this.side = null;
     this.onlyTroubled = false;
     this.found = null;
     this.keysShown = false;
@@ -95,7 +96,7 @@ export class App extends LitElement {
     const change = (): void => this.requestUpdate();
     const key = (event: KeyboardEvent): void => press(event, this.store === null ? [] : shortcuts(this.#scope()));
     this.store?.addEventListener("change", change);
-    window.addEventListener("keydown", key);
+    window.addEventListener("resize", change); // A frame may begin without any width, and be given one later.
     const theme = watchTheme((dark) => {
       this.palette = dark ? DARK : LIGHT;
     });
@@ -103,8 +104,9 @@ export class App extends LitElement {
       theme,
       watchPlace((place) => this.#goBackTo(place)),
       this.store?.source.isLive === true ? watchData(() => void this.store?.refresh()) : () => {},
-      () => window.removeEventListener("keydown", key),
+      watchKeys(key, this.store?.source.isLive === true),
       () => this.store?.removeEventListener("change", change),
+      () => window.removeEventListener("resize", change),
     ];
     if (this.store !== null) {
       this.#player = new Player(this.store, change);
@@ -147,7 +149,7 @@ export class App extends LitElement {
     return html`
       ${header(scope)} ${timeline(scope)} ${problemsStrip(problems)} ${this.#derived.model === null || (diagnosis === null && problems.size > 0) ? nothing : summaryStrip(diagnosis, this.view.finding, (step) => this.#goToFinding(step))}
       <div class="columns">
-        ${this.side
+        ${scope.side
           ? html`<aside class="side" aria-label="Findings">
               <gf-findings .hidden=${diagnosis === null && (problems.size > 0 || this.#derived.model === null)} .diagnosis=${diagnosis} .sources=${this.store?.state.trace?.sources ?? []} .chosen=${this.view.finding} .pageOf=${this.#pageOf} @gf-finding=${this.#onFinding}></gf-findings>
             </aside>`
@@ -190,9 +192,9 @@ export class App extends LitElement {
   }
 
   #scope(): Scope {
-    const {view, palette, found, side, onlyTroubled} = this;
-    const store = this.store as Store;
-    const playing = this.#player?.isPlaying ?? false;
+    const {view, palette, found, onlyTroubled} = this;
+    const side = this.side ?? hasRoom();
+    const [store, playing] = [this.store as Store, this.#player?.isPlaying ?? false];
     const {other = null, problem: otherProblem = ""} = this.#beside ?? {};
     const [derived, selected, ask] = [this.#derived, this.#selected, this.#asked];
     return {store, derived, view, palette, selected, found, side, onlyTroubled, playing, other, otherProblem, ask};
@@ -205,13 +207,13 @@ export class App extends LitElement {
       this.#player?.stop();
       void this.store?.chooseStep(at);
     },
-    select: (item) => (this.keysShown ? (this.keysShown = false) : this.#select(item)),
+    select: (item) => this.#select(item),
     go: (item) => this.#go(item),
     goToVariable: (variable) => this.#goToVariable(variable),
     showFinding: (finding) => this.#showFinding(finding),
     goToFinding: (step) => this.#goToFinding(step),
     togglePlay: () => this.#player?.toggle(),
-    toggleSide: () => (this.side = !this.side),
+    toggleSide: () => (this.side = !(this.side ?? hasRoom())),
     toggleTroubled: () => this.#toggleTroubled(),
     toggleKeys: () => (this.keysShown = !this.keysShown),
     light: (items) => (this.found = items === null ? null : this.#withGroups(items)),
@@ -273,7 +275,7 @@ export class App extends LitElement {
   readonly #pageOf = (cause: string): string | null => this.store?.source.pageOf(cause) ?? null;
 
   readonly #onFinding = ({detail}: CustomEvent<Finding>): void => {
-    this.side &&= window.innerWidth >= ROOM_FOR_FINDINGS;
+    this.side = hasRoom() && this.side;
     this.#showFinding(detail);
   };
 

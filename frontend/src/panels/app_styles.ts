@@ -33,6 +33,13 @@ export const appStyles = css`
     max-width: 240px;
     text-overflow: ellipsis;
   }
+  /* What gives way next; what the numbers are of is to be read whole. */
+  .beside {
+    flex-shrink: 4;
+  }
+  .loss {
+    flex-shrink: 0;
+  }
   gf-timeline {
     border-bottom: 1px solid var(--gf-line);
     padding: 4px 14px 2px;

@@ -48,8 +48,15 @@ export const drawerStyles = css`
     border-color: var(--gf-accent);
     color: var(--gf-text);
   }
+  .panel {
+    display: contents;
+  }
   gf-variables {
     flex: 1;
+  }
+  .unlisted {
+    margin: 8px 14px;
+    color: var(--gf-muted);
   }
   .changes {
     flex: 1;

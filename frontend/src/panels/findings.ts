@@ -1,6 +1,6 @@
 /** The list of findings: cards, worst first; what is only explained is folded away. */
 
-import {html, LitElement, nothing, type TemplateResult} from "lit";
+import {html, LitElement, nothing, type PropertyValues, type TemplateResult} from "lit";
 import {copyText} from "../host/clipboard.ts";
 import {contextOf, mentionedIn} from "../model/context.ts";
 import {inOrder, keyOf} from "../model/findings.ts";
@@ -28,6 +28,9 @@ export class FindingsPanel extends LitElement {
   declare pageOf: (cause: string) => string | null;
   declare copied: string;
 
+  /** Whether the chosen card is to be brought into view, once it is there. */
+  #mustShow = false;
+
   static override styles = [shared, findingsStyles];
 
   constructor() {
@@ -51,12 +54,21 @@ export class FindingsPanel extends LitElement {
       ${findings.length === infos.length ? html`<p class="healthy">Nothing is wrong with the gradient at this step.</p>` : nothing}
       ${infos.length === 0
         ? nothing
-        : html`<details>
+        : html`<details ?open=${infos.some((finding) => keyOf(finding) === this.chosen)}>
             <summary>${infos.length} ${SEVERITY.info.many}</summary>
             ${infos.map((finding) => this.#card(finding))}
           </details>`}
       ${this.#unverified(this.diagnosis.unverified)}
     `;
+  }
+
+  override updated(changed: PropertyValues<this>): void {
+    this.#mustShow ||= changed.has("chosen");
+    const card = this.#mustShow ? this.renderRoot.querySelector('article[aria-current="true"]') : null;
+    if (card !== null) {
+      this.#mustShow = false;
+      card.scrollIntoView({block: "nearest"});
+    }
   }
 
   #section(severity: Severity, findings: readonly Finding[]): TemplateResult | typeof nothing {

@@ -5,6 +5,7 @@ import {costInWords, percent} from "../model/cost.ts";
 import {plural} from "../model/format.ts";
 import {exportMenu} from "./export.ts";
 import type {Scope} from "./scope.ts";
+import {hasRoom} from "./stage.ts";
 import "./search.ts";
 import "./timeline.ts";
 
@@ -39,7 +40,7 @@ export function timeline({store, derived, ask, playing}: Scope): TemplateResult 
 
 function runPicker({store, ask}: Scope): TemplateResult {
   const {runs, run} = store.state;
-  return html`<label class="picker"
+  return html`<label class="picker" title=${runs?.find((entry) => entry.run === run)?.name ?? ""}
     ><span class="muted">Run</span>
     <select aria-label="Run" .value=${run ?? ""} @change=${(event: Event) => ask.chooseRun((event.target as HTMLSelectElement).value)}>
       ${(runs ?? []).map(
@@ -77,10 +78,12 @@ function besidePicker({store, view, ask}: Scope): TemplateResult | typeof nothin
     const {value} = event.target as HTMLSelectElement;
     ask.look(value === "" ? {beside: null} : {beside: value, tab: "changes"});
   };
-  return html`<label class="picker"
+  // Where there is no room for the words beside the list, they stand in it.
+  const nobody = hasRoom() ? "no other run" : "compare with …";
+  return html`<label class="picker beside" title=${others.find((entry) => entry.run === view.beside)?.name ?? ""}
     ><span class="muted wide">Compare with</span>
     <select aria-label="Compare with" @change=${choose}>
-      <option value="" ?selected=${view.beside === null}>no other run</option>
+      <option value="" ?selected=${view.beside === null}>${nobody}</option>
       ${others.map((entry) => html`<option value=${entry.run} ?selected=${entry.run === view.beside}>${entry.name}</option>`)}
     </select>
   </label>`;
@@ -92,7 +95,7 @@ function lossPicker({store, ask}: Scope): TemplateResult | typeof nothing {
   if (trace === null || trace.targets.length < 2) {
     return nothing;
   }
-  return html`<label class="picker"
+  return html`<label class="picker loss" title=${trace.targets[target]?.name ?? ""}
     ><span class="muted">Loss</span>
     <select aria-label="Loss" .value=${trace.targets[target]?.name ?? ""} @change=${(event: Event) => ask.look({loss: (event.target as HTMLSelectElement).value})}>
       ${trace.targets.map(({name}, index) => html`<option value=${name} ?selected=${index === target}>${name}</option>`)}

@@ -5,7 +5,7 @@ import type {Overview} from "../api/routes.ts";
 import type {Source} from "../api/source.ts";
 import {paintHeat, ROW} from "../draw/heat.ts";
 import {LIGHT, type Palette} from "../draw/palette.ts";
-import {formatNumber} from "../model/format.ts";
+import {formatNumber, plural} from "../model/format.ts";
 import type {FlowGraph} from "../model/graph.ts";
 import {cellOf, depthsOf, Heat, orderedRows, ORDERS, QUANTITIES, type Cell, type Order, type Quantity} from "../model/heat.ts";
 import {widened, type Scale} from "../model/scale.ts";
@@ -135,7 +135,7 @@ export class HeatPanel extends LitElement {
   #said(heat: Heat): string {
     const row = this.pointed === null ? undefined : this.#rows[this.pointed.row];
     if (row === undefined || this.pointed === null) {
-      return this.#rows.length === 0 ? "No variable matches." : `${this.#rows.length} variables, ${this.overview?.steps.length ?? 0} steps`;
+      return this.#rows.length === 0 ? "No variable matches." : `${plural(this.#rows.length, "variable")}, ${plural(this.overview?.steps.length ?? 0, "step")}`;
     }
     const {column} = this.pointed;
     const value = heat.at(column, row);

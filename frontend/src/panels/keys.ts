@@ -1,6 +1,7 @@
 /** The keys that work everywhere in the page, and the list of all keys. */
 
 import {html, type TemplateResult} from "lit";
+import {ref} from "lit/directives/ref.js";
 
 export interface Shortcut {
   /** As `KeyboardEvent.key` has it. */
@@ -22,8 +23,11 @@ const GRAPH: readonly (readonly [string, string])[] = [
 export function press(event: KeyboardEvent, shortcuts: readonly Shortcut[]): void {
   const target = event.composedPath()[0];
   const typing = target instanceof HTMLInputElement && target.type === "search";
-  const pressing = event.key === " " && (target instanceof HTMLButtonElement || target instanceof HTMLSelectElement);
-  if (typing || pressing || event.ctrlKey || event.metaKey || event.altKey) {
+  // A list is gone through by the first letters of what it offers.
+  const choosing = target instanceof HTMLSelectElement && event.key !== "Escape";
+  const pressing = event.key === " " && (target instanceof HTMLButtonElement || (target instanceof HTMLElement && target.tagName === "SUMMARY"));
+  const reading = event.composedPath().some((each) => each instanceof HTMLDialogElement);
+  if (typing || choosing || pressing || reading || event.ctrlKey || event.metaKey || event.altKey) {
     return;
   }
   const shortcut = shortcuts.find(({key}) => key === event.key);
@@ -33,15 +37,21 @@ export function press(event: KeyboardEvent, shortcuts: readonly Shortcut[]): voi
   }
 }
 
+/** With the focus in it, and back where it was when it is closed. It is in the page only after it was made. */
+function asModal(dialog: Element | undefined): void {
+  queueMicrotask(() => dialog?.isConnected === true && (dialog as HTMLDialogElement).showModal());
+}
+
 export function keysDialog(shortcuts: readonly Shortcut[], close: () => void): TemplateResult {
   const named = (key: string): string => (key === " " ? "Space" : key);
   const everywhere = shortcuts.filter(({words}) => words !== "").map(({key, words}) => [named(key), words] as const);
   const row = ([key, words]: readonly [string, string]): TemplateResult => html`<dt><kbd>${key}</kbd></dt><dd>${words}</dd>`;
-  return html`<dialog open aria-label="Keys" class="keys" @click=${close}>
+  const end = (event: Event): void => (event.currentTarget as Element).closest("dialog")?.close();
+  return html`<dialog aria-label="Keys" class="keys" ${ref(asModal)} @click=${end} @close=${close}>
     <h2>Keys</h2>
     <dl>${everywhere.map(row)}</dl>
     <h2>In the graph</h2>
     <dl>${GRAPH.map(row)}</dl>
-    <button autofocus @click=${close}>Close</button>
+    <button autofocus>Close</button>
   </dialog>`;
 }

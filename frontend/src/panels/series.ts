@@ -4,6 +4,7 @@ import {css, html, LitElement, nothing, type PropertyValues, type TemplateResult
 import type {Overview} from "../api/routes.ts";
 import type {Source} from "../api/source.ts";
 import {LIGHT, lineColours, type Palette} from "../draw/palette.ts";
+import {formatCount} from "../model/format.ts";
 import {Heat, QUANTITIES, type Quantity} from "../model/heat.ts";
 import {unnumbered} from "../model/compare.ts";
 import {chartOf, spread, trackOf, type Series, type Track} from "../model/series.ts";
@@ -115,7 +116,7 @@ export class SeriesPanel extends LitElement {
             <i style="background:${colours[index % colours.length]}"></i>${name} <span aria-hidden="true">✕</span>
           </button>`,
         )}
-        ${this.names.length === 0 ? html`<span class="muted">All ${all.length} variables; select one in the graph or the table, or add some.</span>` : nothing}
+        ${this.names.length === 0 ? html`<span class="muted">${all.length === 1 ? "The only variable" : `All ${formatCount(all.length)} variables`}; select one in the graph or the table, or add some.</span>` : nothing}
         ${this.runs.length > 1 ? html`<span class="muted">– – – ${this.runs[1].overview.name}</span>` : nothing}
       </div>
       ${this.problem === "" ? nothing : html`<div class="problem" role="alert">${this.problem}</div>`}

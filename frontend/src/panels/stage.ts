@@ -14,13 +14,18 @@ const FINDINGS = 330;
 /** In a narrower frame the panel covers what it covers. */
 const ROOM = 700;
 /** In a narrower one the findings lie over the graph, and for a moment. */
-export const ROOM_FOR_FINDINGS = 900;
+const ROOM_FOR_FINDINGS = 900;
+
+/** Whether the findings fit beside the graph. */
+export function hasRoom(): boolean {
+  return window.innerWidth >= ROOM_FOR_FINDINGS;
+}
 
 export function stage(scope: Scope): TemplateResult {
   const {derived, view, selected, side, palette, ask} = scope;
   const {addresses} = derived;
   const covered = selected >= 0 && window.innerWidth >= ROOM ? DETAILS : 0;
-  const beside = side && window.innerWidth >= ROOM_FOR_FINDINGS ? FINDINGS : 0;
+  const beside = side && hasRoom() ? FINDINGS : 0;
   return html`<div class="stage">
     <gf-graph
       .model=${derived.model}

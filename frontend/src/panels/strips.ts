@@ -2,6 +2,7 @@
 
 import {html, nothing, type TemplateResult} from "lit";
 import {inOrder, keyOf} from "../model/findings.ts";
+import {formatCount, plural} from "../model/format.ts";
 import type {Diagnosis} from "../record.ts";
 import type {State} from "../state/state.ts";
 import {prose} from "./prose.ts";
@@ -24,7 +25,7 @@ export function summaryStrip(diagnosis: Diagnosis | null, chosen: string | null,
       ? nothing
       : html`<span class="go">
           <button class="quiet" title="Previous finding (p)" aria-label="Previous finding" @click=${() => go(-1)}>◂</button>
-          <span class="muted">Finding ${at < 0 ? "–" : at + 1} of ${diagnosis.findings.length}</span>
+          <span class="muted">${at < 0 ? plural(diagnosis.findings.length, "finding") : `Finding ${at + 1} of ${formatCount(diagnosis.findings.length)}`}</span>
           <button class="quiet" title="Next finding (n)" aria-label="Next finding" @click=${() => go(1)}>▸</button>
         </span>`}
   </div>`;
@@ -51,6 +52,11 @@ export function progress(words: string, share: number): TemplateResult {
     <progress max="1" .value=${share} aria-label=${words}></progress>
     <div>${words}</div>
   </div>`;
+}
+
+/** In place of numbers: what is wrong, and what to do about it, stands at the top of the page. */
+export function nothingToList(): TemplateResult {
+  return html`<p class="unlisted">Nothing to list: what is needed for it could not be read. What to do stands at the top.</p>`;
 }
 
 export function nothingToDraw(): TemplateResult {

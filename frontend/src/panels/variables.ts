@@ -46,6 +46,8 @@ export class VariablesPanel extends LitElement {
 
   #shown: readonly Row[] = [];
   #height = 300;
+  /** Position of the row that the Tab key leads to: from there, arrows lead on. */
+  #reached = 0;
   readonly #resized = new ResizeObserver(() => this.#measure());
 
   static override styles = [shared, variablesStyles];
@@ -83,6 +85,7 @@ export class VariablesPanel extends LitElement {
   override render(): TemplateResult {
     const first = Math.max(0, this.top - SPARE);
     const last = Math.min(this.#shown.length, this.top + Math.ceil(this.#height / ROW_HEIGHT) + SPARE);
+    this.#reached = this.#reached >= this.top && this.#reached < last ? this.#reached : this.top;
     return html`
       <div class="bar">
         <input
@@ -130,7 +133,7 @@ export class VariablesPanel extends LitElement {
     const status = row.status === null ? null : STATUS[row.status];
     return html`<div
       role="row"
-      tabindex="0"
+      tabindex=${index === this.#reached ? 0 : -1}
       aria-rowindex=${index + 2}
       aria-selected=${String(row.variable === this.selected)}
       style="top:${index * ROW_HEIGHT}px"
@@ -160,6 +163,8 @@ export class VariablesPanel extends LitElement {
 
   async #focusOn(index: number): Promise<void> {
     this.#scrollTo(index);
+    this.#reached = index;
+    this.requestUpdate();
     this.top = Math.max(0, Math.min(index, Math.floor((this.renderRoot.querySelector(".scroller")?.scrollTop ?? 0) / ROW_HEIGHT)));
     await this.updateComplete;
     this.renderRoot.querySelector<HTMLElement>(`[aria-rowindex="${index + 2}"]`)?.focus({preventScroll: true});

@@ -1,0 +1,31 @@
+/** Keys that are pressed in our frame, and those that TensorBoard gets before anybody has clicked into it. */
+
+import {isShown} from "./shown.ts";
+
+/** `isServed`: whether the page around us is TensorBoard; any other keeps its keys. Returns what ends that. */
+export function watchKeys(callback: (event: KeyboardEvent) => void, isServed: boolean): () => void {
+  window.addEventListener("keydown", callback);
+  const end = (): void => window.removeEventListener("keydown", callback);
+  if (!isServed || window.parent === window) {
+    return end;
+  }
+  try {
+    const around = window.parent;
+    const tell = (event: KeyboardEvent): void => {
+      // Nothing there has the focus, so nobody there waits for keys.
+      if (event.target === around.document.body && isShown()) {
+        callback(event);
+      }
+    };
+    around.addEventListener("keydown", tell);
+    const endAround = (): void => around.removeEventListener("keydown", tell);
+    // The listener is on a page that outlives this one.
+    window.addEventListener("pagehide", endAround, {once: true});
+    return () => {
+      end();
+      endAround();
+    };
+  } catch {
+    return end;
+  }
+}
