@@ -144,7 +144,22 @@ def cut_suspects(measured: Measured, missing: list[State]) -> Iterator[Suspect]:
         influence, gradient = topology.influence(target).hops, topology.gradient(target).hops
         inside = [reach >= 0 and arrives < 0 for reach, arrives in zip(influence, gradient, strict=True)]
         crossings = topology.cut_crossings(target)
-        yield from _suspects(measured, [state for state in missing if state.target == target], inside, crossings, None)
+        states = [state for state in missing if state.target == target]
+        suspects = _suspects(measured, states, inside, crossings, None)
+        yield from (suspect for suspect in suspects if not _is_handed_back_as_argument(suspect))
+
+
+def _is_handed_back_as_argument(suspect: Suspect) -> bool:
+    """Whether the op belongs to a custom gradient that has a gradient for an argument with the variable in it.
+
+    Results stand beside the arguments there, and never hand a gradient on: what cuts the variable off lies further on.
+    """
+    if suspect.op.type != "IdentityN" or suspect.op.custom_gradient is None:
+        return False
+    topology = suspect.topology
+    readers = topology.readers[suspect.state.variable]
+    answered = {edge.op for edge in suspect.op.inputs if edge.passes == "yes" and edge.op >= 0}
+    return any(not (topology.made_by(op) | {op}).isdisjoint(readers) for op in answered)
 
 
 def covered_suspects(measured: Measured, penalised: list[State]) -> Iterator[Suspect]:

@@ -13,6 +13,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager import record
 
+from tb_gradflow.trace.apart import apart
 from tb_gradflow.trace.eager_shadow import Shadow
 from tb_gradflow.trace.forward_part import CannotCutError
 from tb_gradflow.trace.gradient_checks import GradientChecks
@@ -51,7 +52,7 @@ class EagerChecks:
                 self._checks.probes[own.op.name] = Probe(own, problem=f"{RAISED} {type(error).__name__}: {said}")
                 raise
             with self._shadow.paused(), record.stop_recording():
-                answered = backward(*map(smaller, upstream))
+                answered = apart(backward, *map(smaller, upstream))
             self._answers[own.op.name] = _Answer(own, upstream, list(returned), list(answered))
             return returned
 

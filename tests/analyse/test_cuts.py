@@ -285,6 +285,20 @@ class TestHealthyTraps:
 
         assert graph.diagnose().findings == ()
 
+    def test_the_results_of_a_custom_gradient_that_has_one_for_its_argument(self) -> None:
+        """What cuts the variable off stands behind it."""
+        graph = Graph()
+        kernel = graph.variable("kernel")
+        silu = graph.op(
+            "IdentityN", graph.op("Mul", kernel), kernel, passes=("none", "yes"), custom_gradient="CustomGradient-1"
+        )
+        found = graph.op("ArgMax", silu, passes="none", dtype="int64")
+        graph.target(graph.op("Mean", graph.op("Cast", found, passes="dtype")))
+        graph.ask("kernel")
+        finding = graph.only_finding()
+        assert finding.cause == "nondiff_index"
+        assert "custom gradient" not in finding.message
+
     def test_a_custom_gradient_that_passes(self) -> None:
         """Its first inputs, the results, get none; its arguments get the gradient."""
         graph = Graph()

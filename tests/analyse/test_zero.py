@@ -291,3 +291,21 @@ def test_a_second_derivative_of_zero_explains_its_own_way_alone(faded: bool) -> 
     finding = graph.only_finding()
 
     assert finding.cause == ("mask_multiplies_to_zero" if faded else "second_order_missing")
+
+
+def test_a_choice_between_two_values_is_no_limit_where_the_other_one_gets_a_gradient() -> None:
+    """A clipped surrogate whose advantages are all zero: the product makes the zeros, and nothing is learned."""
+    graph = Graph()
+    ratio = graph.op("Exp", graph.variable("policy"))
+    free = graph.op("Mul", ratio, name="free")
+    clipped = graph.op("Mul", graph.op("ClipByValue", ratio), name="clipped")
+    smaller = graph.op("Minimum", free, clipped)
+    for op, row in ((ratio, ZERO), (free, FINE), (clipped, ZERO), (smaller, FINE)):
+        graph.gradient(op, row)
+    graph.target(graph.op("Mean", smaller))
+    graph.losses = [0.0]
+    graph.ask("policy", ZERO)
+    finding = graph.only_finding()
+    assert (finding.cause, finding.severity) == ("mask_multiplies_to_zero", "warning")
+    assert finding.op is not None
+    assert finding.op.name == "free"

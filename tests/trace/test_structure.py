@@ -136,6 +136,22 @@ def test_a_straight_through_custom_gradient_passes(tmp_path: Path) -> None:
     assert sorted(passes_into(trace, identity)) == ["none", "yes"]
 
 
+def test_a_custom_gradient_with_a_tape_of_its_own_passes(tmp_path: Path) -> None:
+    @tf.custom_gradient
+    def recomputed(x: Any) -> Any:
+        def grad(upstream: Any) -> Any:
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                again = tf.tanh(x)
+            return tape.gradient(again, x, output_gradients=upstream)
+
+        return tf.tanh(x), grad
+
+    trace = structure(tmp_path, lambda w, x: recomputed(w * x))
+    [op] = [op for op in trace.ops if op.custom_gradient is not None]
+    assert [edge.passes for edge in op.inputs] == ["none", "yes"]
+
+
 def test_the_two_outputs_of_a_nested_function_are_not_confused(tmp_path: Path) -> None:
     @tf.function
     def pair(w: Any, x: Any) -> Any:

@@ -63,6 +63,8 @@ def saturation_quant_range(suspect: Suspect) -> Verdict | None:
 def saturation_clip(suspect: Suspect) -> Verdict | None:
     """Every value lies outside the limits of a clip."""
     clips = suspect.op.type in _CLIPPING or "clip" in (suspect.op.api or "")
+    if clips and _hands_on_the_other_side(suspect):
+        return None
     if suspect.op.type == "Relu6" and _lets_something_out(suspect):
         return Verdict("saturation_clip", "warning")
     # Margins that are all kept are limits too: a hinge loss of zero is what one trains for.
@@ -74,6 +76,17 @@ def degenerate_decomposition(suspect: Suspect) -> Verdict | None:
     """Singular or eigenvalues that repeat: their derivative divides by differences, and where these are zero
     TensorFlow answers zero."""
     return Verdict("degenerate_decomposition", "error") if suspect.op.type in _DECOMPOSITIONS else None
+
+
+def _hands_on_the_other_side(suspect: Suspect) -> bool:
+    """Whether the op chooses between two values that the variable is in, and the other one gets a gradient: it is no
+    limit then, and what makes zero of that gradient lies further on."""
+    topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
+    for edge in suspect.op.inputs:
+        given = suspect.measured.of_op(suspect.target, edge.op) if edge.op not in (-1, suspect.producer) else None
+        if given is not None and given.max_abs > 0:
+            return not (topology.made_by(edge.op) | {edge.op}).isdisjoint(readers)
+    return False
 
 
 def _lets_something_out(suspect: Suspect) -> bool:
