@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
+from tb_gradflow.analyse.kinds import LOOPS
 from tb_gradflow.analyse.topology import Topology
+
+_LISTS = re.compile("tensor ?list|TensorArray", re.IGNORECASE)
 
 
 def is_refused_by_xla(topology: Topology, variable: int, target: int) -> bool:
@@ -23,6 +28,9 @@ def is_refused_by_xla(topology: Topology, variable: int, target: int) -> bool:
     return not compiled.isdisjoint(seen)
 
 
-def first_compiled(topology: Topology) -> int:
-    """The first op inside a function that XLA compiles; -1 if there is none."""
-    return next((place for place, op in enumerate(topology.trace.ops) if op.compiled), -1)
+def refused_op(topology: Topology) -> int:
+    """The op inside a function that XLA compiles at which it gave up: the first loop where it minds the lists that
+    loops keep for their gradient, else the first op; -1 if there is none."""
+    compiled = [place for place, op in enumerate(topology.trace.ops) if op.compiled]
+    loops = [place for place in compiled if topology.trace.ops[place].type in LOOPS]
+    return (loops if loops and _LISTS.search(topology.trace.failure) else [*compiled, -1])[0]

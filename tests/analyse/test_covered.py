@@ -113,6 +113,22 @@ def test_what_has_to_come_through_a_function_that_xla_refused_is_an_error() -> N
     assert "XLA compilation requires" in finding.message
 
 
+def test_what_xla_minds_in_a_loop_is_shown_at_the_loop() -> None:
+    """`tf.linalg.expm` has one inside, behind some slicing."""
+    graph = Graph()
+    sliced = graph.op("StridedSlice", graph.variable("rates"), compiled=True)
+    loop = graph.op("StatelessWhile", sliced, compiled=True, api="tf.linalg.expm")
+    graph.target(graph.op("Mean", loop))
+    graph.ask("rates", FINE)
+    graph.failure = "InvalidArgumentError: XLA compilation requires a fixed tensor list size"
+
+    assert graph.diagnose(measured=False).findings[0].culprit == loop
+
+    graph.failure = "InvalidArgumentError: XLA compilation requires that operator arguments be constants"
+
+    assert graph.diagnose(measured=False).findings[0].culprit == sliced
+
+
 def test_a_cut_that_a_stop_gradient_follows_is_not_the_one_to_mend_first() -> None:
     """Vector quantisation with both sides stopped: softening the search alone would not help."""
     graph = Graph()

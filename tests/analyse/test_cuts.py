@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tb_gradflow.record.report import Finding
+from tb_gradflow.record.schema import SNAPSHOT
 from tests.analyse.builders import FINE, Graph
 
 
@@ -212,6 +213,22 @@ def test_an_input_without_gradient_beside_one_that_has_it() -> None:
     finding = finding_at("ImageProjectiveTransformV3", passes="none", first=1)
 
     assert finding.cause == "nondiff_op_input"
+
+
+@pytest.mark.parametrize("made", [(None, "tf.nn.l2_normalize"), ("tf.nn.l2_normalize", None)])
+def test_the_function_that_made_one_snapshot_is_not_said_of_another(made: tuple[str | None, ...]) -> None:
+    graph = Graph()
+    kernels = [graph.variable("hidden/kernel"), graph.variable("score/kernel")]
+    fixed = [
+        graph.op(SNAPSHOT, kernel, passes="not_differentiable", api=api, line="v = u @ w")
+        for kernel, api in zip(kernels, made, strict=True)
+    ]
+    graph.target(graph.op("Mean", graph.op("Mul", *fixed)))
+    graph.ask("hidden/kernel")
+    graph.ask("score/kernel")
+    finding = graph.only_finding()
+    assert finding.cause == "python_snapshot"
+    assert "l2_normalize" not in finding.message + finding.fix
 
 
 def test_a_custom_gradient_of_none() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.analyse.measured import Measured
-from tb_gradflow.analyse.refused import first_compiled, is_refused_by_xla
+from tb_gradflow.analyse.refused import is_refused_by_xla, refused_op
 
 
 def xla_boundary(suspect: Suspect) -> Verdict | None:
     """Running the step failed where XLA was to compile the gradient of a function."""
     refused = is_refused_by_xla(suspect.topology, suspect.state.variable, suspect.target)
-    return Verdict("xla_boundary", "error", first_compiled(suspect.topology)) if refused else None
+    return Verdict("xla_boundary", "error", refused_op(suspect.topology)) if refused else None
 
 
 def not_measured(suspect: Suspect) -> Verdict | None:

@@ -56,7 +56,9 @@ def _is_read_there(group: Group) -> bool:
 
 def snapshot(group: Group) -> Text:
     names = fields(group)
-    api = group.op.api if group.op is not None else None
+    # What is known of one of them need not be so of the others.
+    made_by = {group.trace.ops[culprit].api for culprit in (group.culprit, *group.culprits.values()) if culprit >= 0}
+    api = made_by.pop() if len(made_by) == 1 else None
     how = f", by `{api}`" if api else ""
     place = place_of(group.trace, group.culprit)
     message = (
