@@ -3,7 +3,7 @@ import {paintEdges} from "../src/draw/edges.ts";
 import {pictureOf, type Condition} from "../src/draw/look.ts";
 import {LIGHT} from "../src/draw/palette.ts";
 import type {Picture} from "../src/draw/picture.ts";
-import {SvgBrush} from "../src/draw/svg.ts";
+import {SvgBrush, svgOf} from "../src/draw/svg.ts";
 import {touches, type Rectangle} from "../src/layout/sizes.ts";
 import {Unfolding} from "../src/layout/unfolding.ts";
 import {NOTHING_ALIKE} from "../src/model/alike.ts";
@@ -120,4 +120,17 @@ describe("lines seen from far away", () => {
     expect(Math.max(...near.filter(({dashed}) => !dashed).map(({width}) => width))).toBeGreaterThan(2);
     expect(Math.max(...far.filter(({dashed}) => dashed).map(({width}) => width))).toBeGreaterThan(2);
   });
+});
+
+test("a picture that leaves the page says what its colours and lines mean", () => {
+  const {scene} = everythingOpen();
+  const picture = pictureOf(scene, conditionOf(numbersOf((row) => (row === 5 ? NaN : 1)), {"m/b4/w": "disconnected"}));
+  const svg = svgOf(picture, scene, {litItems: null, litEdges: null, selected: -1, hovered: -1}, LIGHT, () => ({width: 10}) as TextMetrics);
+  const words = [...svg.matchAll(/<text [^>]*>([^<]*)<\/text>/g)].map(([, text]) => text);
+
+  expect(words).toEqual(expect.arrayContaining(["Norm of the gradient", "10⁻²", "10²", "disconnected", "NaN  has NaN"]));
+  expect(words).not.toContain("∞  has infinities");
+  const [, height] = /viewBox="[^"]* ([\d.]+)"/.exec(svg) ?? [];
+  const lowest = Math.max(...[...svg.matchAll(/<text x="[^"]*" y="([\d.]+)"/g)].map(([, y]) => Number(y)));
+  expect(lowest).toBeLessThan(Number(height) - 24);
 });

@@ -187,6 +187,22 @@ describe("the store", () => {
     expect(store.state.numbers).not.toBeNull();
   });
 
+  test.each(["trace", "report 10", "gradients 10 at 0"])("what failed at first is asked for again at the next look (%s)", async (what) => {
+    const log = new Log();
+    log.failing.add(what);
+    const store = new Store(log);
+    await store.start();
+    expect(store.state.problems.size).toBe(1);
+
+    log.failing.clear();
+    await store.refresh();
+
+    expect(store.state.problems.size).toBe(0);
+    expect(store.state.trace).toBe(TRACE);
+    expect(store.state.numbers).not.toBeNull();
+    expect(store.state.diagnosis?.step).toBe(10);
+  });
+
   test("the first picture waits for the numbers of its own step alone, and the others come after it", async () => {
     const log = new Log();
     const store = new Store(log);

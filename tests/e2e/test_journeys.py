@@ -171,6 +171,20 @@ def test_one_failed_request_takes_nothing_else_with_it(page: Page, board: Tensor
     assert LESS in tab.items()
 
 
+def test_what_failed_is_asked_for_again(page: Page, board: TensorBoard) -> None:
+    page.route("**/trace?*", lambda route: route.fulfill(status=500, json={"error": "the disk is full of ants"}))
+    board.wait_for_runs(2)
+    page.goto(f"{board.url}#gradflow")
+    tab = Tab(page)
+    expect(tab.frame.get_by_role("alert")).to_contain_text("the disk is full of ants", timeout=30_000)
+
+    page.unroute("**/trace?*")
+
+    expect(part_of(tab, LESS)).to_be_attached(timeout=30_000)
+    expect(tab.frame.get_by_role("alert")).to_have_count(0)
+    expect(tab.findings).to_have_count(1)
+
+
 def test_the_graph_does_not_wait_for_the_findings_and_leads_to_them_when_they_come(
     page: Page, board: TensorBoard
 ) -> None:

@@ -217,12 +217,9 @@ function paintGroupText(context: Brush, box: PictureBox, palette: Palette): void
 
 /** Where there is no room for all of it, how many are alike says more than the class of the layer. */
 function subtitleIn(context: Brush, {subtitle, copies}: PictureBox, room: number): string {
-  if (copies <= 1) {
-    return subtitle;
-  }
   const inside = subtitle.split(" · ").at(-1);
   const all = [`${subtitle} · ×${copies}`, `${inside} · ×${copies}`, `${inside} ×${copies}`];
-  return all.find((text) => context.measureText(text).width <= room) ?? `×${copies}`;
+  return copies <= 1 ? subtitle : (all.find((text) => context.measureText(text).width <= room) ?? `×${copies}`);
 }
 
 function write(

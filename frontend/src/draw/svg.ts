@@ -4,12 +4,15 @@ import type {Size} from "../layout/sizes.ts";
 import {paintAreas, paintBoxes} from "./boxes.ts";
 import type {Brush} from "./brush.ts";
 import {paintEdges} from "./edges.ts";
+import {keyHeight, paintKey} from "./key.ts";
 import type {Palette} from "./palette.ts";
 import type {Focus, Picture} from "./picture.ts";
 
 const MARGIN = 24;
+/** What the words of the key take at most. */
+const KEY_WIDTH = 240;
 
-/** The whole scene at its own size. */
+/** The whole scene at its own size, and below it what its colours mean. */
 export function svgOf(
   picture: Picture,
   scene: Size,
@@ -21,7 +24,9 @@ export function svgOf(
   paintAreas(brush, picture.boxes, palette, 1);
   paintEdges(brush, picture, picture.edges, focus, palette, 1);
   paintBoxes(brush, picture, picture.boxes, focus, palette, 1);
-  const [width, height] = [Math.ceil(scene.width + 2 * MARGIN), Math.ceil(scene.height + 2 * MARGIN)];
+  brush.globalAlpha = 1;
+  paintKey(brush, picture, palette, 0, scene.height + MARGIN);
+  const [width, height] = [Math.ceil(Math.max(scene.width, KEY_WIDTH) + 2 * MARGIN), Math.ceil(scene.height + keyHeight(picture) + 3 * MARGIN)];
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="${-MARGIN} ${-MARGIN} ${width} ${height}">`,
     `<rect x="${-MARGIN}" y="${-MARGIN}" width="${width}" height="${height}" fill="${palette.canvas}"/>`,

@@ -31,7 +31,7 @@ export function opSize(label: string): Size {
 }
 
 export function variableSize(label: string): Size {
-  return {width: Math.max(72, textWidth(label.length) + 44), height: 28};
+  return {width: Math.max(72, textWidth(label.length) + 50), height: 28};
 }
 
 export function lossSize(label: string): Size {

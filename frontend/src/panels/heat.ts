@@ -224,6 +224,8 @@ export class HeatPanel extends LitElement {
       }
     } catch (error) {
       this.problem = error instanceof Error ? error.message : String(error);
+      // The next look for new steps asks again.
+      this.#asked = this.#asked === wanted ? "" : this.#asked;
     }
   }
 }

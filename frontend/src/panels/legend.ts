@@ -2,6 +2,7 @@
 
 import {css, html, LitElement, nothing, svg, type TemplateResult} from "lit";
 import {magnitudeColour, magnitudeWidth} from "../draw/colour.ts";
+import {LINES} from "../draw/key.ts";
 import {LIGHT, type Palette} from "../draw/palette.ts";
 import {SIGNS, strokeOf} from "../draw/strokes.ts";
 import type {Look} from "../model/bundle.ts";
@@ -10,15 +11,6 @@ import {MEASURES, MEASURE_TITLES, type Measured} from "../model/measure.ts";
 import type {Scale} from "../model/scale.ts";
 import {shared} from "./styles.ts";
 
-const LINES: readonly {readonly look: Exclude<Look, "finite">; readonly word: string}[] = [
-  {look: "broken", word: "disconnected"},
-  {look: "lost", word: "behind the cut"},
-  {look: "nan", word: "has NaN"},
-  {look: "inf", word: "has infinities"},
-  {look: "zero", word: "exactly zero"},
-  {look: "off", word: "no gradient here, none expected"},
-  {look: "unrecorded", word: "not recorded"},
-];
 const WIDTH = 150;
 /** In a narrower frame the graph needs the place more. */
 const ROOM = 700;

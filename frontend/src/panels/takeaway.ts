@@ -19,16 +19,16 @@ export async function pictureAs(kind: "svg" | "png", picture: Picture, scene: Si
     return context.measureText(words);
   });
   const blob = new Blob([svg], {type: "image/svg+xml"});
-  return kind === "svg" ? blob : rasterised(blob, scene);
+  return kind === "svg" ? blob : rasterised(blob);
 }
 
-async function rasterised(svg: Blob, scene: Size): Promise<Blob | null> {
+async function rasterised(svg: Blob): Promise<Blob | null> {
   const image = new Image();
   const address = URL.createObjectURL(svg);
   try {
     image.src = address;
     await image.decode();
-    const scale = Math.min(2, MOST_PIXELS / Math.max(scene.width, scene.height));
+    const scale = Math.min(2, MOST_PIXELS / Math.max(image.width, image.height));
     const canvas = document.createElement("canvas");
     [canvas.width, canvas.height] = [Math.ceil(image.width * scale), Math.ceil(image.height * scale)];
     canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);

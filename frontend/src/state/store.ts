@@ -80,7 +80,7 @@ export class Store extends EventTarget {
     }
   }
 
-  /** Looks for new runs and steps. Who stands at the last step follows. */
+  /** Looks for new runs and steps, and again for what failed. Who stands at the last step follows. */
   async refresh(): Promise<void> {
     await this.#loadRuns();
     if (this.#state.run === null) {
@@ -88,6 +88,10 @@ export class Store extends EventTarget {
       return;
     }
     await this.#loadOverview(this.#state.run, undefined);
+    const {problems, at} = this.#state;
+    if (problems.has("numbers") || problems.has("report")) {
+      await this.chooseStep(at);
+    }
   }
 
   async #loadRuns(): Promise<void> {
