@@ -128,7 +128,9 @@ def test_a_value_that_cancels_itself_is_found_inside_the_graph() -> None:
     assert (finding.cause, finding.culprit) == ("gradient_cancellation", ratio)
 
 
-def test_the_last_bias_of_two_compared_outputs_has_no_influence() -> None:
+@pytest.mark.parametrize("critic_steps", [1, 3])
+def test_the_last_bias_of_two_compared_outputs_has_no_influence(critic_steps: int) -> None:
+    """Also where each step of a critic reads it again, for a loss of its own."""
     graph = Graph()
     graph.variable("head/kernel")
     graph.variable("head/bias")
@@ -139,6 +141,9 @@ def test_the_last_bias_of_two_compared_outputs_has_no_influence() -> None:
     for op in range(len(graph.ops)):
         graph.gradient(op, FINE)
     graph.target(graph.op("Mean", difference))
+    for _ in range(1, critic_steps):
+        score = graph.op("AddV2", graph.op("MatMul", graph.read("head/kernel")), graph.read("head/bias"))
+        graph.target(graph.op("Mean", score))
     graph.ask("head/kernel", FINE)
     graph.ask("head/bias", ZERO)
 

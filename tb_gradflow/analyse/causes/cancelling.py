@@ -84,8 +84,10 @@ def _cancelling_users(suspect: Suspect) -> list[int]:
     state, topology = suspect.state, suspect.topology
     if state.gradient is None:
         return []
-    readers = [op for op in topology.readers[state.variable] if topology.onward(op)]
-    users = sorted({user for reader in readers for user in topology.onward(reader)})
+    # What another loss of the same step reads, or an inner gradient alone, has no part in this one.
+    arrives = topology.gradient(suspect.target).hops
+    readers = [op for op in topology.readers[state.variable] if topology.onward(op) and arrives[op] >= 0]
+    users = sorted({user for reader in readers for user in topology.onward(reader) if arrives[user] >= 0})
     arriving = readers if len(readers) > 1 else users
     if len(users) > 1 and _is_noise(suspect, state.gradient.max_abs, arriving):
         return users
