@@ -87,7 +87,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         self._fitting: Fitting | None = None
         self._steps = StepCount()
         self._first_step: int | None = None
-        self._epoch_begins = False
+        self._epoch_begins = self._postponed = False
         self._measured: dict[str, Any] | None = None
 
     def on_train_begin(self, logs: Any = None) -> None:
@@ -189,9 +189,14 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         """Whether one of the steps that the coming execution runs is to be recorded."""
         since = self._steps.now - (self._first_step or 0)
         is_due = self._options.cadence.is_due
-        return any(
+        due = any(
             is_due(since + ahead, self._epoch_begins and ahead == 0) for ahead in range(self._steps.per_execution)
         )
+        if self._postponed:  # once: what its own step builds may be another optimizer
+            self._postponed = False
+            return True
+        self._postponed = due and self._fitting is not None and self._fitting.must_begin_alone
+        return due and not self._postponed
 
     def _run_sampled(self, iterator: Any) -> Any:
         assert self._plain is not None and self._sampled is not None

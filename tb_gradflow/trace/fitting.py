@@ -87,7 +87,7 @@ class Fitting:
 
         A step that makes variables is traced twice by TensorFlow. What the optimizer is asked to update is known
         beforehand where the step is Keras's own. With replicas Keras itself makes those of all trainable variables,
-        from 3.6 on; before that the step makes them, and one that is recorded fails at this.
+        from 3.6 on; before that the first step does, where they are not known beforehand.
         """
         optimizer = getattr(self._model, "optimizer", None)
         own_step = type(self._model).train_step is not keras.Model.train_step or "train_step" in vars(self._model)
@@ -100,6 +100,13 @@ class Fitting:
             with self.strategy.scope(), keras.name_scope(optimizer.name, caller=optimizer):
                 optimizer.build(weights)
             optimizer.built = True
+
+    @property
+    def must_begin_alone(self) -> bool:
+        """Whether its next step makes the variables of its optimizer with several replicas: a step that is recorded
+        would fail at this."""
+        optimizer = getattr(self._model, "optimizer", None)
+        return self.strategy.num_replicas_in_sync > 1 and optimizer is not None and not optimizer.built
 
     def variables(self) -> Variables:
         return owned_variables(self._model)
@@ -161,6 +168,10 @@ class LegacyFitting(Fitting):
 
     def build(self) -> None:
         """Keras 2 is left to do this by itself."""
+
+    @property
+    def must_begin_alone(self) -> bool:
+        return False
 
     def variables(self) -> Variables:
         model = self._model

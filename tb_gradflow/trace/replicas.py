@@ -16,7 +16,6 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.distribute.values import PerReplica
 
-from tb_gradflow.errors import SetupError
 from tb_gradflow.trace.call import Call
 from tb_gradflow.trace.collector import Collector
 from tb_gradflow.trace.flat_ops import Ref
@@ -25,7 +24,6 @@ from tb_gradflow.trace.scaling import unscaled
 from tb_gradflow.trace.sink import Sink
 from tb_gradflow.trace.statistics import gradient_statistics
 from tb_gradflow.trace.variables import is_replica
-from tb_gradflow.trace.versions import replicas_unsupported
 
 Measured = dict[str, Any]
 """The numbers of a step, by the names that the recorder knows them by."""
@@ -95,9 +93,6 @@ def is_shared(collector: Collector) -> bool:
 
 def joined(collectors: Sequence[Collector], measured: Sequence[Measured]) -> Measured:
     """The numbers of the whole step, in the thread of one replica or where the replicas were started from."""
-    reason = replicas_unsupported(tf.__version__)
-    if reason is not None:
-        raise SetupError(reason)
     first = collectors[0]
     assert isinstance(first, ReplicaCollector)
     for each in collectors:

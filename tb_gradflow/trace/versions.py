@@ -6,8 +6,9 @@ import re
 
 OLDEST = (2, 16)
 
-OLDEST_WITH_REPLICAS = (2, 18)
-"""With TensorFlow 2.16 a recorded step of replicas was seen to wait for ever."""
+LIFTS_FOR_REPLICAS = (2, 18)
+"""Before this, what a function of several replicas makes for itself, as an optimizer's variables, gets its value in the
+function's first run alone."""
 
 
 def require(version: str) -> None:
@@ -20,15 +21,9 @@ def require(version: str) -> None:
         )
 
 
-def replicas_unsupported(version: str) -> str | None:
-    """Why steps of several replicas cannot be recorded with this version of TensorFlow; null if they can."""
-    if not _is_before(version, OLDEST_WITH_REPLICAS):
-        return None
-    oldest = ".".join(map(str, OLDEST_WITH_REPLICAS))
-    return (
-        f"it has several replicas, which are recorded with TensorFlow {oldest} or newer, and {version} is installed: "
-        f'`pip install --upgrade "tensorflow>={oldest}"`.'
-    )
+def replicas_begin_alone(version: str) -> bool:
+    """Whether a step of several replicas must have run before it may be traced again, to be recorded."""
+    return _is_before(version, LIFTS_FOR_REPLICAS)
 
 
 def _is_before(version: str, other: tuple[int, int]) -> bool:

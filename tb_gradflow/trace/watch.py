@@ -29,7 +29,7 @@ from tb_gradflow.trace.replay_call import ReplayedCall
 from tb_gradflow.trace.replica_variables import variables_of
 from tb_gradflow.trace.step import InstrumentedStep
 from tb_gradflow.trace.variables import Variables
-from tb_gradflow.trace.workers import check_supported, in_step_with_others, is_one_of_several, recorder_for
+from tb_gradflow.trace.workers import in_step_with_others, is_one_of_several, must_begin_alone, recorder_for
 
 
 def watch(
@@ -69,7 +69,7 @@ class Watched:
         self._guard: Guarding | None = None
         self._may_post = run.options.catch_nonfinite
         self._variables: Sequence[Variables] = [Variables()]
-        self._eagerly = False
+        self._eagerly = self._postponed = False
         self._tracing: Tracing | None = None
         self._of_instances: weakref.WeakKeyDictionary[Any, Watched] = weakref.WeakKeyDictionary()
         functools.update_wrapper(self, plain.python_function)
@@ -100,7 +100,9 @@ class Watched:
         if run.broken or not tf.executing_eagerly():
             return self._plain(*args, **kwargs)
         began = time.perf_counter()
-        due = run.is_due()
+        due = run.is_due() or self._postponed
+        self._postponed = due and must_begin_alone(self._plain)
+        due = due and not self._postponed
         if due:
             self._ask_guard()
         outputs = self._recorded(args, kwargs) if due else self._between(args, kwargs)
@@ -109,7 +111,6 @@ class Watched:
 
     def _recorded(self, args: Any, kwargs: Any) -> Any:
         try:
-            check_supported((args, kwargs))
             sampled = self._prepared(args, kwargs)
             assert self._tracing is not None
             with self._tracing.told():

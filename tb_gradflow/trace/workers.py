@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -9,13 +10,12 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from tb_gradflow.errors import SetupError
 from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.cadence import DENSE_STEPS, Affordable, Fixed
 from tb_gradflow.trace.eager_collector import EAGER_REPLICAS
 from tb_gradflow.trace.options import Options
 from tb_gradflow.trace.recorder import Identity, Recorder, SilentRecorder, warn
-from tb_gradflow.trace.versions import replicas_unsupported
+from tb_gradflow.trace.versions import replicas_begin_alone
 
 SPARSE_STEPS = 100
 """With several workers every one must record the same steps: what recording costs on each of them cannot decide. One
@@ -28,21 +28,17 @@ def unsupported(strategy: Any, is_eager: bool) -> str | None:
         return "a ParameterServerStrategy's workers run its steps on their own, and no one sees a whole step."
     if is_eager and strategy.num_replicas_in_sync > 1:
         return EAGER_REPLICAS
-    return replicas_unsupported(tf.__version__) if strategy.num_replicas_in_sync > 1 else None
+    return None
 
 
-def check_supported(args: Any) -> None:
-    """Raises SetupError if a step that is called with these arguments has replicas that cannot be recorded. To be asked
-    before anything traces it: replicas that make variables may do so in no other run than the first one."""
-    reason = replicas_unsupported(tf.__version__)
-    if reason is not None and any(_is_of_several(each) for each in tf.nest.flatten(args)):
-        raise SetupError(reason)
-
-
-def _is_of_several(value: Any) -> bool:
-    if isinstance(value, tf.distribute.DistributedIterator):
-        return bool(value._strategy.num_replicas_in_sync > 1)
-    return isinstance(value, tf.distribute.DistributedValues) and len(value._values) > 1
+def must_begin_alone(step: Any) -> bool:
+    """Whether a `tf.function` has to run once by itself before it may be recorded: what it makes then, such as an
+    optimizer's variables, would have no values otherwise. Whether it has replicas shows nowhere before it runs; where
+    there are several devices of one kind, it may."""
+    if not replicas_begin_alone(tf.__version__) or tf.config.functions_run_eagerly():
+        return False
+    kinds = Counter(device.device_type for device in tf.config.list_logical_devices())
+    return max(kinds.values()) > 1 and step.experimental_get_tracing_count() == 0
 
 
 def is_one_of_several() -> bool:

@@ -16,7 +16,7 @@ import tf_keras
 
 import tb_gradflow
 from tb_gradflow import GradFlowCallback
-from tb_gradflow.trace.versions import replicas_unsupported, require
+from tb_gradflow.trace.versions import require
 from tests.trace.recording import Recorded, data, read
 
 layers = tf_keras.layers
@@ -231,11 +231,3 @@ def test_keras_writes_its_graph_beside_the_recorder(build: Callable[[], Any], tm
     for one, other in zip(plain[1], recorded[1], strict=True):
         np.testing.assert_array_equal(one, other)
     assert read(tmp_path / "run").steps[0] == 0
-
-
-def test_replicas_need_a_newer_tensorflow() -> None:
-    reason = replicas_unsupported("2.16.2")
-
-    assert reason is not None
-    assert "TensorFlow 2.18 or newer, and 2.16.2 is installed" in reason
-    assert replicas_unsupported("2.18.0") is None

@@ -1,4 +1,5 @@
-"""Eager replicas and servers of parameters are told, not recorded; `explain` measures replicas on one device."""
+"""Eager replicas and servers of parameters are told, not recorded; `explain` measures replicas on one device; with an
+old TensorFlow replicas begin alone."""
 
 from __future__ import annotations
 
@@ -7,10 +8,10 @@ from typing import Any
 
 import pytest
 import tensorflow as tf
-from tensorflow.python.distribute.values import PerReplica
 
-from tb_gradflow.errors import SetupError
-from tb_gradflow.trace.workers import check_supported
+import tb_gradflow
+from tb_gradflow.trace.workers import must_begin_alone
+from tests.trace.recording import read
 from tests.trace.test_replicas import found_by, started
 
 
@@ -62,13 +63,37 @@ def test_parameter_servers_are_told_and_train_as_without_the_recorder(tmp_path: 
     assert not [*(tmp_path / "fit" / "gradflow").iterdir(), *(tmp_path / "loop" / "gradflow").iterdir()]
 
 
-def test_replicas_of_a_loop_are_told_by_its_arguments_with_an_old_tensorflow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once their step is traced, it is too late: their variables would have no values."""
-    one, two = PerReplica([tf.constant(1.0)]), PerReplica([tf.constant(1.0), tf.constant(2.0)])
-    check_supported(((two,), {}))
+@pytest.mark.parametrize(
+    ("version", "devices", "waits"),
+    [("2.17.1", 2, True), ("2.17.1", 1, False), ("2.18.0", 2, False), ("2.21.0", 2, False)],
+)
+def test_with_an_old_tensorflow_a_step_begins_alone_where_it_may_have_replicas(
+    version: str, devices: int, waits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its variables would have no values, once another function than the first run has been traced."""
+    listed = [tf.config.LogicalDevice(f"/device:CPU:{number}", "CPU") for number in range(devices)]
+    monkeypatch.setattr(tf, "__version__", version)
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda: listed)
+    step = tf.function(tf.square)
 
-    monkeypatch.setattr(tf, "__version__", "2.16.2")
+    assert must_begin_alone(step) == waits
+    step(tf.constant(2.0))
+    assert not must_begin_alone(step)
 
-    check_supported(((one, tf.constant(1.0)), {"names": "x"}))
-    with pytest.raises(SetupError, match=r"recorded with TensorFlow 2\.18 or newer"):
-        check_supported((({"x": two},), {}))
+
+def test_a_step_that_is_postponed_is_recorded_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter([True, False])
+    monkeypatch.setattr("tb_gradflow.trace.watch.must_begin_alone", lambda step: next(answers))
+    weight = tf.Variable(2.0)
+
+    @tb_gradflow.watch(tmp_path, update_freq=100)
+    def step(x: Any) -> None:
+        with tf.GradientTape() as tape:
+            loss = tf.square(weight * x)
+        weight.assign_sub(0.1 * tape.gradient(loss, weight))
+
+    for _ in range(4):
+        step(tf.constant(1.0))
+    step.flush()
+
+    assert read(tmp_path).steps == (1,)

@@ -20,6 +20,7 @@ import numpy as np
 import tensorflow as tf
 
 import tb_gradflow
+from tb_gradflow.trace.versions import replicas_begin_alone
 
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
@@ -62,13 +63,35 @@ def legacy_fit(*callbacks: Any) -> Any:
     return history.history["loss"], weights_of(model)
 
 
-def loop(compiled: Any, nested: bool = False, bad: bool = False) -> Any:
-    """A step of the user's own; with `bad`, the rows of the second replica make a NaN."""
+class OnFirstCall(keras.Model):
+    """Makes its variables when it is first called, and its optimizer the ones of its own with them."""
+
+    def __init__(self) -> None:
+        super().__init__(name="net")
+        self.a, self.b = layers.Dense(8, "tanh", name="a"), layers.Dense(2, name="b")
+
+    def call(self, x: Any) -> Any:
+        return self.b(self.a(x))
+
+
+def unbuilt_fit(*callbacks: Any) -> Any:
+    keras.utils.set_random_seed(7)
+    with strategy.scope():
+        model = OnFirstCall()
+        model.compile(keras.optimizers.Adam(1e-2), "mse")
+    history = model.fit(*data(), batch_size=ROWS, epochs=4, verbose=0, callbacks=list(callbacks))
+    return history.history["loss"], weights_of(model)
+
+
+def loop(compiled: Any, nested: bool = False, bad: bool = False, late: bool = False) -> Any:
+    """A step of the user's own; with `bad`, the rows of the second replica make a NaN; with `late` the optimizer makes
+    its variables in the first step."""
     keras.utils.set_random_seed(7)
     with strategy.scope():
         model = network(norm=False)
-        optimizer = keras.optimizers.SGD(0.05)
-        optimizer.build(model.trainable_variables)
+        optimizer = keras.optimizers.Adam(0.05) if late else keras.optimizers.SGD(0.05)
+        if not late:
+            optimizer.build(model.trainable_variables)
 
     def gradients(x: Any, y: Any) -> Any:
         with tf.GradientTape() as tape:
@@ -95,7 +118,11 @@ def loop(compiled: Any, nested: bool = False, bad: bool = False) -> Any:
         x[ROWS // 2 :, 0] = -9.0
     batches = tf.data.Dataset.from_tensor_slices((x, y)).batch(ROWS).repeat()
     iterator = iter(strategy.experimental_distribute_dataset(batches))
-    losses = [float(step(*next(iterator))) for _ in range(4)]
+    losses = []
+    for number in range(4):
+        if replicas_begin_alone(tf.__version__):  # so that the first step that is recorded has the first weights
+            optimizer.learning_rate = 0.05 * (number > 0)
+        losses.append(float(step(*next(iterator))))
     if hasattr(step, "flush"):
         step.flush()
     return losses, weights_of(model)
@@ -127,11 +154,14 @@ def main(directory: Path) -> None:
 
     found = {
         "fit": [fit(), fit(callback("fit"))],
+        "unbuilt": [unbuilt_fit(), unbuilt_fit(callback("unbuilt"))],
         "legacy": [legacy_fit(), legacy_fit(callback("legacy"))],
         "loop": [loop(tf.function), loop(watch("loop"))],
         "nested": [loop(tf.function, nested=True), loop(watch("nested"), nested=True)],
         "bad": [loop(watch("bad"), bad=True)],
     }
+    if replicas_begin_alone(tf.__version__):  # later ones fail at this without the recorder
+        found["late"] = [loop(tf.function, late=True), loop(watch("late"), late=True)]
     keras.utils.clear_session()
     sys.stdout.write(f"FOUND {json.dumps({'trainings': found, 'norms': on_one_device()})}\n")
 
