@@ -132,15 +132,17 @@ def weights_of(model: Any) -> Any:
     return [weight.numpy().tolist() for weight in model.weights]
 
 
-def on_one_device() -> dict[str, float]:
-    """Norms of the gradients of `loop`'s first step."""
+def on_one_device() -> tuple[dict[str, float], float]:
+    """Norms of the gradients of `loop`'s first step, and of that of what the hidden layer makes of the batch."""
     keras.utils.set_random_seed(7)
     model = network(norm=False)
     x, y = data()
     with tf.GradientTape() as tape:
-        loss = tf.reduce_sum(tf.square(model(x) - y)) / ROWS
-    gradients = tape.gradient(loss, [variable.value for variable in model.trainable_variables])
-    return {v.path: float(tf.norm(g)) for v, g in zip(model.trainable_variables, gradients, strict=True)}
+        hidden = model.layers[0](x)
+        loss = tf.reduce_sum(tf.square(model.layers[1](hidden) - y)) / ROWS
+    wanted = [*(variable.value for variable in model.trainable_variables), hidden]
+    *norms, of_hidden = [float(tf.norm(gradient)) for gradient in tape.gradient(loss, wanted)]
+    return dict(zip([v.path for v in model.trainable_variables], norms, strict=True)), of_hidden
 
 
 def main(directory: Path) -> None:
@@ -163,7 +165,8 @@ def main(directory: Path) -> None:
     if replicas_begin_alone(tf.__version__):  # later ones fail at this without the recorder
         found["late"] = [loop(tf.function, late=True), loop(watch("late"), late=True)]
     keras.utils.clear_session()
-    sys.stdout.write(f"FOUND {json.dumps({'trainings': found, 'norms': on_one_device()})}\n")
+    norms, of_hidden = on_one_device()
+    sys.stdout.write(f"FOUND {json.dumps({'trainings': found, 'norms': norms, 'hidden': of_hidden})}\n")
 
 
 if __name__ == "__main__":
