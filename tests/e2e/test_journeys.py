@@ -157,34 +157,6 @@ def test_the_picture_and_the_numbers_can_be_taken_home(tab: Tab, tmp_path: Path)
     assert statuses[KERNEL] == "connected"
 
 
-def test_one_failed_request_takes_nothing_else_with_it(page: Page, board: TensorBoard) -> None:
-    def refuse(route: Route) -> None:
-        route.fulfill(status=500, json={"error": "the disk is full of ants"})
-
-    page.route("**/heat?*", refuse)
-    page.route("**/course?*", refuse)
-    tab = open_tab(page, board, runs=2)
-    tab.frame.get_by_role("tab", name="Heat map").click()
-
-    expect(tab.frame.get_by_text("the disk is full of ants")).to_be_visible()
-    expect(tab.findings).to_have_count(1)
-    assert LESS in tab.items()
-
-
-def test_what_failed_is_asked_for_again(page: Page, board: TensorBoard) -> None:
-    page.route("**/trace?*", lambda route: route.fulfill(status=500, json={"error": "the disk is full of ants"}))
-    board.wait_for_runs(2)
-    page.goto(f"{board.url}#gradflow")
-    tab = Tab(page)
-    expect(tab.frame.get_by_role("alert")).to_contain_text("the disk is full of ants", timeout=30_000)
-
-    page.unroute("**/trace?*")
-
-    expect(part_of(tab, LESS)).to_be_attached(timeout=30_000)
-    expect(tab.frame.get_by_role("alert")).to_have_count(0)
-    expect(tab.findings).to_have_count(1)
-
-
 def test_the_graph_does_not_wait_for_the_findings_and_leads_to_them_when_they_come(
     page: Page, board: TensorBoard
 ) -> None:
@@ -216,56 +188,6 @@ def test_whoever_looks_elsewhere_is_left_there_when_the_findings_come(page: Page
     expect(tab.findings).to_have_count(1)
     tab.rest()
     assert set(tab.items()) == closed
-
-
-def test_keys_work_before_anybody_clicked_into_the_page(tab: Tab) -> None:
-    tab.page.keyboard.press("n")
-
-    expect(tab.summary).to_contain_text("Finding 1 of 1")
-    tab.page.keyboard.press("Escape")
-    expect(tab.details).to_have_count(0)
-
-
-def test_the_list_of_keys_has_the_focus_and_gives_it_back(tab: Tab) -> None:
-    stage = tab.frame.locator("canvas.stage")
-    stage.focus()
-    tab.page.keyboard.press("?")
-    keys = tab.frame.get_by_role("dialog", name="Keys")
-    expect(keys.get_by_role("button", name="Close")).to_be_focused()
-    tab.page.keyboard.press("n")
-    expect(tab.summary).to_contain_text("1 finding")
-
-    tab.page.keyboard.press("Escape")
-
-    expect(keys).to_have_count(0)
-    expect(stage).to_be_focused()
-
-
-def test_the_menu_closes_with_escape_and_with_a_look_elsewhere(tab: Tab) -> None:
-    menu, entry = tab.frame.get_by_label("Export"), tab.frame.get_by_role("button", name="Picture as SVG")
-    menu.click()
-    expect(entry).to_be_visible()
-    tab.page.keyboard.press("Escape")
-    expect(entry).to_be_hidden()
-    menu.click()
-    expect(entry).to_be_visible()
-    tab.frame.locator("canvas.stage").click(position={"x": 400, "y": 5})
-    expect(entry).to_be_hidden()
-
-
-def test_arrows_lead_from_tab_to_tab_and_from_row_to_row(tab: Tab) -> None:
-    tab.frame.get_by_role("tab", name="Variables").focus()
-    tab.page.keyboard.press("ArrowRight")
-    expect(tab.frame.get_by_role("tab", name="Heat map")).to_be_focused()
-    expect(tab.frame.get_by_role("tabpanel", name="Heat map")).to_be_attached()
-    tab.page.keyboard.press("ArrowLeft")
-
-    stops = tab.frame.get_by_role("table", name="Variables").locator('[role=row][tabindex="0"]')
-    expect(stops).to_have_count(1)
-    stops.focus()
-    tab.page.keyboard.press("ArrowDown")
-    expect(stops).to_have_attribute("aria-rowindex", "3")
-    expect(stops).to_be_focused()
 
 
 def test_a_link_to_everything_open_shows_everything_open(tab: Tab, browser: Browser) -> None:

@@ -25,7 +25,7 @@ import {keysDialog, press} from "./keys.ts";
 import type {Asked, Scope} from "./scope.ts";
 import {shortcuts} from "./shortcuts.ts";
 import {hasRoom, stage} from "./stage.ts";
-import {emptyState, problemsOf, problemsStrip, skeleton, summaryStrip} from "./strips.ts";
+import {emptyState, problemsOf, problemsStrip, skeleton, summaryStrip, unknownRuns} from "./strips.ts";
 import {appStyles} from "./app_styles.ts";
 import {drawerStyles} from "./drawer_styles.ts";
 import {shared} from "./styles.ts";
@@ -141,7 +141,7 @@ export class App extends LitElement {
       return skeleton("Reading the runs …");
     }
     if (state.runs === null || state.runs.length === 0) {
-      return html`${problemsStrip(state.problems)} ${emptyState()}`;
+      return html`${problemsStrip(state.problems)} ${state.runs === null ? unknownRuns() : emptyState()}`;
     }
     const scope = this.#scope();
     const {diagnosis} = this.#derived;

@@ -70,6 +70,11 @@ export function nothingYet(): TemplateResult {
   </p>`;
 }
 
+/** There may be runs: nobody is told to record any. */
+export function unknownRuns(): TemplateResult {
+  return html`<main class="waiting">The runs could not be read. This page asks for them again every few seconds.</main>`;
+}
+
 export function emptyState(): TemplateResult {
   return html`<main class="empty">
     <h1>No gradient flow recorded yet</h1>
