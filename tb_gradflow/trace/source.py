@@ -24,7 +24,14 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _STEP = os.path.join(_PACKAGE, "trace", "step.py")
 
 # Functions that only pass a call on to the one the user meant.
-_WRAPPERS = ("traceback_utils.py", "dispatch.py", "deprecation.py", "weak_tensor_ops.py", "py_builtins.py")
+_WRAPPERS = (
+    "traceback_utils.py",
+    "dispatch.py",
+    "deprecation.py",
+    "weak_tensor_ops.py",
+    "py_builtins.py",
+    "/backend/tensorflow/sparse.py",
+)
 
 # The user's line that starts a training says nothing about the ops inside it.
 _ENTRY_POINTS = frozenset({"fit", "train_on_batch", "evaluate", "predict", "make_train_function"})
@@ -126,12 +133,26 @@ def _called_name(called: Frame | None, op_type: str) -> str | None:
 
 
 def _layer_call(frames: Sequence[Frame], op_type: str) -> str | None:
-    """The first exported function below the layer call, for ops that a library's layer made by itself."""
+    """The first exported function below the layer call, for ops that a library's layer made by itself; or the function
+    of `keras.ops` that stands in a functional model as a layer does."""
     for index in range(len(frames) - 1, -1, -1):
         frame = frames[index]
         if "/layers/" in frame.file and frame.function == "call":
             return _called_name(first_meant(frames[index + 1 :]), op_type)
+        if _KERAS_OPS in frame.file and frame.function == "call":
+            return _name_in_keras_ops(first_meant(frames[index + 1 :]))
     return None
+
+
+_KERAS_OPS, _KERAS_BACKEND = "/keras/src/ops/", "/keras/src/backend/tensorflow/"
+
+
+def _name_in_keras_ops(called: Frame | None) -> str | None:
+    """The functions that do the work in Keras have the names of those that it exports."""
+    if called is None or _KERAS_BACKEND not in called.file:
+        return None
+    exported = getattr(sys.modules.get("keras"), "ops", None)
+    return f"keras.ops.{called.function}" if hasattr(exported, called.function) else None
 
 
 def first_meant(frames: Sequence[Frame]) -> Frame | None:

@@ -349,3 +349,18 @@ def test_an_update_is_no_way_from_one_loss_to_the_next(tmp_path: Path) -> None:
 
     assert not any("gradient_tape" in op.name for op in trace.ops)
     assert not any(edge.passes == "state" for op in trace.ops for edge in op.inputs)
+
+
+@pytest.mark.parametrize(("name", "type"), [("round", "Round"), ("argmax", "ArgMax"), ("sign", "Sign")])
+def test_a_function_in_a_functional_model_has_the_name_that_the_user_called_it_by(
+    name: str, type: str, tmp_path: Path
+) -> None:
+    """There it stands as a layer does, and no line of theirs is on the way when it runs."""
+    options = {"axis": -1, "keepdims": True} if name == "argmax" else {}
+
+    def gated(x: Any) -> Any:
+        return x * keras.ops.cast(getattr(keras.ops, name)(x, **options), "float32")
+
+    recorded = record(tmp_path, around(lambda: gated), *data())
+
+    assert recorded.op(type).api == f"keras.ops.{name}"

@@ -115,6 +115,9 @@ def penalised(group: Group) -> Text:
     )(group)
 
 
+# So many layers can be named one by one.
+_FEW = 3
+
 # TensorFlow's name of a node, in front of what it says.
 _NODE = re.compile(r"\{+[^{}]*\}+ ?")
 
@@ -127,6 +130,8 @@ def not_asked(group: Group) -> Text:
         if variable.trainable and variable.name.startswith(owner)
     )
     quiet = "`{attribute}.trainable = False`" if whole else '`expected=["{pattern}"]`'
+    if len({name.rpartition("/")[0] for name in group.names}) > _FEW:
+        quiet = "`trainable = False` for each of their layers"
     if not _in_layer(group):
         quiet = "`tf.Variable(..., trainable=False)`"
     ask = "Pass all of them, `tape.gradient(loss, model.trainable_variables)`"
