@@ -6,14 +6,18 @@ gradient that recomputes its forward pass, or solves for a fixed point, would lo
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import tensorflow as tf
 from tensorflow.python.eager import record
 
 T = TypeVar("T")
+
+PATIENCE = 60.0
+"""Seconds. A function that waits for something that the caller's thread holds, as TensorFlow's lock of a function that
+is being traced, would wait for ever."""
 
 
 def apart(function: Callable[..., T], *arguments: Any) -> T:
@@ -23,17 +27,23 @@ def apart(function: Callable[..., T], *arguments: Any) -> T:
     something that belongs to the thread as well.
     """
     graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+    answers: list[T] = []
 
-    def call() -> T:
-        if graph is None:
-            return function(*arguments)
-        with graph.as_default():
-            return function(*arguments)
+    def call() -> None:
+        try:
+            if graph is None:
+                answers.append(function(*arguments))
+            else:
+                with graph.as_default():
+                    answers.append(function(*arguments))
+        # The user's function is foreign code, and may raise anything; it is called again, where that is heard.
+        except Exception:
+            return
 
-    try:
-        with ThreadPoolExecutor(1) as threads:
-            return threads.submit(call).result()
-    # The user's function is foreign code, and may raise anything.
-    except Exception:
-        with record.stop_recording():
-            return function(*arguments)
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(PATIENCE)
+    if answers:
+        return answers[0]
+    with record.stop_recording():
+        return function(*arguments)

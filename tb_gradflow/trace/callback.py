@@ -87,12 +87,13 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         self._fitting: Fitting | None = None
         self._steps = StepCount()
         self._first_step: int | None = None
-        self._epoch_begins = self._postponed = False
+        self._epoch_begins = self._postponed = self._may_postpone = False
         self._measured: dict[str, Any] | None = None
 
     def on_train_begin(self, logs: Any = None) -> None:
         self._plain = self._sampled = self._guard = None
         self._may_post = self._options.catch_nonfinite
+        self._may_postpone = True
         # Keras tells a callback of the model, and not of the other callbacks, whose list calls this.
         caller = sys._getframe(1).f_locals.get("self")
         self._guarded(lambda: self._prepare(getattr(caller, "callbacks", None)))
@@ -189,13 +190,12 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         """Whether one of the steps that the coming execution runs is to be recorded."""
         since = self._steps.now - (self._first_step or 0)
         is_due = self._options.cadence.is_due
-        due = any(
+        due = self._postponed or any(
             is_due(since + ahead, self._epoch_begins and ahead == 0) for ahead in range(self._steps.per_execution)
         )
+        self._postponed = due and self._may_postpone and self._fitting is not None and self._fitting.must_begin_alone
         if self._postponed:  # once: what its own step builds may be another optimizer
-            self._postponed = False
-            return True
-        self._postponed = due and self._fitting is not None and self._fitting.must_begin_alone
+            self._may_postpone = False
         return due and not self._postponed
 
     def _run_sampled(self, iterator: Any) -> Any:

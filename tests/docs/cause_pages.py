@@ -41,8 +41,8 @@ WITHOUT_PROGRAM = {
     '`GradFlowCallback("logs/run1", expected=["teacher/*"])`.',
     "not_measured": "No program is shown, because it takes a training that ends within its first step: interrupted, "
     "out of memory, or by an error of its own.",
-    "gradient_not_applied": "No program is shown, because it takes a training of some steps: for example one of DDPG in "
-    "which `actor_optimizer.apply_gradients(...)` was forgotten.",
+    "gradient_not_applied": "No program is shown, because it takes a training of some steps: for example one of DDPG "
+    "in which `actor_optimizer.apply_gradients(...)` was forgotten.",
 }
 """Why a page has none."""
 

@@ -66,14 +66,18 @@ def test_replicas_train_as_they_do_without_the_recorder(kind: str, mirrored: tup
     assert recorded == plain
 
 
-@pytest.mark.skipif(not LOOPS_BEGIN_ALONE, reason="TensorFlow itself gives such variables no values from 2.18 on")
-def test_variables_that_a_loop_makes_in_its_first_step_have_their_values(mirrored: tuple[Path, Any]) -> None:
+def test_variables_that_a_loop_makes_in_its_first_step_have_the_values_that_they_have_without_the_recorder(
+    mirrored: tuple[Path, Any],
+) -> None:
+    """From 2.18 on TensorFlow gives them none, and says so with the recorder as without it."""
     directory, found = mirrored
 
     plain, recorded = found["trainings"]["late"]
 
     assert recorded == plain
-    assert read(directory / "late").steps == (1, 2)
+    assert isinstance(plain, list) == LOOPS_BEGIN_ALONE
+    if LOOPS_BEGIN_ALONE:
+        assert read(directory / "late").steps == (1, 2)
 
 
 @pytest.mark.parametrize("kind", ["fit", "unbuilt", "legacy", "loop", "nested"])

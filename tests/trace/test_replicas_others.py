@@ -6,10 +6,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import keras
 import pytest
 import tensorflow as tf
 
 import tb_gradflow
+from tb_gradflow.trace.fitting import Fitting
 from tb_gradflow.trace.workers import must_begin_alone
 from tests.trace.recording import read
 from tests.trace.test_replicas import found_by, started
@@ -97,3 +99,17 @@ def test_a_step_that_is_postponed_is_recorded_next(tmp_path: Path, monkeypatch: 
     step.flush()
 
     assert read(tmp_path).steps == (1,)
+
+
+def test_a_fit_is_postponed_once_whatever_optimizer_its_step_builds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that Keras knows of may never be built: a GAN has two of its own."""
+    monkeypatch.setattr(Fitting, "must_begin_alone", True)
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+
+    callback = tb_gradflow.GradFlowCallback(tmp_path, update_freq=2)
+    model.fit(tf.ones((12, 3)), tf.ones((12, 1)), batch_size=2, verbose=0, callbacks=[callback])
+
+    assert read(tmp_path).steps == (1, 2, 4)
