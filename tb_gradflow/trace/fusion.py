@@ -12,6 +12,8 @@ holding on to one of them changes the order in which it adds (`AddNOp` in aggreg
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import tensorflow as tf
@@ -30,15 +32,48 @@ _REPEATED = _FACTORS | _TERMS | {"Sum", "Reshape", "Tile", "BroadcastTo", "Ident
 _CHAIN = 10
 
 
-def may_be_merged(gradient: Any) -> bool:
+class Needed:
+    """Which ops are still there when a step runs: of those that taking a gradient made, the ones that lead to what was
+    asked for. A division by a constant makes a gradient of the constant too, which disappears.
+
+    Args:
+        asked: The gradients that were asked for.
+        on_the_way: Others that were taken together with them.
+    """
+
+    def __init__(self, asked: Sequence[Any], on_the_way: Sequence[Any]) -> None:
+        self._asked = [each.op for each in asked if isinstance(each, tf.Tensor)]
+        made = [each.op for each in (*asked, *on_the_way) if isinstance(each, tf.Tensor)]
+        self._graph = made[0].graph if made else None
+        self._first = min((op._id for op in made if op.graph is self._graph), default=0)
+
+    def __contains__(self, op: Any) -> bool:
+        return not self.is_made(op) or op.name in self._names
+
+    def is_made(self, op: Any) -> bool:
+        """Whether taking the gradient made it."""
+        return op.graph is self._graph and op._id >= self._first
+
+    @cached_property
+    def _names(self) -> set[str]:
+        stack, names = [op for op in self._asked if op.graph is self._graph], set()
+        while stack:
+            op = stack.pop()
+            if op.name not in names and self.is_made(op):
+                names.add(op.name)
+                stack.extend(tensor.op for tensor in op.inputs)
+        return names
+
+
+def may_be_merged(gradient: Any, needed: Needed | None = None) -> bool:
     """Whether measuring `gradient` may keep apart two ops that a plain step runs as one.
 
     Of several takers all but one may turn out to be of no use to anybody, and disappear: each is considered.
     """
-    return any(_merges(gradient.op, taker) for taker in gradient.consumers()) or _is_summed(gradient)
+    return any(_merges(gradient.op, taker, needed) for taker in gradient.consumers()) or _is_summed(gradient)
 
 
-def seen_apart(gradient: Any, depth: int = _CHAIN) -> Any:
+def seen_apart(gradient: Any, needed: Needed | None = None, depth: int = _CHAIN) -> Any:
     """The value of a gradient that may be merged, made once more by ops of its own from tensors that may be looked at.
 
     Null where that takes more than a few elementwise ops. The optimizer sees none of the repeated ops as the same:
@@ -47,7 +82,7 @@ def seen_apart(gradient: Any, depth: int = _CHAIN) -> Any:
     made = gradient.op
     if depth == 0 or not isinstance(gradient, tf.Tensor) or made.type not in _REPEATED:
         return None
-    inputs = [_seen_input(tensor, depth - 1) for tensor in made.inputs]
+    inputs = [_seen_input(tensor, needed, depth - 1) for tensor in made.inputs]
     if any(tensor is None for tensor in inputs):
         return None
     return made.graph.create_op(
@@ -63,11 +98,13 @@ def apart(gradient: Any) -> Any:
     return gradient if repeated is None else repeated
 
 
-def _seen_input(tensor: Any, depth: int) -> Any:
+def _seen_input(tensor: Any, needed: Needed | None, depth: int) -> Any:
     if _is_constant(tensor.op):
         return tensor
-    if may_be_merged(tensor):
-        return seen_apart(tensor, depth)
+    # What the forward pass has made and the backward pass takes again has two takers, and is merged with neither.
+    is_taken_again = needed is not None and not needed.is_made(tensor.op) and len(tensor.consumers()) > 1
+    if not is_taken_again and may_be_merged(tensor, needed):
+        return seen_apart(tensor, needed, depth)
     return tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=tensor.shape)
 
 
@@ -102,27 +139,29 @@ def _is_summed(tensor: Any) -> bool:
     return False
 
 
-def _merges(made: Any, taker: Any) -> bool:
+def _merges(made: Any, taker: Any, needed: Needed | None) -> bool:
     if made.type in _PRODUCTS:
         # Only batched products are fused with a scale.
         return taker.type in _TERMS or (taker.type in _FACTORS and made.type != "MatMul")
     if made.type in _TERMS:
         return taker.type in _TERMS or _has_constant(taker)
     if made.type in _FACTORS:
-        return taker.type == "AddN" or _meets_constant(taker)
+        return taker.type == "AddN" or _meets_constant(taker, needed)
     return False
 
 
-def _meets_constant(op: Any) -> bool:
-    """Whether a chain of factors that begins with `op` has a constant one, which may be pushed down all of it. Where
-    it branches, each branch may be the one that is left: a division by a constant has a gradient of the constant."""
-    takers = {op.name: op}
+def _meets_constant(op: Any, needed: Needed | None) -> bool:
+    """Whether a chain of factors that begins with `op` has a constant one, which may be pushed down all of it."""
     for _ in range(_CHAIN):
-        factors = [taker for taker in takers.values() if taker.type in _FACTORS]
-        if any(_has_constant(factor) for factor in factors):
+        if op.type not in _FACTORS:
+            return False
+        if _has_constant(op):
             return True
-        takers = {taker.name: taker for factor in factors for taker in factor.outputs[0].consumers()}
-    return False
+        takers = [taker for taker in op.outputs[0].consumers() if needed is None or taker in needed]
+        if len(takers) != 1:
+            return False
+        [op] = takers
+    return True
 
 
 def _has_constant(op: Any) -> bool:

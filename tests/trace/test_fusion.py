@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from tb_gradflow.trace.fusion import may_be_merged
+from tb_gradflow.trace.fusion import Needed, may_be_merged
 
 
-def test_a_constant_that_is_pushed_past_a_branch_is_seen() -> None:
+def test_a_constant_that_is_pushed_past_a_branch_nobody_needs_is_seen() -> None:
     """A division by a constant has a gradient of the constant too, which disappears: GELU with Keras 3.3."""
     with tf.Graph().as_default():
         given = tf.compat.v1.placeholder(tf.float32, [4])
         scaled = given * tf.exp(given)
         product = scaled * tf.exp(-given)
-        _ = product / 1.5, product * tf.tanh(given)
+        wanted, _ = product / 1.5, product * tf.tanh(given)
+        needed = Needed([wanted], [scaled, product])
 
-        assert may_be_merged(scaled)
-        assert may_be_merged(product)
+        assert may_be_merged(scaled, needed)
+        assert may_be_merged(product, needed)
+
+
+def test_a_constant_is_not_pushed_past_a_branch_that_is_needed() -> None:
+    with tf.Graph().as_default():
+        given = tf.compat.v1.placeholder(tf.float32, [4])
+        scaled = given * tf.exp(given)
+        product = scaled * tf.exp(-given)
+        wanted = [product / 1.5, product * tf.tanh(given)]
+
+        assert not may_be_merged(scaled, Needed(wanted, [scaled, product]))
 
 
 def test_factors_without_a_constant_are_looked_at() -> None:
@@ -24,6 +35,6 @@ def test_factors_without_a_constant_are_looked_at() -> None:
         given = tf.compat.v1.placeholder(tf.float32, [4])
         scaled = given * tf.exp(given)
         product = scaled * tf.tanh(given)
-        _ = product * tf.exp(given), product * tf.tanh(given)
+        wanted = [product * tf.exp(given)]
 
-        assert not may_be_merged(scaled)
+        assert not may_be_merged(scaled, Needed(wanted, [scaled, product]))
