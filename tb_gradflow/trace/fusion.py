@@ -42,8 +42,8 @@ class Needed:
     """
 
     def __init__(self, asked: Sequence[Any], on_the_way: Sequence[Any]) -> None:
-        self._asked = [each.op for each in asked if isinstance(each, tf.Tensor)]
-        made = [each.op for each in (*asked, *on_the_way) if isinstance(each, tf.Tensor)]
+        self._asked = [each.op for each in asked if tf.is_symbolic_tensor(each)]
+        made = [*self._asked, *(each.op for each in on_the_way if tf.is_symbolic_tensor(each))]
         self._graph = made[0].graph if made else None
         self._first = min((op._id for op in made if op.graph is self._graph), default=0)
 
