@@ -42,8 +42,8 @@ class Needed:
     """
 
     def __init__(self, asked: Sequence[Any], on_the_way: Sequence[Any]) -> None:
-        self._asked = [each.op for each in asked if tf.is_symbolic_tensor(each)]
-        made = [*self._asked, *(each.op for each in on_the_way if tf.is_symbolic_tensor(each))]
+        self._asked = [each.op for each in asked if _is_symbolic(each)]
+        made = [*self._asked, *(each.op for each in on_the_way if _is_symbolic(each))]
         self._graph = made[0].graph if made else None
         self._first = min((op._id for op in made if op.graph is self._graph), default=0)
 
@@ -63,6 +63,10 @@ class Needed:
                 names.add(op.name)
                 stack.extend(tensor.op for tensor in op.inputs)
         return names
+
+
+def _is_symbolic(value: Any) -> bool:
+    return isinstance(value, tf.Tensor) and tf.is_symbolic_tensor(value)
 
 
 def may_be_merged(gradient: Any, needed: Needed | None = None) -> bool:
