@@ -92,6 +92,9 @@ _WITHOUT_OP = {
 }
 
 
+_VERBS = {"output_not_used": "is where the way ends"}
+
+
 def _because(trace: Trace, finding: Finding) -> str:
     many = "them" if len(finding.variables) > 1 else "it"
     if finding.culprit < 0 and finding.cause in _WITHOUT_OP:
@@ -100,12 +103,17 @@ def _because(trace: Trace, finding: Finding) -> str:
         return f": {_WITHOUT_OP[finding.cause].format(line=line, them=many)}."
     if finding.culprit < 0 or finding.cause == "variable_rebound":
         return "."
+    shown, verb, of = finding.culprit, _VERBS.get(finding.cause), ""
     if finding.cause == "second_order_missing":
-        return _second_order(trace, finding)
-    where = place_of(trace, finding.culprit).strip(" ()")
+        # The user's own op: that of its gradient says nothing to them.
+        shown = forward if (forward := forward_of(trace, shown)) >= 0 else shown
+        verb, of = (
+            "is zero" if trace.ops[finding.culprit].type in STRAIGHT else "is missing",
+            "the second derivative of ",
+        )
+    where = place_of(trace, shown).strip(" ()")
     place = f" in {where.removeprefix('in ')}" if where else ""
-    verb = {"output_not_used": "is where the way ends"}.get(finding.cause)
-    name = called(trace, finding.culprit).strip("`")
+    name = of + called(trace, shown).strip("`")
     if finding.cause == "python_snapshot":
         name = "a tensor from before the step"
     if verb is None:
@@ -113,16 +121,6 @@ def _because(trace: Trace, finding: Finding) -> str:
             f"cuts {many} off" if finding.cause.startswith(("nondiff", "stop", "integer", "python")) else "is to blame"
         )
     return f": {name}{place} {verb}."
-
-
-def _second_order(trace: Trace, finding: Finding) -> str:
-    """Names the user's own op: that of its gradient says nothing to them."""
-    forward = forward_of(trace, finding.culprit)
-    name = called(trace, forward if forward >= 0 else finding.culprit).strip("`")
-    where = place_of(trace, forward if forward >= 0 else finding.culprit).strip(" ()")
-    place = f" in {where.removeprefix('in ')}" if where else ""
-    zero = trace.ops[finding.culprit].type in STRAIGHT
-    return f": the second derivative of {name}{place} is {'zero' if zero else 'missing'}."
 
 
 def unverified_in(

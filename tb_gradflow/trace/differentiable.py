@@ -14,7 +14,7 @@ from tensorflow.python.eager import backprop_util, record
 from tensorflow.python.framework import func_graph, ops
 
 from tb_gradflow.record.schema import Passes
-from tb_gradflow.trace.apart import apart
+from tb_gradflow.trace.untaped import untaped
 
 Signature = tuple[object, ...]
 
@@ -126,7 +126,7 @@ def _call(function: Any, op: Any) -> Sequence[Any]:
     with scratch.as_default(), record.stop_recording():
         incoming = [_placeholder(tensor) for tensor in op.outputs]
         own = custom_gradient_name(op) is not None
-        gradients = apart(function, op, *incoming) if own else function(op, *incoming)
+        gradients = untaped(function, op, *incoming) if own else function(op, *incoming)
     listed = list(gradients) if isinstance(gradients, (list, tuple)) else [gradients]
     return listed + [None] * (len(op.inputs) - len(listed))
 

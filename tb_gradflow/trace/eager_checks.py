@@ -13,12 +13,12 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager import record
 
-from tb_gradflow.trace.apart import apart
 from tb_gradflow.trace.eager_shadow import Shadow
 from tb_gradflow.trace.forward_part import CannotCutError
 from tb_gradflow.trace.gradient_checks import GradientChecks
 from tb_gradflow.trace.gradient_probe import PLACES, PLACES_OF_ONE, RAISED, Probe, part_of, smaller, summed
 from tb_gradflow.trace.own_gradients import OwnGradient
+from tb_gradflow.trace.untaped import untaped
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class EagerChecks:
                 self._checks.probes[own.op.name] = Probe(own, problem=f"{RAISED} {type(error).__name__}: {said}")
                 raise
             with self._shadow.paused(), record.stop_recording():
-                answered = apart(backward, *map(smaller, upstream))
+                answered = untaped(backward, *map(smaller, upstream))
             self._answers[own.op.name] = _Answer(own, upstream, list(returned), list(answered))
             return returned
 

@@ -15,9 +15,9 @@ from typing import Any
 from tensorflow.python.framework import ops
 
 from tb_gradflow.record.schema import Source
-from tb_gradflow.trace.apart import apart
 from tb_gradflow.trace.differentiable import custom_gradient_name, is_overridden
 from tb_gradflow.trace.source import first_meant, frames_of, is_users
+from tb_gradflow.trace.untaped import untaped
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class OwnGradient:
 
         Makes ops in the default graph. Raises whatever the user's function raises.
         """
-        found = apart(ops.get_gradient_function(self.op), self.op, *upstream)
+        found = untaped(ops.get_gradient_function(self.op), self.op, *upstream)
         listed = list(found) if isinstance(found, (list, tuple)) else [found]
         if len(listed) != len(self.op.inputs):
             first = self.result_count or 0

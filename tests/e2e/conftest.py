@@ -1,4 +1,4 @@
-"""One browser for all tests, a page for each."""
+"""One browser for all tests, a page for each; and a TensorBoard, for those that ask for no other."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.demo.training import Trained
+from tests.e2e.tab import Tab, open_tab
+from tests.serve.processes import TensorBoard, tensorboard
 
 
 @pytest.fixture(scope="session")
@@ -26,3 +30,15 @@ def page(browser: Browser) -> Iterator[Page]:
     yield opened
     opened.close()
     assert errors == []
+
+
+@pytest.fixture(scope="module")
+def board(step_filter: Trained) -> Iterator[TensorBoard]:
+    """On the logs of the demonstration `step_filter`."""
+    with tensorboard(f"--logdir={step_filter.logdir}") as running:
+        yield running
+
+
+@pytest.fixture
+def tab(page: Page, board: TensorBoard) -> Tab:
+    return open_tab(page, board, runs=2)

@@ -18,6 +18,11 @@ from tests.serve.processes import TensorBoard
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 
+THRESHOLD = "sensors/step_filter/threshold"
+KERNEL = "sensors/hidden/kernel"
+LESS = "sensors_1/step_filter_1/SequenceMask/Less"
+"""Two variables and an op of the demonstration `step_filter`."""
+
 Pixels = npt.NDArray[np.uint8]
 
 RED = {"light": (0xD0, 0x1F, 0x3C), "dark": (0xFF, 0x65, 0x77)}
@@ -153,3 +158,8 @@ def _strokes(column: npt.NDArray[np.bool_]) -> int:
 def number(text: str) -> float:
     """The value of a number as the page writes it."""
     return float(re.sub(r"\s", "", text).replace("\u2212", "-"))
+
+
+def part_of(tab: Tab, name: str) -> Locator:
+    """What is said of a drawn part of the graph."""
+    return tab.frame.locator(f'[data-mirror] li[data-name="{name}"]')

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.demo.training import Trained
-from tests.e2e.tab import Tab, open_tab
-from tests.e2e.test_journeys import LESS, part_of
-from tests.serve.processes import TensorBoard, tensorboard
-
-
-@pytest.fixture(scope="module")
-def board(step_filter: Trained) -> Iterator[TensorBoard]:
-    with tensorboard(f"--logdir={step_filter.logdir}") as running:
-        yield running
+from tests.e2e.tab import LESS, Tab, open_tab, part_of
+from tests.serve.processes import TensorBoard
 
 
 def refuse(route: Route) -> None:

@@ -5,36 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
-import pytest
-from playwright.sync_api import Browser, Locator, Page, Route, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.demo.training import Trained
-from tests.e2e.tab import Tab, open_tab
-from tests.serve.processes import TensorBoard, tensorboard
-
-THRESHOLD = "sensors/step_filter/threshold"
-KERNEL = "sensors/hidden/kernel"
-LESS = "sensors_1/step_filter_1/SequenceMask/Less"
-
-
-@pytest.fixture(scope="module")
-def board(step_filter: Trained) -> Iterator[TensorBoard]:
-    with tensorboard(f"--logdir={step_filter.logdir}") as running:
-        yield running
-
-
-@pytest.fixture
-def tab(page: Page, board: TensorBoard) -> Tab:
-    return open_tab(page, board, runs=2)
-
-
-def part_of(tab: Tab, name: str) -> Locator:
-    """What is said of a drawn part of the graph."""
-    return tab.frame.locator(f'[data-mirror] li[data-name="{name}"]')
+from tests.e2e.tab import KERNEL, LESS, THRESHOLD, Tab, open_tab, part_of
+from tests.serve.processes import TensorBoard
 
 
 def test_what_is_searched_for_is_listed_lit_and_gone_to(tab: Tab) -> None:

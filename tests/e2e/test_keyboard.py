@@ -2,25 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from playwright.sync_api import expect
 
-import pytest
-from playwright.sync_api import Page, expect
-
-from tests.demo.training import Trained
-from tests.e2e.tab import Tab, open_tab
-from tests.serve.processes import TensorBoard, tensorboard
-
-
-@pytest.fixture(scope="module")
-def board(step_filter: Trained) -> Iterator[TensorBoard]:
-    with tensorboard(f"--logdir={step_filter.logdir}") as running:
-        yield running
-
-
-@pytest.fixture
-def tab(page: Page, board: TensorBoard) -> Tab:
-    return open_tab(page, board, runs=2)
+from tests.e2e.tab import Tab
 
 
 def test_keys_work_before_anybody_clicked_into_the_page(tab: Tab) -> None:

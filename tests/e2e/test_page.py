@@ -14,8 +14,7 @@ from tb_gradflow.cli.main import main
 from tb_gradflow.record.schema import Source
 from tb_gradflow.version import VERSION
 from tests.demo.training import Trained
-from tests.e2e.tab import Tab
-from tests.e2e.test_journeys import KERNEL, LESS, THRESHOLD
+from tests.e2e.tab import KERNEL, LESS, THRESHOLD, Tab
 from tests.e2e.test_running import HOSTILE, with_hostile_names
 from tests.store.samples import open_writer, step, trace
 

@@ -6,15 +6,13 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from tb_gradflow import open_log
 from tests.demo.training import Trained
-from tests.e2e.tab import RED, Tab, dashes, is_near, number, open_tab
+from tests.e2e.tab import KERNEL, RED, THRESHOLD, Tab, dashes, is_near, number, open_tab
 from tests.serve.processes import TensorBoard, tensorboard
 
-THRESHOLD = "sensors/step_filter/threshold"
-KERNEL = "sensors/hidden/kernel"
 MASK = "sensors_1/step_filter_1/SequenceMask"
 
 
@@ -22,11 +20,6 @@ MASK = "sensors_1/step_filter_1/SequenceMask"
 def board(request: pytest.FixtureRequest, step_filter: Trained) -> Iterator[TensorBoard]:
     with tensorboard(f"--logdir={step_filter.logdir}", f"--load_fast={request.param}") as running:
         yield running
-
-
-@pytest.fixture
-def tab(page: Page, board: TensorBoard) -> Tab:
-    return open_tab(page, board, runs=2)
 
 
 def test_the_tab_is_there_and_says_what_is_wrong(tab: Tab) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import tensorflow as tf
 
-from tb_gradflow.trace import apart as place
-from tb_gradflow.trace.apart import apart
+from tb_gradflow.trace import untaped as place
+from tb_gradflow.trace.untaped import untaped
 
 
 def slope(x: Any) -> Any:
@@ -24,7 +24,7 @@ def test_its_own_tape_records_and_the_users_does_not() -> None:
     x = tf.constant(2.0)
     with tf.GradientTape() as tape:
         tape.watch(x)
-        found = apart(slope, x)
+        found = untaped(slope, x)
 
     assert float(found) == 12.0
     assert tape.gradient(found, x) is None
@@ -35,7 +35,7 @@ def test_it_is_called_in_the_graph_of_the_caller() -> None:
 
     @tf.function
     def step(x: Any) -> Any:
-        found = apart(slope, x)
+        found = untaped(slope, x)
         graphs.append(found.graph is tf.compat.v1.get_default_graph())
         return found
 
@@ -48,7 +48,7 @@ def test_what_it_raises_is_raised_here() -> None:
         raise KeyError("mine")
 
     with pytest.raises(KeyError, match="mine"):
-        apart(failing)
+        untaped(failing)
 
 
 def test_one_that_waits_for_the_callers_thread_is_called_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,4 +61,4 @@ def test_one_that_waits_for_the_callers_thread_is_called_there(monkeypatch: pyte
             return 3
 
     with lock:
-        assert apart(needing) == 3
+        assert untaped(needing) == 3

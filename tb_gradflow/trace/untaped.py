@@ -20,7 +20,7 @@ PATIENCE = 60.0
 is being traced, would wait for ever."""
 
 
-def apart(function: Callable[..., T], *arguments: Any) -> T:
+def untaped(function: Callable[..., T], *arguments: Any) -> T:
     """What the function returns. Tapes belong to threads: in another one none is open but those it opens itself.
 
     The default graph is the caller's. Raises whatever the function raises here, in the caller's thread, as it may need
