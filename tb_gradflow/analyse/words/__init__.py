@@ -15,6 +15,7 @@ from tb_gradflow.analyse.words import (
     not_finite,
     numbers,
     own_gradient,
+    soft,
     spoiled,
 )
 from tb_gradflow.analyse.words.names import Group, Text, Writer
@@ -29,6 +30,7 @@ _WRITERS: dict[str, Writer] = {
     **not_finite.WRITERS,
     **numbers.WRITERS,
     **own_gradient.WRITERS,
+    **soft.WRITERS,
     **spoiled.WRITERS,
 }
 

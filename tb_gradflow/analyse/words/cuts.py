@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.no_derivative import ROUNDING
-from tb_gradflow.analyse.evidence import discrete_part
-from tb_gradflow.analyse.kinds import LOOPS
-from tb_gradflow.analyse.words.code import Call, bracketed, is_simple, sides_of, without_cast
+from tb_gradflow.analyse.words.code import bracketed, is_simple, sides_of
 from tb_gradflow.analyse.words.fields import SIZE, Template, fields
 from tb_gradflow.analyse.words.names import (
     Group,
@@ -16,12 +14,8 @@ from tb_gradflow.analyse.words.names import (
     layer_of,
     namespace,
     place_of,
-    short,
 )
 from tb_gradflow.record.schema import Op
-
-_LESS = ("Less", "LessEqual")
-_EQUAL = ("Equal", "NotEqual")
 
 
 def rounding(group: Group) -> Text:
@@ -88,55 +82,6 @@ def _keeps_shape(group: Group) -> bool:
     given = trace.ops[edges[0].op].outputs
     shape = given[edges[0].output].shape if edges[0].output < len(given) else None
     return shape is not None and shape == op.outputs[0].shape
-
-
-def comparison(group: Group) -> Text:
-    names = fields(group)
-    against = " with positions" if api_of(group).endswith("sequence_mask") else ""
-    what = names["them"] if len(group.variables) == 1 else "what comes from them"
-    message = SIZE + f"{{op}} only compares {what}{against}, and a comparison has no derivative."
-    return Text(message.format_map(names), f"Use a soft step, for example `{soft_step(group)}`.")
-
-
-def predicate(group: Group) -> Text:
-    names, ends = fields(group), _ends_a_loop(group)
-    does = "ends a loop" if ends else "chooses a branch"
-    message = SIZE + "{op} compares {them}, and the result only " + does + ", which has no derivative."
-    fix = f"Blend both branches: `gate = {soft_step(group)}`, then `gate * inside + (1 - gate) * outside`."
-    if ends:
-        fix = (
-            f"Make a fixed number of rounds, and blend in each: `gate = {soft_step(group)}`, then `gate * new + (1 - "
-            "gate) * old`; or let it into what a round computes, for an end of time as its step: `dt = end / steps`."
-        )
-    return Text(message.format_map(names), fix)
-
-
-def _ends_a_loop(group: Group) -> bool:
-    uses = discrete_part(group.suspect).uses
-    return bool(uses) and all(group.suspect.type_of(use.consumer) in LOOPS | {"LoopCond"} for use in uses)
-
-
-def soft_step(group: Group) -> str:
-    """A smooth stand-in for the comparison on the user's line, with their names in it."""
-    lib, call = namespace(group), call_of(group)
-    if api_of(group).endswith("sequence_mask"):
-        return _soft_mask(call, short(group))
-    left, right = ("x", short(group) if len(group.variables) == 1 else "threshold")
-    if call and len(call.arguments) > 1:
-        left, right = (bracketed(without_cast(side)) for side in call.arguments[:2])
-    kind = group.op.type if group.op else ""
-    if kind in _EQUAL:
-        return f"{lib}.exp(-{lib}.square(({left} - {right}) / 0.5))"
-    if kind in _LESS:
-        left, right = right, left
-    return f"{lib}.sigmoid(({left} - {right}) / 0.1)"
-
-
-def _soft_mask(call: Call | None, name: str) -> str:
-    """A smooth `tf.sequence_mask` of one length or of many: about 1 below it and about 0 from there on."""
-    length = bracketed(without_cast(call.argument(0, "lengths") or name)) if call else name
-    size = (call.argument(1, "maxlen") if call else "n") or f"tf.math.ceil(tf.reduce_max({length}))"
-    return f"tf.sigmoid(({length}[..., None] - tf.range({size}, dtype=tf.float32) - 0.5) / 0.2)"
 
 
 def integer(group: Group) -> Text:
@@ -272,8 +217,6 @@ def unregistered(group: Group) -> Text:
 
 WRITERS: dict[str, Writer] = {
     "nondiff_rounding": rounding,
-    "nondiff_comparison": comparison,
-    "predicate_only": predicate,
     "integer_dtype": integer,
     "nondiff_sign": sign,
     "nondiff_op": any_op,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ntpath
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -206,6 +207,11 @@ def call_of(group: Group) -> Call | None:
 
 
 def namespace(group: Group) -> str:
-    """The module the user takes such functions from: `tf` or `keras.ops`."""
-    api = group.op.api if group.op is not None else None
-    return "keras.ops" if api is not None and api.startswith("keras.") else "tf"
+    """The module the user takes such functions from: `tf` or `keras.ops`. Of an operator the rest of the line tells."""
+    api = (group.op.api if group.op is not None else None) or ""
+    code = group.source.code if group.source is not None and not api.startswith("tf.") else ""
+    keras = api.startswith("keras.") or (_KERAS_OPS.search(code) is not None and "tf." not in code)
+    return "keras.ops" if keras else "tf"
+
+
+_KERAS_OPS = re.compile(r"(?<![\w.])(keras\.)?ops\.\w")
