@@ -69,20 +69,20 @@ def where_inactive_branch(suspect: Suspect) -> Verdict | None:
     if not suspect.measured.loss_is_finite(suspect.target):
         return None
     incoming = suspect.measured.of_op(suspect.target, suspect.culprit)
-    if incoming is not None and incoming.zero_fraction == 0:
+    if (incoming is not None and incoming.zero_fraction == 0) or _another_is_singular(suspect):
         return None
     trace = suspect.topology.trace
     way = suspect.topology.gradient(suspect.target).from_op(suspect.culprit)
     for op, after in pairwise(way):
         if trace.ops[after].type in ("Select", "SelectV2"):
             branches = [edge for edge in trace.ops[after].inputs if edge.op == op and edge.input > 0]
-            return Verdict("where_inactive_branch", "error", _singular_in(suspect, op)) if branches else None
+            return Verdict("where_inactive_branch", "error", _singular_in(suspect)) if branches else None
         if trace.ops[after].type not in _ELEMENTWISE:
             return None
     return None
 
 
-def _singular_in(suspect: Suspect, end: int) -> int:
+def _singular_in(suspect: Suspect) -> int:
     """Of what a `tf.where` hides, the function that has no finite derivative: the birthplace itself, or, where that
     only multiplies with an infinite value, what makes this value."""
     if suspect.op.type in CAUSE:
@@ -92,6 +92,14 @@ def _singular_in(suspect: Suspect, end: int) -> int:
         if edge.op >= 0 and trace.ops[edge.op].type in CAUSE:
             return edge.op
     return suspect.culprit
+
+
+def _another_is_singular(suspect: Suspect) -> bool:
+    """Whether the value also goes into a function without a finite derivative somewhere, and the suspect is none: of
+    the gradients that are added up, it is that one's which is not finite."""
+    if _singular_in(suspect) != suspect.culprit or suspect.op.type in CAUSE:
+        return False
+    return any(suspect.type_of(user) in CAUSE for user in suspect.topology.onward(suspect.producer))
 
 
 def nonfinite_input(suspect: Suspect) -> Verdict | None:
