@@ -108,3 +108,24 @@ def test_of_a_loss_the_prediction_is_to_be_checked_not_the_labels() -> None:
     graph.ask("kernel", NAN)
 
     assert "check_numerics(model(images), " in graph.only_finding().fix
+
+
+@pytest.mark.parametrize("bounded", ["of a square", "of the loss", "of anything"])
+def test_an_exponential_that_cannot_overflow_is_not_blamed(bounded: str) -> None:
+    """NaN came in: what broke lies in front of it."""
+    graph = Graph()
+    share = graph.op("RealDiv", graph.variable("kernel"))
+    graph.gradient(share, NAN)
+    given = graph.op("Neg", graph.op("Square", share)) if bounded == "of a square" else graph.op("Relu", share)
+    graph.gradient(given, NAN)
+    name = "loss/logistic_loss/Exp" if bounded == "of the loss" else "Exp"
+    exponential = graph.op("Exp", given, name=name)
+    graph.gradient(exponential, sized(0.1, zeros=0.4))
+    graph.target(graph.op("Mean", exponential), loss=float("nan"))
+    graph.ask("kernel", NAN)
+
+    found = graph.only_finding()
+
+    assert (found.cause, found.culprit) == (
+        ("exp_overflow", exponential) if bounded == "of anything" else ("zero_over_zero", share)
+    )

@@ -244,3 +244,48 @@ def test_what_is_given_no_rows_is_not_called_masked() -> None:
 
     assert (finding.cause, finding.severity) == ("mask_multiplies_to_zero", "info")
     assert "not one row was selected" in finding.message
+
+
+def test_a_sample_that_is_made_of_its_mean_is_stopped_by_its_name() -> None:
+    graph = Graph()
+    mean = graph.op("MatMul", graph.variable("kernel"))
+    graph.gradient(mean, ZERO)
+    graph.gradient(0, ZERO)
+    sample = graph.op("AddV2", mean, graph.op("RandomStandardNormal"))
+    graph.gradient(sample, FINE)
+    apart = graph.op("Sub", sample, mean, api="-", line="z = (action - mean) / std")
+    graph.gradient(apart, FINE)
+    graph.target(graph.op("Mean", graph.op("Square", apart)))
+    graph.ask("kernel", ZERO)
+
+    finding = graph.only_finding()
+
+    assert finding.cause == "gradient_cancellation"
+    assert "`tf.stop_gradient(action) - mean`" in finding.fix
+
+
+def policy_gradient(weight: str) -> Finding:
+    """A stopped return weighs the density of an action, whose mean falls out of it on the way."""
+    graph = Graph()
+    mean = graph.op("MatMul", graph.variable("mean"))
+    action = graph.op("AddV2", mean, name="Normal/sample/add")
+    stopped = graph.op(
+        "StopGradient", action, passes="not_differentiable", api="tf.stop_gradient", line="r = reward(a)"
+    )
+    density = graph.op("Neg", graph.variable("scale"), name=f"{weight}/log_prob/Neg", line="l = d.log_prob(a) * r")
+    graph.target(graph.op("Mean", graph.op("Mul", density, stopped)))
+    graph.ask("mean")
+    graph.ask("scale", FINE)
+    return graph.only_finding()
+
+
+def test_the_density_of_an_own_sample_is_told_rather_than_what_weighs_it() -> None:
+    finding = policy_gradient("Normal_1")
+
+    assert finding.cause == "gradient_cancellation"
+    assert "`d.log_prob` (" in finding.message
+    assert "`d.log_prob(tf.stop_gradient(a))`" in finding.fix
+
+
+def test_the_density_of_another_distribution_has_no_part_in_it() -> None:
+    assert policy_gradient("Other").cause == "stop_gradient_misuse"

@@ -172,17 +172,20 @@ def test_reads_that_cancel_are_not_blamed_on_one_op() -> None:
     assert (finding.cause, finding.culprit) == ("gradient_cancellation", difference)
 
 
-def test_a_detour_around_floor_is_rounding() -> None:
-    """`x - (x - floor(x))` has the value of floor and the gradient of nothing."""
+@pytest.mark.parametrize("measured", [True, False])
+def test_a_detour_around_floor_is_rounding(measured: bool) -> None:
+    """`x - (x - floor(x))` has the value of floor and the gradient of nothing, also where nobody measured inside."""
     graph = Graph()
     x = graph.variable("x")
     floor = graph.op("Floor", x, passes="none")
     inner = graph.op("Sub", x, floor)
     outer = graph.op("Sub", x, inner)
-    for op in (inner, outer):
+    for op in (inner, outer) if measured else ():
         graph.gradient(op, FINE)
     graph.gradient(x, ZERO)
-    graph.target(graph.op("Mean", outer))
+    behind = graph.op("MatMul", outer)
+    graph.gradient(behind, FINE)
+    graph.target(graph.op("Mean", behind))
     graph.ask("x", ZERO)
 
     finding = graph.only_finding()

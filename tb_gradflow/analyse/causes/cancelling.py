@@ -98,11 +98,12 @@ def _cancelling_users(suspect: Suspect) -> list[int]:
 
 
 def _is_noise(suspect: Suspect, size: float, arriving: Sequence[int]) -> bool:
-    """Whether `size` is nothing beside every one of the gradients that arrive, of which there are several."""
-    sizes = [suspect.measured.of_op(suspect.target, op) for op in arriving]
-    return len(sizes) > 1 and all(
-        each is not None and each.max_abs > 0 and size <= _NOISE * each.max_abs for each in sizes
-    )
+    """Whether `size` is nothing beside every one of the gradients that arrive, of which there are several. What is
+    itself as small does not count."""
+    reports = [suspect.measured.of_op(suspect.target, op) for op in arriving]
+    sizes = [0.0 if each is None else each.max_abs for each in reports]
+    large = [each for each in sizes if each > _NOISE * max(sizes)]
+    return 0.0 not in sizes and len(large) > 1 and all(size <= _NOISE * each for each in large)
 
 
 def _where_ways_join(suspect: Suspect, users: Sequence[int]) -> int:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.record.schema import PYTHON, SNAPSHOT
+
+# The same name scope, entered again.
+_NUMBERED = re.compile(r"_[0-9]+$")
 
 _STOPS = ("StopGradient", "PreventGradient")
 _WRITING = (
@@ -41,6 +46,32 @@ def variable_assign(suspect: Suspect) -> Verdict | None:
 def stop_gradient_misuse(suspect: Suspect) -> Verdict | None:
     """`tf.stop_gradient` on the only way. A straight-through estimator has another way, and is no suspect."""
     return Verdict("stop_gradient_misuse", "error") if suspect.op.type in _STOPS else None
+
+
+def density_of_own_sample(suspect: Suspect) -> Verdict | None:
+    """What is stopped only weighs the density of a sample, as policy gradients do it, and the density is that of the
+    distribution which the sample was drawn from: it takes out again what the variable has put in.
+
+    TensorFlow Probability remembers what a sample was made of, so that not even a way is left.
+    """
+    if suspect.op.type not in _STOPS:
+        return None
+    drawn = {scope for op in _drawn_of(suspect) if (scope := _scope_of(suspect, op, "sample"))}
+    arrives = suspect.topology.gradient(suspect.target).hops
+    densities = [
+        op for op, hops in enumerate(arrives) if hops >= 0 and drawn and _scope_of(suspect, op, "log_prob") in drawn
+    ]
+    return Verdict("gradient_cancellation", "error", densities[-1]) if densities else None
+
+
+def _drawn_of(suspect: Suspect) -> set[int]:
+    return suspect.topology.reached_from(suspect.topology.readers[suspect.state.variable])
+
+
+def _scope_of(suspect: Suspect, op: int, method: str) -> str:
+    """The distribution whose method made an op; empty if none did. Its scopes are numbered, `Normal_1`."""
+    before, found, _ = suspect.topology.trace.ops[op].name.partition(f"/{method}/")
+    return _NUMBERED.sub("", before) if found else ""
 
 
 def is_stopped_behind(suspect: Suspect) -> bool:

@@ -39,6 +39,8 @@ _ELEMENTWISE = frozenset(
     | {"Maximum", "Minimum", "Softplus", "SquaredDifference", "MulNoNan", "Xdivy", "Xlogy", "Atanh", "Acosh", "Sign"}
 )
 
+_NOT_NEGATIVE = frozenset({"Abs", "Square", "SquaredDifference", "Relu", "Softplus"})
+
 # A positive sum stays what it was made of through these.
 _SUMMING = frozenset(
     {"Sum", "Mean", "AddV2", "Add", "AddN", "BiasAdd", "Reshape", "ExpandDims", "Squeeze", "Identity", "Cast", "Cumsum"}
@@ -195,6 +197,8 @@ def accused(suspect: Suspect, op: int) -> Verdict | None:
     cause = CAUSE.get(trace.ops[op].type)
     if cause is None or (cause == "pow_fraction_at_zero" and _is_whole_power(suspect, op)):
         return None
+    if cause in ("exp_overflow", "log_zero") and _is_bounded(suspect, op):
+        return None
     if cause == "zero_over_zero" and constant_of(trace.ops[op], 1):
         return None  # nobody's divisor is zero there
     place = {"zero_over_zero": 1, "log_zero": 0}.get(cause, -1) if op != suspect.culprit or cause != "log_zero" else -1
@@ -208,6 +212,20 @@ def _is_whole_power(suspect: Suspect, op: int) -> bool:
     """A square or cube is finite wherever its argument is."""
     exponent = constant_of(suspect.topology.trace.ops[op], 1)
     return exponent is not None and exponent >= 1 and float(exponent).is_integer()
+
+
+def _is_bounded(suspect: Suspect, op: int) -> bool:
+    """Whether an exponential is of nothing above zero, or belongs to TensorFlow's own stable cross entropy, whose
+    logarithm is of one or more: only NaN that comes in makes NaN of it."""
+    trace = suspect.topology.trace
+    if "/logistic_loss/" in trace.ops[op].name:
+        return True
+    queue = [edge.op for edge in trace.ops[op].inputs if edge.op >= 0] if trace.ops[op].type == "Exp" else []
+    for place in queue[:1]:
+        factor = constant_of(trace.ops[place], 0) or constant_of(trace.ops[place], 1) or 0.0
+        if trace.ops[place].type == "Neg" or (trace.ops[place].type in ("Mul", "RealDiv") and factor < 0):
+            return any(trace.ops[edge.op].type in _NOT_NEGATIVE for edge in trace.ops[place].inputs if edge.op >= 0)
+    return False
 
 
 def _passes_on(suspect: Suspect) -> bool:

@@ -105,7 +105,7 @@ def _lets_something_out(suspect: Suspect) -> bool:
 
 def detour_around_rounding(suspect: Suspect) -> Verdict | None:
     """The ways around a rounded value cancel, `x - (x - floor(x))`, and the way through it has no derivative."""
-    if suspect.op.type not in ("Sub", "AddV2", "Add", "Neg"):
+    if suspect.op.type not in ("Sub", "AddV2", "Add", "Neg") and not _takes_away_twice(suspect):
         return None
     influence = suspect.topology.influence(suspect.target).hops
     near = list(suspect.topology.readers[suspect.state.variable])
@@ -115,6 +115,17 @@ def detour_around_rounding(suspect: Suspect) -> Verdict | None:
             if influence[consumer] >= 0 and suspect.type_of(consumer) in ROUNDING:
                 return Verdict("nondiff_rounding", "error", consumer)
     return None
+
+
+def _takes_away_twice(suspect: Suspect) -> bool:
+    """Whether what was not measured in front of the suspect is an `x - (x - y)`."""
+    ops = suspect.topology.trace.ops
+    if suspect.exact or suspect.type_of(suspect.producer) != "Sub":
+        return False
+    given = {edge.input: edge for edge in ops[suspect.producer].inputs if edge.op >= 0}
+    inner = ops[given[1].op].inputs if 1 in given and suspect.type_of(given[1].op) == "Sub" else ()
+    taken = next((edge.op for edge in inner if edge.input == 0), -1)
+    return 0 in given and given[0].op == taken >= 0
 
 
 def fp16_underflow(suspect: Suspect) -> Verdict | None:

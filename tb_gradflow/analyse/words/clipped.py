@@ -26,7 +26,7 @@ def clipped(group: Group) -> Text:
             + FROM_LOGITS
             + ".",
         )
-    if names["behind"] in ("Sigmoid", "Softmax"):
+    if names["behind"] in ("Sigmoid", "Softmax") and _goes_into_a_logarithm(group):
         return Text(message, f"Do not clip `{names['x']}`: {FROM_LOGITS}, which needs no clipping.")
     if (chosen := _chosen_over(group)) >= 0:
         chooser = called(group.trace, chosen) + place_of(group.trace, chosen)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.strength import course_of, product_with_next_to_nothing
 from tb_gradflow.analyse.kinds import LOOPS
-from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template
-from tb_gradflow.analyse.words.names import Group, Text, Writer
+from tb_gradflow.analyse.words.code import call_on
+from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template, fields
+from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of
 
 
 def dead_relu(group: Group) -> Text:
@@ -31,6 +32,53 @@ def degenerate(group: Group) -> Text:
         ZERO + "{op} normalises over a single element, and the result is the same whatever comes in.",
         "Use a larger batch, or `keras.layers.LayerNormalization()`.",
     )(group)
+
+
+def cancelling(group: Group) -> Text:
+    """Of a density at a sample of its own the sample is to be stopped, in the user's names where their line has them."""
+    names, stopped = fields(group), _stopped_sample(group)
+    why = "several ways lead to the loss, and their gradients cancel at {op}."
+    if not group.suspect.state.receives:
+        asked = call_on(group.source.code, "log_prob") if group.source is not None else None
+        names["head"] = asked.head if asked is not None else "log_prob"
+        why = (
+            "`{head}`{place} is asked for a sample of the same distribution, and what moved the sample falls out again."
+        )
+    fix = "Stop one of them: for a score function `log_prob(tf.stop_gradient(sample))`, so that `{variable}` acts "
+    if stopped:
+        fix = f"Stop the sample: `{stopped}`, so that what it was drawn from acts "
+    return Text((SIZE + why).format_map(names), fix.format_map(names) + "through the density alone.")
+
+
+def _stopped_sample(group: Group) -> str:
+    """The user's `log_prob(sample)`, or their `sample - mean` of a sample that is made of the mean, with the sample
+    stopped; empty if their line shows neither."""
+    source, op = group.source, group.op
+    if source is None or op is None:
+        return ""
+    density = call_on(source.code, "log_prob")
+    if density is not None:
+        return _braces(density.with_subject(f"tf.stop_gradient({density.subject})"))
+    call, places = call_of(group), [edge.op for edge in op.inputs]
+    if op.type != "Sub" or call is None or len(places) != 2 or min(places) < 0:
+        return ""
+    sides = [*call.arguments]
+    sample = next((each for each in (0, 1) if _is_made_of(group, places[each], places[1 - each])), None)
+    if sample is None:
+        return ""
+    sides[sample] = f"tf.stop_gradient({sides[sample]})"
+    return _braces(f"{sides[0]} - {sides[1]}")
+
+
+def _is_made_of(group: Group, op: int, other: int) -> bool:
+    """Whether a value is made of another one, or of the same variable read once more."""
+    made, ops = group.suspect.topology.made_by(op), group.trace.ops
+    reads = ops[other].reads
+    return other in made or (reads is not None and any(ops[each].reads == reads for each in made))
+
+
+def _braces(code: str) -> str:
+    return code.replace("{", "{{").replace("}", "}}")
 
 
 def exploding(group: Group) -> Text:
@@ -118,11 +166,7 @@ WRITERS: dict[str, Writer] = {
         "Scale the loss: `keras.optimizers.LossScaleOptimizer(optimizer)`, or use `mixed_bfloat16`.",
     ),
     "degenerate_normalisation": degenerate,
-    "gradient_cancellation": Template(
-        SIZE + "several ways lead to the loss, and their gradients cancel at {op}.",
-        "Stop one of them: for a score function `log_prob(tf.stop_gradient(sample))`, so that `{variable}` acts "
-        "through the density alone.",
-    ),
+    "gradient_cancellation": cancelling,
     "zero_gradient": zero_gradient,
     "vanishing_depth": fading,
     "exploding_recurrence": exploding,
