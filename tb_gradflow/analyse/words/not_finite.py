@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tb_gradflow.analyse.kinds import constant_of
 from tb_gradflow.analyse.words.code import Call, bracketed, innermost_call
 from tb_gradflow.analyse.words.fields import Template, fields
@@ -152,16 +154,24 @@ _ANGLES = {
 def exponential(group: Group) -> Text:
     """The stable function that does what is done with the exponential by hand."""
     fix = _stable_form(group)
+    if group.op is not None and group.op.type in ("Cosh", "Sinh"):
+        clip = "keras.ops.clip" if namespace(group) == "keras.ops" else "tf.clip_by_value"
+        how = f"Scale what goes in, or clip it: `{{head}}({clip}({{x}}, -80.0, 80.0))`."
+        how = f"Write its logarithm in the stable form: `{fix}`." if fix else how
+        return Template(_BROKEN + "{op} overflows: beyond 89 on either side it is infinite.", how)(group)
     how = f"Use the stable form: `{fix}`." if fix else "Keep the exponent in range: `{head}({lib}.minimum({x}, 80.0))`."
     return Template(_BROKEN + "{op} overflows: above 88 it is infinite.", how)(group)
 
 
 def _stable_form(group: Group) -> str:
-    """Told by what follows the exponential: `log(1 + e)`, `log(sum(e))`, `e / sum(e)`, `e / (1 + e)`."""
+    """Told by what follows the exponential: `log(1 + e)`, `log(sum(e))`, `e / sum(e)`, `e / (1 + e)`; `log(cosh)`."""
     topology, trace, keras = group.suspect.topology, group.trace, namespace(group) == "keras.ops"
     neural = "keras.ops" if keras else "tf.nn"
     with_one = summed = False
     queue = [(user, 1) for user in topology.onward(group.culprit)] if group.culprit >= 0 else []
+    if group.op is not None and group.op.type in ("Cosh", "Sinh"):
+        logarithm_of_it = group.op.type == "Cosh" and any(trace.ops[user].type == "Log" for user, _ in queue)
+        return f"{{bx}} + {neural}.softplus(-2.0 * {{bx}}) - {math.log(2):.6f}" if logarithm_of_it else ""
     for op, steps in queue:  # grows while it is walked
         kind = trace.ops[op].type
         with_one = with_one or (kind in _ADDITIONS and 1.0 in (constant_of(trace.ops[op], side) for side in (0, 1)))
