@@ -61,13 +61,14 @@ def saturated_softmax(group: Group) -> Text:
 def single_class(group: Group) -> Text:
     names = fields(group)
     hidden = group.suspect.state.status not in ("zero", "vanishing")
-    shape = group.op.outputs[-1].shape if group.op is not None and group.op.outputs else None
-    several = [axis for axis, size in enumerate(shape or ()) if axis and size != 1]
+    shape = _as_called(group)
+    first = 0 if _is_of_a_variable_alone(group) else 1
+    several = [axis for axis, size in enumerate(shape) if axis >= first and size != 1]
     sigmoid = "{lib}.sigmoid({x})" if call_of(group) is not None else 'activation="sigmoid"'
     fix = f"Use `{sigmoid}` for one unit, or one unit for each class."
     if "categorical_crossentropy" in (group.op.name if group.op is not None else ""):
         fix = 'For one unit use `loss="binary_crossentropy"` behind a sigmoid; or give each class a unit of its own.'
-    if several and len(shape or ()) > 2:
+    if several and len(shape) > 2:
         softmax = "keras.ops.softmax" if namespace(group) == "keras.ops" else "tf.nn.softmax"
         fix = f"Normalise over the axis with several entries: `{softmax}({{x}}, axis={several[0]})`."
     if hidden:
@@ -76,6 +77,32 @@ def single_class(group: Group) -> Text:
                     fix.format_map(names))  # fmt: skip
     message = ZERO + "{op} normalises over an axis of length one, where the result is always 1."
     return Text(message.format_map(names), fix.format_map(names))
+
+
+def _as_called(group: Group) -> tuple[int | None, ...]:
+    """The culprit's shape as its caller counts axes: TensorFlow's softmax works on the last, and swaps another with
+    it before and after."""
+    shape = list((group.op.outputs[-1].shape if group.op is not None and group.op.outputs else None) or ())
+    call = call_of(group)
+    said = (call.argument(1, "axis") if call is not None else None) or "-1"
+    axis = int(said) if said.lstrip("-").isdigit() else -1
+    if -len(shape) <= axis < len(shape):
+        shape[axis], shape[-1] = shape[-1], shape[axis]
+    return tuple(shape)
+
+
+def _is_of_a_variable_alone(group: Group) -> bool:
+    """Whether what goes into the culprit is a weight in another shape: its first axis is not that of a batch."""
+    trace, op = group.trace, group.culprit
+    while op >= 0 and trace.ops[op].reads is None:
+        sources = [edge.op for edge in trace.ops[op].inputs if edge.op >= 0]
+        if len(sources) != 1 or (op != group.culprit and trace.ops[op].type not in _RESHAPING):
+            return False
+        op = sources[0]
+    return op >= 0
+
+
+_RESHAPING = ("Reshape", "ExpandDims", "Squeeze", "Transpose", "Identity", "Cast")
 
 
 def masked(group: Group) -> Text:
