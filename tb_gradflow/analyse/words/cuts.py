@@ -204,6 +204,12 @@ def input_without_gradient(group: Group) -> Text:
 def unregistered(group: Group) -> Text:
     """Augmentation can be done before the model; what computes with weights or predictions cannot."""
     image = group.op is not None and (group.op.api or "").startswith("tf.image.")
+    if "non_max_suppression" in api_of(group):
+        return Template(
+            SIZE + "TensorFlow has none for {op}, which chooses boxes; asking raises `LookupError: gradient registry "
+            "has no entry for: {kind}`.",
+            "Take the loss from the boxes and scores that go into {fn}, and leave it to inference.",
+        )(group)
     before = (
         "Move {fn} in front of the layers that learn, into the input pipeline, or give it" if image else "Give {fn}"
     )

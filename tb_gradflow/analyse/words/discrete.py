@@ -146,8 +146,8 @@ _COUNTED = (
 
 
 def sampling(group: Group) -> Text:
-    """By comparing with uniform noise a coin is tossed; counts have a continuous stand-in; the other draws are among
-    several classes."""
+    """By comparing with uniform noise a coin is tossed; counts, of events or of successes, have a continuous stand-in;
+    the other draws are among several classes."""
     call, kind = call_of(group), (group.op.type if group.op else "").lower() + api_of(group).lower()
     message = (SIZE + "{op} draws a discrete sample, and a draw has no derivative.").format_map(fields(group))
     if call is not None and call.is_operator:
@@ -164,6 +164,15 @@ def sampling(group: Group) -> Text:
             message,
             "Draw from a normal distribution of the same mean and variance, `{0} + tf.sqrt({0}) * "
             "tf.random.normal(tf.shape({0}))`, or weight the loss with the log-probability.".format(bracketed(rate)),
+        )
+    if "binomial" in kind:
+        count = (call.argument(9, "counts") if call else None) or "n"
+        chance = (call.argument(9, "probs") or call.argument(9, "probabilities") if call else None) or "p"
+        n, p = bracketed(count), bracketed(chance)
+        return Text(
+            message,
+            f"Draw from a normal distribution of the same mean and variance, `{n} * {p} + tf.sqrt({n} * {p} * (1 - "
+            f"{p})) * tf.random.normal(tf.shape({n} * {p}))`, or take the log-likelihood of the counts for the loss.",
         )
     return Text(message, _GUMBEL.format_map(fields(group)))
 
