@@ -101,6 +101,7 @@ ZERO: tuple[Rule, ...] = (
     zero.detour_around_rounding,
     cancelling.offset_on_both_sides,
     cancelling.gradient_cancellation,
+    cancelling.equal_sides,
     zero_factor.dropped,
     unseen.branch_taken_is_flat,
     zero.branch_not_taken,

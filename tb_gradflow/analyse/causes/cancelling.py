@@ -69,6 +69,28 @@ def offset_on_both_sides(suspect: Suspect) -> Verdict | None:
     return Verdict("shift_invariant_parameter", "info", join) if sums else None
 
 
+def equal_sides(suspect: Suspect) -> Verdict | None:
+    """A value is compared with what was computed from the same weights, and both are equal in every element: two views
+    of which neither was changed.
+
+    No forward value says so, and the gradient does: that of a square is zero all over only where the difference is.
+    """
+    incoming = suspect.measured.of_op(suspect.target, suspect.culprit)
+    if not suspect.exact or incoming is None or incoming.zero_fraction > 0 or not incoming.max_abs:
+        return None
+    difference = suspect.culprit if suspect.op.type == "SquaredDifference" else -1
+    if suspect.op.type in ("Square", "Abs") and suspect.type_of(suspect.producer) == "Sub":
+        difference = suspect.producer
+    topology = suspect.topology
+    sides = [edge.op for edge in topology.trace.ops[difference].inputs] if difference >= 0 else []
+    readers = topology.readers[suspect.state.variable]
+    gets = topology.gradient(suspect.target).hops
+    both = len(set(sides)) == 2 and all(
+        side >= 0 and gets[side] >= 0 and not (topology.made_by(side) | {side}).isdisjoint(readers) for side in sides
+    )
+    return Verdict("gradient_cancellation", "warning") if both else None
+
+
 def gradient_cancellation(suspect: Suspect) -> Verdict | None:
     """A value is used more than once, a gradient comes back from each use, and together they are nothing.
 

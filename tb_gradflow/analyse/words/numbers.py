@@ -36,6 +36,11 @@ def degenerate(group: Group) -> Text:
 
 def cancelling(group: Group) -> Text:
     """Of a density at a sample of its own the sample is to be stopped, in the user's names where their line has them."""
+    if group.op is not None and group.op.type in _WITHOUT_SLOPE and group.verdict.culprit < 0:
+        return Template(
+            ZERO + "both sides of {op} are computed from {them}, and in this step they are equal in every element.",
+            "Let them differ, by augmentation or dropout that is switched on, `training=True`, or leave this term out.",
+        )(group)
     names, stopped = fields(group), _stopped_sample(group)
     why = "several ways lead to the loss, and their gradients cancel at {op}."
     if not group.suspect.state.receives:
@@ -48,6 +53,10 @@ def cancelling(group: Group) -> Text:
     if stopped:
         fix = f"Stop the sample: `{stopped}`, so that what it was drawn from acts "
     return Text((SIZE + why).format_map(names), fix.format_map(names) + "through the density alone.")
+
+
+# Of no difference, and then flat.
+_WITHOUT_SLOPE = ("SquaredDifference", "Square", "Abs")
 
 
 def _stopped_sample(group: Group) -> str:
