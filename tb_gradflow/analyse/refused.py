@@ -1,4 +1,5 @@
-"""Which gradients XLA has refused to compile, where running the step failed at that."""
+"""Which gradients could not be computed, where running the step failed at that: XLA would not compile them, or a
+matrix has no inverse."""
 
 from __future__ import annotations
 
@@ -8,6 +9,24 @@ from tb_gradflow.analyse.kinds import LOOPS
 from tb_gradflow.analyse.topology import Topology
 
 _LISTS = re.compile("tensor ?list|TensorArray", re.IGNORECASE)
+
+_NO_INVERSE = re.compile("not invertible|not successful|singular", re.IGNORECASE)
+
+# Their gradients invert, or solve with, what they are given or what they make.
+_INVERTING = (
+    *("MatrixDeterminant", "LogMatrixDeterminant", "MatrixInverse", "MatrixSolve", "MatrixSolveLs"),
+    *("MatrixTriangularSolve", "Cholesky", "Qr", "MatrixSquareRoot"),
+)
+
+
+def inverting_ops(topology: Topology, target: int) -> list[int]:
+    """The ops whose gradient cannot be computed as a matrix has no inverse, the nearest to the loss first; empty if
+    the step did not fail at that."""
+    if not _NO_INVERSE.search(topology.trace.failure):
+        return []
+    arrives = topology.gradient(target).hops
+    found = [op for kind in _INVERTING for op in topology.by_type.get(kind, ())]
+    return sorted((op for op in found if arrives[op] >= 0 and topology.of_variables[op]), key=lambda op: arrives[op])
 
 
 def is_refused_by_xla(topology: Topology, variable: int, target: int) -> bool:

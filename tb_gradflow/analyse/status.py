@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tb_gradflow.analyse.measured import VANISHING_BELOW, Measured, is_zero
-from tb_gradflow.analyse.refused import is_refused_by_xla
+from tb_gradflow.analyse.refused import inverting_ops, is_refused_by_xla
 from tb_gradflow.analyse.topology import Topology
 from tb_gradflow.record.report import GradientReport, Status
 from tb_gradflow.record.schema import VariableGradient
@@ -126,6 +126,7 @@ def _behind_error(topology: Topology, target: int) -> frozenset[int]:
     """Variables that asking `target` for their gradient raises for: one way to an op whose gradient cannot be built is
     enough, whatever other ways there are."""
     refused = {crossing.producer for crossing in topology.raising_crossings(target)}
+    refused.update(inverting_ops(topology, target))
     if not refused:
         return frozenset()
     behind = topology.leading_to(refused)

@@ -116,7 +116,9 @@ def _explained(plan: Plan, *, eagerly: bool) -> Explained:
         return again.explained_instead_of(seen.error)
     # It raises either way, by itself. If it did so after a gradient was taken, the graph says more of it than the ops
     # that ran; a step that was traced to its end and then failed to run is the user's to see.
-    return seen.explained if seen.raised_inside else again.explained
+    if seen.raised_inside:
+        return seen.explained
+    return again.explained_with_failure if again.failed_at_gradient else again.explained
 
 
 def _eager(plan: Plan) -> Explained:
@@ -171,6 +173,12 @@ class _Seen:
         """Whether the step was traced to its end, and XLA cannot compile it or a part of it."""
         told = isinstance(self.error, tf.errors.OpError) and any(word in str(self.error) for word in _XLA)
         return told and self._is_complete
+
+    @property
+    def failed_at_gradient(self) -> bool:
+        """Whether an op of a gradient raised while it was computed."""
+        asked = self._traces[-1].variable_gradients if self._traces else ()
+        return isinstance(self.error, tf.errors.OpError) and any(each.outcome == "error" for each in asked)
 
     @property
     def explained_with_failure(self) -> Explained:

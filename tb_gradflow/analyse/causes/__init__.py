@@ -62,6 +62,7 @@ MISSING: tuple[Rule, ...] = (
     tape.xla_boundary,
     own_gradient.own_gradient_raises,
     no_derivative.raised_on_the_way,
+    tape.gradient_failed,
     tape.asked_for_a_copy,
     tape.untracked_variable,
     tape.not_in_gradient_sources,

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.analyse.measured import Measured
-from tb_gradflow.analyse.refused import is_refused_by_xla, refused_op
+from tb_gradflow.analyse.refused import inverting_ops, is_refused_by_xla, refused_op
 
 
 def xla_boundary(suspect: Suspect) -> Verdict | None:
     """Running the step failed where XLA was to compile the gradient of a function."""
     refused = is_refused_by_xla(suspect.topology, suspect.state.variable, suspect.target)
     return Verdict("xla_boundary", "error", refused_op(suspect.topology)) if refused else None
+
+
+def gradient_failed(suspect: Suspect) -> Verdict | None:
+    """The tape saw the way, and computing the gradient raised: of a matrix that has no inverse, or whatever it says."""
+    entry = suspect.state.entry
+    if entry is None or entry.outcome != "error" or not suspect.topology.trace.failure:
+        return None
+    singular = next(iter(inverting_ops(suspect.topology, suspect.target)), -1)
+    return Verdict("degenerate_decomposition" if singular >= 0 else "not_measured", "error", singular)
 
 
 def not_measured(suspect: Suspect) -> Verdict | None:
@@ -71,7 +80,9 @@ def not_in_gradient_sources(suspect: Suspect) -> Verdict | None:
 
 def ended_early(measured: Measured) -> bool:
     """Whether the step may have raised before it came to its end: more may have been meant to follow."""
-    return measured.gradients is None and not measured.topology.trace.failure
+    trace = measured.topology.trace
+    raised = any(entry.outcome == "error" for entry in trace.variable_gradients)
+    return measured.gradients is None and (raised or not trace.failure)
 
 
 def tape_not_watching(suspect: Suspect) -> Verdict | None:

@@ -187,6 +187,21 @@ def xla(group: Group) -> Text:
     )(group)
 
 
+def not_measured(group: Group) -> Text:
+    """With what was raised, where that happened while the gradient was computed."""
+    if group.verdict.severity == "error":
+        return Template(
+            f"{{they_get}} no gradient: computing it{{line}} raises {_NODE.sub('', group.trace.failure)[:200]}",
+            "Look at what goes into that op in this step; `tf.config.run_functions_eagerly(True)` shows the line that "
+            "raises.",
+        )(group)
+    return Template(
+        "Not verified: no step was completed, so nobody knows what gradient {names} would get. The structure alone "
+        "shows no fault.",
+        "Let one step run to its end, and look at what it raises: `model.train_on_batch(x, y)`.",
+    )(group)
+
+
 def _in_layer(group: Group) -> bool:
     return "/" in group.names[0]
 
@@ -207,11 +222,7 @@ WRITERS: dict[str, Writer] = {
     "tape_not_watching": not_watching,
     "tape_scope": tape_scope,
     "xla_boundary": xla,
-    "not_measured": Template(
-        "Not verified: no step was completed, so nobody knows what gradient {names} would get. The structure alone "
-        "shows no fault.",
-        "Let one step run to its end, and look at what it raises: `model.train_on_batch(x, y)`.",
-    ),
+    "not_measured": not_measured,
     "frozen_by_flag": frozen,
     "non_trainable_state": state,
     "expected": Template("{they_get} no gradient that trains, as expected.", "Nothing to repair."),
