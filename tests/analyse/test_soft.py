@@ -68,7 +68,8 @@ def test_the_branches_of_a_condition_are_blended(branches: str, blend: str) -> N
 def test_the_cast_around_a_comparison_is_replaced_with_it() -> None:
     fix = compared("mask = tf.cast(x > self.limit, tf.float32)").fix
 
-    assert fix.endswith("`tf.sigmoid((x - self.limit) / 0.1)`, in the place of `tf.cast(x > self.limit, tf.float32)`.")
+    assert "`tf.sigmoid((x - self.limit) / 0.1)`, in the place of `tf.cast(x > self.limit, tf.float32)`; " in fix
+    assert "`soft + tf.stop_gradient(hard - soft)`" in fix
 
 
 def test_an_operator_beside_keras_functions_is_answered_in_keras_functions() -> None:

@@ -88,6 +88,21 @@ def _is_constant(call: Call) -> bool:
     return _is_number(call.subject) or call.head.partition(".")[0] in _PYTHON
 
 
+def call_around(line: str, inner: Call) -> Call | None:
+    """The call on `line` that is given `inner` for its first argument; null if there is none."""
+    tree = _parsed(line)
+    calls = [_call(node) for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args] if tree else []
+    return next((call for call in calls if call.arguments[0] == inner.text), None)
+
+
+def assigned_by(line: str) -> str:
+    """The name that a line gives a value to; empty if it does something else."""
+    tree = _parsed(line)
+    body = tree.body if isinstance(tree, ast.Module) else []
+    statement = body[0] if len(body) == 1 else None
+    return ast.unparse(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
+
+
 def innermost_call(expression: str) -> Call | None:
     """The first call in an expression that has no call among its arguments; null if there is none."""
     tree = _parsed(expression)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.causes.no_derivative import ROUNDING
+from dataclasses import replace
+
+from tb_gradflow.analyse.causes.no_derivative import COMPARISON, ROUNDING
+from tb_gradflow.analyse.evidence import discrete_part
 from tb_gradflow.analyse.words.code import bracketed, is_simple, sides_of
 from tb_gradflow.analyse.words.fields import SIZE, Template, fields
 from tb_gradflow.analyse.words.names import (
@@ -15,13 +18,20 @@ from tb_gradflow.analyse.words.names import (
     namespace,
     place_of,
 )
+from tb_gradflow.analyse.words.soft import soft_step
+from tb_gradflow.analyse.words.whole import only_as_integers, passed_around, weighed_in_place_of_integers
 from tb_gradflow.record.schema import Op
 
 
 def rounding(group: Group) -> Text:
     names = fields(group)
     fix = f"pass the gradient straight through: {passed_through(group)}."
-    if _is_in_loss(group):
+    compared = [op for op in discrete_part(group.suspect).ops if group.trace.ops[op].type in COMPARISON]
+    if compared:
+        fix = f"leave the rounding out and compare softly: `{soft_step(replace(group, culprit=compared[0]))}`."
+    elif only_as_integers(group):
+        fix = weighed_in_place_of_integers(group)
+    elif _is_in_loss(group):
         fix = f"leave `{names['whole']}` out of the loss and round in a metric, or " + fix
     around = " The ways around it cancel." if group.suspect.state.status == "zero" else ""
     message = SIZE + "{op} rounds, and a step function has no derivative." + around
@@ -93,9 +103,13 @@ def integer(group: Group) -> Text:
             "needed.",
         )(group)
     x = names["x"]
-    through = f"`{x} + tf.stop_gradient(tf.round({x}) - {x})`"
-    if not is_simple(x):
-        through = f"`v = {x}`, then `v + tf.stop_gradient(tf.round(v) - v)`"
+    through = passed_around(group)
+    if not through and api_of(group).rpartition(".")[2] in ("cast", "to_int32", "to_int64"):
+        through = f"`{x} + tf.stop_gradient(tf.round({x}) - {x})`"
+        if not is_simple(x):
+            through = f"`v = {x}`, then `v + tf.stop_gradient(tf.round(v) - v)`"
+    elif not through:
+        through = f"`{x} + tf.stop_gradient(back - {x})`, where `back` is what is made of the integers again"
     message = SIZE + "{op} makes an integer of what comes from {them}, and integers carry no gradient."
     return Text(message.format_map(names), f"Stay in floating point, or pass the gradient straight through: {through}.")
 

@@ -9,14 +9,17 @@ from tb_gradflow.analyse.evidence import discrete_part
 from tb_gradflow.analyse.words.code import bracketed, is_simple
 from tb_gradflow.analyse.words.cuts import api_of
 from tb_gradflow.analyse.words.fields import SIZE, Template, fields
-from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, namespace
+from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, layer_of, namespace
 from tb_gradflow.analyse.words.soft import soft_step
+from tb_gradflow.analyse.words.tables import looked_up
 
 _LESS = ("Less", "LessEqual")
 
 
 def index(group: Group) -> Text:
     name = api_of(group).rpartition(".")[2]
+    if name in ("argmax", "argmin") and _is_compared_in_loss(group):
+        return counting(group)
     if name in ("argmax", "argmin"):
         return _soft_position(group, "-" if name == "argmin" else "")
     if "non_max_suppression" in name:
@@ -24,6 +27,14 @@ def index(group: Group) -> Text:
     bucketed = group.op is not None and group.op.type == "Bucketize"
     writer = _weighed if bucketed else _INDEX_FIXES.get(name, _between)
     return Template(SIZE + "{op} turns values into positions, and a position has no derivative.", writer(group))(group)
+
+
+def _is_compared_in_loss(group: Group) -> bool:
+    """Whether classes are chosen to count how many are right."""
+    equal = any(group.suspect.type_of(op) in ("Equal", "NotEqual") for op in discrete_part(group.suspect).ops)
+    return (
+        equal and group.op is not None and "loss" in group.op.name.lower() and not layer_of(group.trace, group.culprit)
+    )
 
 
 def _values(group: Group) -> str:
@@ -62,6 +73,14 @@ def _below(group: Group) -> str:
     call = call_of(group)
     edges = (call.argument(0, "sorted_sequence") if call else None) or "edges"
     values = (call.argument(1, "values") if call else None) or "values"
+    row = looked_up(group)
+    if row is not None and row.rank == 1:
+        table = bracketed(row.table)
+        return (
+            f"Go from step to step softly: `steps = tf.sigmoid(({bracketed(values)}[..., None] - {bracketed(edges)}) / "
+            f"0.1)`, then `{table}[0] + tf.reduce_sum(steps * ({table}[1:] - {table}[:-1]), axis=-1)` in the place of "
+            f"`{row.call.text}`."
+        )
     return (
         "Count softly how many of them lie below: "
         f"`tf.reduce_sum(tf.sigmoid(({bracketed(values)}[..., None] - {bracketed(edges)}) / 0.1), axis=-1)`."
@@ -100,6 +119,10 @@ def _soft_position(group: Group, sign: str) -> Text:
         else "tf.reduce_sum(weights * tf.range(weights.shape[-1], dtype=weights.dtype), axis=-1)"
     )
     place = f", and where a position is needed `{positions}`" if axis in ("-1", "1") else ""
+    if (row := looked_up(group)) is not None:
+        place = f", then {row.weighed('weights')} in the place of `{row.call.text}`"
+        place += f"; or keep `q = {row.call.text}` and pass its gradient to `z`, what was looked up: "
+        place += f"`z + {namespace(group)}.stop_gradient(q - z)`"
     return Template(
         SIZE + "{op} turns values into positions, and a position has no derivative.",
         f"Use soft weights: `weights = {softmax}({sign}{{bx}} / 0.1, axis={axis})`{place}.",
@@ -116,6 +139,7 @@ def counting(group: Group) -> Text:
     soft = _SOFT_YES if api_of(group).endswith("sequence_mask") else _soft_histogram(group)
     fix = next((fix for kinds, fix in _COUNTED if kind in kinds), soft)
     names = fields(group) | {"step": soft_step(group)}
+    names["logits"] = "" if names["behind"] == "Softmax" else ", from_logits=True"
     message = SIZE + why + ", and a count changes in steps: it has no derivative."
     return Text(message.format_map(names), fix.format_map(names))
 
@@ -137,7 +161,7 @@ _SOFT_YES = "Count softly, with `{step}` in the place of each yes or no."
 _COUNTED = (
     (
         ("ArgMax", "ArgMin"),
-        "Train on `keras.losses.sparse_categorical_crossentropy(y, {x}, from_logits=True)` and count in a metric.",
+        "Train on `keras.losses.sparse_categorical_crossentropy(y, {x}{logits})` and count in a metric.",
     ),
     (("Round",), "Train on `keras.losses.binary_crossentropy(y, {x})` and count in a metric."),
     (("Equal", "NotEqual"), "Count softly: `tf.reduce_sum(1 - tf.exp(-tf.square({bx} / 0.1)))`."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tb_gradflow.analyse.causes.recurrence import is_recurrent
 from tb_gradflow.analyse.causes.strength import course_of, product_with_next_to_nothing
 from tb_gradflow.analyse.kinds import LOOPS
 from tb_gradflow.analyse.words.code import call_on
@@ -35,7 +36,7 @@ def degenerate(group: Group) -> Text:
 
 
 def cancelling(group: Group) -> Text:
-    """Of a density at a sample of its own the sample is to be stopped, in the user's names where their line has them."""
+    """Of a density at a sample of its own the sample is to be stopped, by its name where their line tells it."""
     if group.op is not None and group.op.type in _WITHOUT_SLOPE and group.verdict.culprit < 0:
         return Template(
             ZERO + "both sides of {op} are computed from {them}, and in this step they are equal in every element.",
@@ -90,6 +91,18 @@ def _braces(code: str) -> str:
     return code.replace("{", "{{").replace("}", "}}")
 
 
+def _diverged(group: Group) -> Text:
+    """Nothing in the step alone makes it that large: it is what the steps before have made of the weights."""
+    measured = group.suspect.measured
+    compared = f", where the batch reaches {measured.largest_input:.2g}" if measured.largest_input else ""
+    return Template(
+        "{plight}: the training diverges. What {op} computes is too large for a number, and gradients of this step "
+        f"reach {measured.largest:.0e}{compared}: the steps before have made the weights that large.",
+        "Lower the learning rate; if it is a schedule or a callback that sets it, look at what it gives in the steps "
+        "before this one. Clip gradients, `keras.optimizers.Adam(clipnorm=1.0)`, so that one step cannot do it alone.",
+    )(group)
+
+
 def exploding(group: Group) -> Text:
     """Large, or so large that it is not finite any more, in the forward pass already or on the way back alone."""
     suspect = group.suspect
@@ -99,6 +112,8 @@ def exploding(group: Group) -> Text:
     )
     if suspect.state.status in ("nan", "inf") or not suspect.measured.loss_is_finite(suspect.target):
         grown = suspect.measured.loss_is_finite(suspect.target)
+        if not grown and not is_recurrent(suspect):
+            return _diverged(group)
         what = "the gradient" if grown else "what {op} computes"
         where = " on its way back through {op}" if grown else ""
         return Template(

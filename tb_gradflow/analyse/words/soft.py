@@ -6,7 +6,15 @@ import ast
 
 from tb_gradflow.analyse.evidence import discrete_part
 from tb_gradflow.analyse.kinds import LOOPS, is_float
-from tb_gradflow.analyse.words.code import Call, bracketed, call_on, innermost_call, without_cast
+from tb_gradflow.analyse.words.code import (
+    Call,
+    assigned_by,
+    bracketed,
+    call_around,
+    call_on,
+    innermost_call,
+    without_cast,
+)
 from tb_gradflow.analyse.words.fields import SIZE, fields
 from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, called, namespace, short, source_of
 
@@ -88,9 +96,8 @@ def _as_float(group: Group, side: str) -> str:
     if bare != side:
         return bracketed(bare)
     source = source_of(group.trace, group.suspect.culprit)
-    op = group.suspect.op if group.suspect.culprit >= 0 else None
-    cast = call_on(source.code, op.api) if op is not None and op.type == "Cast" and source is not None else None
-    if cast is not None and source is not None and _assigned(source.code) == side:
+    cast = call_on(source.code, "tf.cast") if source is not None else None
+    if cast is not None and source is not None and assigned_by(source.code) == side:
         return bracketed(without_cast(cast.text))
     return side if side.isdigit() else f"{_cast(group)}({side}, {_float(group)})"
 
@@ -103,16 +110,6 @@ def _float(group: Group) -> str:
     return '"float32"' if namespace(group) == "keras.ops" else "tf.float32"
 
 
-def _assigned(line: str) -> str:
-    """The name that a line gives a value to; empty if it does something else."""
-    try:
-        body = ast.parse(line.strip()).body
-    except SyntaxError:
-        return ""
-    statement = body[0] if len(body) == 1 else None
-    return ast.unparse(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
-
-
 def _soft_mask(call: Call | None, name: str) -> str:
     """A smooth `tf.sequence_mask` of one length or of many: about 1 below it and about 0 from there on."""
     length = bracketed(without_cast(call.argument(0, "lengths") or name)) if call else name
@@ -123,10 +120,11 @@ def _soft_mask(call: Call | None, name: str) -> str:
 def _instead(group: Group) -> str:
     """What the soft step stands for, where that is more than the comparison: the cast around it."""
     call, source = call_of(group), group.source
-    if call is None or source is None or not call.is_operator:
+    around = call_around(source.code, call) if call is not None and source is not None else None
+    if around is None or around.head.rpartition(".")[2] not in ("cast", "to_float"):
         return ""
-    around = call_on(source.code, "tf.cast", call.text)
-    return f", in the place of `{around.text}`" if around is not None and around.arguments[0] == call.text else ""
+    kept = f"`soft + {namespace(group)}.stop_gradient(hard - soft)`"
+    return f", in the place of `{around.text}`; {kept} of the two keeps the yes and no in the forward pass"
 
 
 def _chosen(group: Group) -> tuple[str, str, str] | None:

@@ -1,0 +1,79 @@
+"""Numbers that go on as integers: what takes them, and how the way there and back is passed straight through."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.evidence import discrete_part
+from tb_gradflow.analyse.kinds import is_float
+from tb_gradflow.analyse.words.code import Call, assigned_by, bracketed, call_around, call_on, is_simple, without_cast
+from tb_gradflow.analyse.words.names import Group, call_of, called, place_of, source_of
+
+
+def only_as_integers(group: Group) -> bool:
+    """Whether nothing but integers is made of the culprit's value, and no floating number of these again: whatever is
+    passed through at the culprit ends at the integers all the same."""
+    topology, ops = group.suspect.topology, group.trace.ops
+    influence = topology.influence(group.suspect.target).hops
+    users = [user for user, _ in topology.consumers[group.culprit] if influence[user] >= 0]
+    casts = all(
+        ops[user].type == "Cast" and not any(is_float(tensor.dtype) for tensor in ops[user].outputs) for user in users
+    )
+    uses = discrete_part(group.suspect).uses
+    return bool(users) and casts and bool(uses) and all(ops[use.consumer].type != "Cast" for use in uses)
+
+
+def weighed_in_place_of_integers(group: Group) -> str:
+    """What to write where an op is given a whole number: positions that are weighed by how far they lie inside."""
+    taker = next(use.consumer for use in discrete_part(group.suspect).uses)
+    call = call_of(group)
+    size = bracketed(without_cast(call.subject)) if call is not None else "size"
+    what = called(group.trace, taker) + place_of(group.trace, taker)
+    if group.trace.ops[taker].type == "MatrixBandPart":
+        given = _call_of(group, taker)
+        x = bracketed(given.arguments[0]) if given is not None else "x"
+        return (
+            f"{what} takes whole numbers alone. Weigh elements by their distance from the diagonal: `rows, columns = "
+            f"tf.range(tf.shape({x})[-2]), tf.range(tf.shape({x})[-1])`, `distance = tf.cast(tf.abs(rows[:, None] - "
+            f"columns), tf.float32)`, then `{x} * tf.sigmoid(({size} - distance) / 0.5)`."
+        )
+    return (
+        f"{what} takes whole numbers alone, so no gradient passes there however they are made. Let `{size}` into the "
+        f"values as well, such as a soft mask over positions, `tf.sigmoid(({size} - tf.cast(positions, tf.float32)) / "
+        "0.5)`; or train it by a loss of its own."
+    )
+
+
+def round_trip(group: Group) -> str:
+    """The user's expression that makes integers and then floating numbers of them again; empty if it cannot be told."""
+    call, source = call_of(group), group.source
+    if call is None or source is None:
+        return ""
+    takers = {use.consumer for use in discrete_part(group.suspect).uses}
+    back = takers.pop() if len(takers) == 1 else -1
+    if back < 0 or group.trace.ops[back].type != "Cast":
+        return ""
+    again = source_of(group.trace, back)
+    if again is None:
+        return ""
+    if again == source:
+        around = call_around(source.code, call)
+        return around.text if around is not None else ""
+    second, name = _call_of(group, back), assigned_by(source.code)
+    if second is None or not name or second.subject != name:
+        return ""
+    return second.with_subject(call.text)
+
+
+def passed_around(group: Group) -> str:
+    """Code that keeps the value of the way there and back and passes the gradient by; empty if that is unknown."""
+    whole, call = round_trip(group), call_of(group)
+    if not whole or call is None:
+        return ""
+    x = call.subject
+    if is_simple(x):
+        return f"`{x} + tf.stop_gradient({whole} - {x})`"
+    return f"`v = {x}`, then `v + tf.stop_gradient({whole.replace(call.text, call.with_subject('v'))} - v)`"
+
+
+def _call_of(group: Group, op: int) -> Call | None:
+    source = source_of(group.trace, op)
+    return call_on(source.code, called(group.trace, op).strip("`")) if source is not None else None
