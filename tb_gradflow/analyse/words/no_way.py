@@ -6,7 +6,7 @@ import re
 
 from tb_gradflow.analyse.causes.tape import ended_early
 from tb_gradflow.analyse.words.fields import Template
-from tb_gradflow.analyse.words.names import Group, Text, Writer, layer_of, quoted
+from tb_gradflow.analyse.words.names import Group, Text, Writer, called, layer_of, place_of, quoted
 from tb_gradflow.record.schema import EAGER
 
 
@@ -31,6 +31,15 @@ def output_not_used(group: Group) -> Text:
     if any(group.trace.variables[variable].computed for variable in group.variables):
         return _no_part(group)
     why = "what is computed from {them} ends at {op} and never reaches the loss" if group.culprit >= 0 else _UNREAD
+    python = _python_on_the_way(group) if group.culprit < 0 else ""
+    if python:
+        return Template(
+            "{they_get} no gradient: no op of TensorFlow in this step computes with {them}. If the function that "
+            + python
+            + " calls does, no gradient comes of that: it has one for its arguments alone.",
+            "Pass {names} to that function as arguments, `tf.py_function(f, [x, {variable}], x.dtype)`; if it does not "
+            "use {them}, let {names} take part in the loss, or remove {them}.",
+        )(group)
     owners = {name.rpartition("/")[0] for name in group.names}
     if group.culprit >= 0 and len(owners) > 2:
         fix = "Use what {op} computes on the way to the loss, or give it a loss of its own."
@@ -45,6 +54,15 @@ def output_not_used(group: Group) -> Text:
     else:
         fix = "Call {layer} on the way to the loss, `x = {attribute}(x)`, or leave it out of the model."
     return Template("{they_get} no gradient: " + why + ".", fix)(group)
+
+
+def _python_on_the_way(group: Group) -> str:
+    """The `tf.py_function` that the loss is computed through, whose function may read anything; empty if there is
+    none."""
+    topology, target = group.suspect.topology, group.suspect.target
+    reaches = topology.influence(target).hops if target >= 0 else ()
+    found = [op for op in topology.by_type.get("EagerPyFunc", ()) if reaches and reaches[op] >= 0]
+    return called(group.trace, found[0]) + place_of(group.trace, found[0]) if found else ""
 
 
 def _is_in_use(group: Group, owners: set[str]) -> bool:
