@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tb_gradflow.analyse.causes.no_derivative import COMPARISON, ROUNDING
 from tb_gradflow.analyse.evidence import discrete_part
+from tb_gradflow.analyse.kinds import is_float
 from tb_gradflow.analyse.words.code import bracketed, is_simple, sides_of
 from tb_gradflow.analyse.words.fields import SIZE, Template, fields
 from tb_gradflow.analyse.words.names import (
@@ -184,12 +185,15 @@ def _is_in_loss(group: Group) -> bool:
 def also_cut_by(group: Group) -> str:
     """A sentence on the other ops that cut the same variables off, each on a way of its own; empty if there are none.
 
-    What a function stops inside for itself, as a normalisation does in its variance, is nothing that anybody mends.
+    What a function stops inside for itself, as a normalisation does in its variance, is nothing that anybody mends. Nor
+    are the positions that an op hands to the culprit beside its values, as `tf.sparse.reorder` does.
     """
     if not group.others or group.verdict.cause == "second_order_missing":
         return ""
     trace = group.trace
-    others = [op for op in group.others if not _stops_inside(trace.ops[op])]
+    inputs = trace.ops[group.culprit].inputs if group.culprit >= 0 else ()
+    valued = {edge.op for edge in inputs if edge.op >= 0 and _has_positions_beside(trace.ops[edge.op], edge.output)}
+    others = [op for op in group.others if not _stops_inside(trace.ops[op]) and op not in valued]
     own = called(trace, group.culprit) + place_of(trace, group.culprit)
     seen = [each for each in dict.fromkeys(called(trace, op) + place_of(trace, op) for op in others) if each != own]
     if not seen:
@@ -197,6 +201,12 @@ def also_cut_by(group: Group) -> str:
     ways = "On another way" if len(seen) == 1 else "On other ways"
     lets = "lets" if len(seen) == 1 else "let"
     return f" {ways} {' and '.join(seen[:2])} {lets} no gradient through either."
+
+
+def _has_positions_beside(op: Op, output: int) -> bool:
+    """Whether an op's output is floating, and another of its outputs is not."""
+    floating = [is_float(tensor.dtype) for tensor in op.outputs]
+    return output < len(floating) and floating[output] and not all(floating)
 
 
 def _stops_inside(op: Op) -> bool:
