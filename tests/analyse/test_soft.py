@@ -28,16 +28,16 @@ def compared(line: str, *, chooses: str = "", branches: str = "") -> Finding:
 @pytest.mark.parametrize(
     ("chooses", "told"),
     [
-        ("return tf.where(big, x, tf.zeros_like(x))", "then `gate * x` in the place of"),
-        ("y = tf.where(big, x, 0.0)", "then `gate * x` in the place of `tf.where(big, x, 0.0)`."),
-        ("y = tf.where(big, a + b, c)", "`gate * (a + b) + (1 - gate) * c` in the place of `tf.where(big, a + b, c)`."),
+        ("return tf.where(big, x, tf.zeros_like(x))", "then `gate * x`."),
+        ("y = tf.where(big, x, 0.0)", "In the place of `tf.where(big, x, 0.0)` choose softly: "),
+        ("y = tf.where(big, a + b, c)", "`gate * (a + b) + (1 - gate) * c`."),
         ("y = tf.where(big, tf.math.log(x), c)", "; both sides have to be finite everywhere."),
     ],
 )
 def test_a_choice_between_two_values_becomes_a_blend_of_them(chooses: str, told: str) -> None:
     finding = compared("big = x > self.limit", chooses=chooses)
 
-    assert finding.fix.startswith("Choose softly: `gate = tf.sigmoid((x - self.limit) / 0.1)`, then `gate * ")
+    assert "choose softly: `gate = tf.sigmoid((x - self.limit) / 0.1)`, then `gate * " in finding.fix
     assert told in finding.fix
 
 
@@ -68,12 +68,14 @@ def test_the_branches_of_a_condition_are_blended(branches: str, blend: str) -> N
 def test_the_cast_around_a_comparison_is_replaced_with_it() -> None:
     fix = compared("mask = tf.cast(x > self.limit, tf.float32)").fix
 
-    assert "`tf.sigmoid((x - self.limit) / 0.1)`, in the place of `tf.cast(x > self.limit, tf.float32)`; " in fix
-    assert "`soft + tf.stop_gradient(hard - soft)`" in fix
+    assert fix.startswith("In the place of `tf.cast(x > self.limit, tf.float32)` use a soft step, `soft = tf.sigmoid(")
+    assert "`soft + tf.stop_gradient(tf.cast(x > self.limit, tf.float32) - soft)`" in fix
 
 
 def test_an_operator_beside_keras_functions_is_answered_in_keras_functions() -> None:
-    assert "`keras.ops.sigmoid((x - self.limit) / 0.1)`" in compared("m = ops.cast(x > self.limit, 'float32')").fix
+    assert (
+        "`soft = keras.ops.sigmoid((x - self.limit) / 0.1)`" in compared("m = ops.cast(x > self.limit, 'float32')").fix
+    )
 
 
 def test_integers_that_are_compared_are_what_they_were_before_their_cast() -> None:
@@ -91,4 +93,4 @@ def test_integers_that_are_compared_are_what_they_were_before_their_cast() -> No
     graph.target(graph.op("Mean", graph.op("Square", graph.op("Cast", mask, passes="dtype"))))
     graph.ask("cutoff")
 
-    assert "`tf.sigmoid(((c * n) - tf.cast(tf.range(n), tf.float32)) / 0.5)`" in graph.only_finding().fix
+    assert "`soft = tf.sigmoid(((c * n) - tf.cast(tf.range(n), tf.float32)) / 0.5)`" in graph.only_finding().fix

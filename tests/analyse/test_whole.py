@@ -98,10 +98,9 @@ def looked_up(kind: str, api: str, line: str, *, rows: tuple[int, ...], take: st
 def test_rows_of_a_table_are_weighed() -> None:
     line = "i = tf.argmin(d, axis=-1)"
 
-    assert (
-        "then `tf.matmul(weights, t)` in the place of `tf.gather(t, i)`"
-        in looked_up("ArgMin", "tf.argmin", line, rows=(8, 4)).fix
-    )
+    fix = looked_up("ArgMin", "tf.argmin", line, rows=(8, 4)).fix
+    assert fix.startswith("In the place of `tf.gather(t, i)` weigh the rows: `weights = tf.nn.softmax(-d / 0.1")
+    assert "then `tf.matmul(weights, t)`" in fix
     assert "then `tf.reduce_sum(weights * t, axis=-1)`" in looked_up("ArgMin", "tf.argmin", line, rows=(8,)).fix
     other = looked_up("ArgMin", "tf.argmin", line, rows=(8, 4), take="row = tf.gather(t, i, axis=1)")
     assert "matmul" not in other.fix

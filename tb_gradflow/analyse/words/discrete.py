@@ -77,9 +77,9 @@ def _below(group: Group) -> str:
     if row is not None and row.rank == 1:
         table = bracketed(row.table)
         return (
-            f"Go from step to step softly: `steps = tf.sigmoid(({bracketed(values)}[..., None] - {bracketed(edges)}) / "
-            f"0.1)`, then `{table}[0] + tf.reduce_sum(steps * ({table}[1:] - {table}[:-1]), axis=-1)` in the place of "
-            f"`{row.call.text}`."
+            f"In the place of `{row.call.text}` go from step to step softly: `steps = "
+            f"tf.sigmoid(({bracketed(values)}[..., None] - {bracketed(edges)}) / 0.1)`, then `{table}[0] + "
+            f"tf.reduce_sum(steps * ({table}[1:] - {table}[:-1]), axis=-1)`."
         )
     return (
         "Count softly how many of them lie below: "
@@ -119,13 +119,14 @@ def _soft_position(group: Group, sign: str) -> Text:
         else "tf.reduce_sum(weights * tf.range(weights.shape[-1], dtype=weights.dtype), axis=-1)"
     )
     place = f", and where a position is needed `{positions}`" if axis in ("-1", "1") else ""
+    start = "Use soft weights: "
     if (row := looked_up(group)) is not None:
-        place = f", then {row.weighed('weights')} in the place of `{row.call.text}`"
-        place += f"; or keep `q = {row.call.text}` and pass its gradient to `z`, what was looked up: "
-        place += f"`z + {namespace(group)}.stop_gradient(q - z)`"
+        start = f"In the place of `{row.call.text}` weigh the rows: "
+        place = f", then {row.weighed('weights')}; or keep the row and pass its gradient straight to what was looked "
+        place += "up, as a codebook does"
     return Template(
         SIZE + "{op} turns values into positions, and a position has no derivative.",
-        f"Use soft weights: `weights = {softmax}({sign}{{bx}} / 0.1, axis={axis})`{place}.",
+        f"{start}`weights = {softmax}({sign}{{bx}} / 0.1, axis={axis})`{place}.",
     )(group)
 
 

@@ -33,11 +33,15 @@ def comparison(group: Group) -> Text:
     what = names["them"] if len(group.variables) == 1 else "what comes from them"
     message = SIZE + f"{{op}} only compares {what}{against}, and a comparison has no derivative."
     step = soft_step(group)
-    fix = f"Use a soft step, for example `{step}`{_instead(group)}."
+    fix = f"Use a soft step, for example `{step}`."
+    if around := _cast_around(group):
+        kept = f"; or `soft + {namespace(group)}.stop_gradient({around} - soft)`, which keeps its value"
+        equal = group.op is not None and group.op.type in _EQUAL
+        fix = f"In the place of `{around}` use a soft step, `soft = {step}`{'' if equal else kept}."
     if (chosen := _chosen(group)) is not None:
         whole, yes, no = chosen
         finite = "; both sides have to be finite everywhere" if _is_computed((yes, no)) else ""
-        fix = f"Choose softly: `gate = {step}`, then `{_blend(yes, no)}` in the place of `{whole}`{finite}."
+        fix = f"In the place of `{whole}` choose softly: `gate = {step}`, then `{_blend(yes, no)}`{finite}."
     return Text(message.format_map(names), fix)
 
 
@@ -117,14 +121,11 @@ def _soft_mask(call: Call | None, name: str) -> str:
     return f"tf.sigmoid(({length}[..., None] - tf.range({size}, dtype=tf.float32) - 0.5) / 0.2)"
 
 
-def _instead(group: Group) -> str:
-    """What the soft step stands for, where that is more than the comparison: the cast around it."""
+def _cast_around(group: Group) -> str:
+    """The user's cast of nothing but the comparison, on the same line; empty if there is none."""
     call, source = call_of(group), group.source
     around = call_around(source.code, call) if call is not None and source is not None else None
-    if around is None or around.head.rpartition(".")[2] not in ("cast", "to_float"):
-        return ""
-    kept = f"`soft + {namespace(group)}.stop_gradient(hard - soft)`"
-    return f", in the place of `{around.text}`; {kept} of the two keeps the yes and no in the forward pass"
+    return around.text if around is not None and around.head.rpartition(".")[2] in ("cast", "to_float") else ""
 
 
 def _chosen(group: Group) -> tuple[str, str, str] | None:
