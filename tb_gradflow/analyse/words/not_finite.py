@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tb_gradflow.analyse.kinds import constant_of
+from tb_gradflow.analyse.kinds import LOOPS, constant_of
 from tb_gradflow.analyse.words.code import Call, bracketed, innermost_call
 from tb_gradflow.analyse.words.fields import Template, fields
 from tb_gradflow.analyse.words.names import TERMS, Group, Text, Writer, call_of, made_by, namespace
@@ -90,10 +90,26 @@ def logarithm(group: Group) -> Text:
     elif made_by(group, ("Exp",), TERMS):
         total = "keras.ops.logsumexp" if namespace(group) == "keras.ops" else "tf.reduce_logsumexp"
         fix = f"Add up logarithms, `{total}(log_terms, axis=-1)`, where `log_terms` are the logarithms of the summands."
+    elif _is_product_gone(group):
+        fix = (
+            "Add up the logarithms of its factors instead of multiplying them, in a recurrence with `{total}` for its "
+            "sums of products: a floor, `{lib}.maximum({x}, 1e-7)`, would leave no gradient."
+        ).replace("{total}", "keras.ops.logsumexp" if namespace(group) == "keras.ops" else "tf.reduce_logsumexp")
     else:
         fix = "Keep it above zero: `{head}({lib}.maximum({x}, 1e-7))`."
     why = "something negative, which has no" if _is_undefined(group) else "zero or less, where there is no finite"
     return Template(_BROKEN + "{op} is given " + why + " logarithm.", fix)(group)
+
+
+def _is_product_gone(group: Group) -> bool:
+    """Whether the logarithm is of zero for every element, and of something that was multiplied up: that underflows."""
+    suspect = group.suspect
+    report = suspect.measured.of_op(suspect.target, suspect.producer) if suspect.producer >= 0 else None
+    somewhere = report is None or report.max_abs or report.zero_fraction
+    if somewhere or suspect.culprit != group.culprit or _is_undefined(group):
+        return False
+    made = suspect.topology.ancestors(group.culprit)[:_NEAR]
+    return any(suspect.type_of(op) in (*LOOPS, "Prod", "Cumprod", "TensorListStack") for op in made)
 
 
 def power(group: Group) -> Text:
