@@ -257,7 +257,8 @@ def hidden_suspects(measured: Measured, quiet: list[State]) -> Iterator[Suspect]
     """
     topology = measured.topology
     for target, described in enumerate(topology.trace.targets):
-        states = [state for state in quiet if state.target == target and state.status in ("connected", "zero")]
+        hiding = ("connected", "zero", "exploding")
+        states = [state for state in quiet if state.target == target and state.status in hiding]
         if measured.loss_is_finite(target) or not states or described.op < 0:
             continue
         _, bad = measured.nonfinite_ops(target)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from tb_gradflow.analyse import causes
 from tb_gradflow.analyse.causes.unused import is_penalty_alone
 from tb_gradflow.analyse.evidence import (
@@ -50,7 +48,9 @@ def judged_of(measured: Measured, states: Sequence[State]) -> list[Judged]:
         listed = [variable.tracked or variable.made for variable in trace.variables]
         states = [state for state in states if listed[state.variable]]
     spoiled = _judged((without_op(measured, state) for state in states), _by(causes.WEIGHTS))
-    known = {each.suspect.state.variable for each in spoiled}
+    # What else is wrong in a step that computes with such weights follows from them.
+    known = {state.variable for state in states if measured.nonfinite_weights(state.target) and _has_size(state)}
+    known.update(each.suspect.state.variable for each in spoiled)
     judged = _judged_by_status(measured, [state for state in states if state.variable not in known])
     known.update(each.suspect.state.variable for each in judged if each.verdict.severity != "info")
     told = {state.target for state in _with(states, "nan", "inf")} | {each.suspect.target for each in spoiled}
@@ -76,7 +76,7 @@ def _judged_by_status(measured: Measured, states: Sequence[State]) -> list[Judge
             _judged(birth_suspects(measured, _with(states, "nan", "inf"), zero=False), _by(causes.NOT_FINITE)),
         ),
         *_judged((without_op(measured, state) for state in _with(states, "vanishing")), _by(causes.VANISHING)),
-        *_judged((without_op(measured, state) for state in _with(states, "exploding")), _by(causes.EXPLODING)),
+        *_judged((without_op(measured, state) for state in _huge_alone(measured, states)), _by(causes.EXPLODING)),
         *_judged((without_op(measured, state) for state in _with(states, "frozen")), _by(causes.FROZEN)),
         *_judged_connected(measured, _with(states, "connected")),
     ]
@@ -97,6 +97,16 @@ def _by(rules: tuple[Rule, ...]) -> Judge:
 
 def _with(states: Sequence[State], *statuses: str) -> list[State]:
     return [state for state in states if state.status in statuses]
+
+
+def _huge_alone(measured: Measured, states: Sequence[State]) -> list[State]:
+    """Those with a huge gradient of a loss that is finite; where it is not, that is the story."""
+    return [state for state in _with(states, "exploding") if measured.loss_is_finite(state.target)]
+
+
+def _has_size(state: State) -> bool:
+    """Whether what is to be said of it is the size of its gradient."""
+    return state.status in ("zero", "vanishing", "exploding", "connected")
 
 
 def _was_asked(state: State) -> bool:
@@ -146,7 +156,7 @@ def _excused_if_skipped(measured: Measured, judged: Iterable[Judged]) -> list[Ju
     """The same as information where the loss is finite and the optimizer left everything as it was: loss scaling
     tries scales that are too large, and skips those steps."""
     targets = measured.topology.trace.targets
-    moved = measured.variables is not None and bool(np.nansum(measured.variables[:, UPDATE_NORM]))
+    moved = measured.variables is not None and bool((measured.variables[:, UPDATE_NORM] > 0).any())
     return [
         replace(each, verdict=replace(each.verdict, severity="info"))
         if not moved and targets[each.suspect.target].scaled and measured.loss_is_finite(each.suspect.target)

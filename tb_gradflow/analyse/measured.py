@@ -120,6 +120,20 @@ class Measured:
             (name, report) for name, report in reports if report is not None and (report.nan_count or report.inf_count)
         )
 
+    @cached_property
+    def largest_input(self) -> float:
+        """The largest number in the batch, as far as it is finite."""
+        return max((report.max_abs for report in self.input_reports), default=0.0)
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest number of all gradients, as far as they are finite."""
+        if self.gradients is None:
+            return 0.0
+        inputs = {each.row for each in self.topology.trace.inputs}
+        rows = [row for row in range(len(self.gradients)) if row not in inputs]
+        return float(np.nan_to_num(self.gradients[rows, MAX_ABS]).max(initial=0.0))
+
     def is_learned(self, target: int) -> bool:
         """Whether the target is so near to zero that small gradients are what is to be expected."""
         return 0 <= target < len(self.losses) and abs(self.losses[target]) < _LEARNED

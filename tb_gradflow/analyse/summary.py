@@ -55,6 +55,8 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
     affected = {name for finding in loud for name in finding.variables}
     wrong = _WRONG.get(first.cause, "a gradient that teaches nothing")
     plight = _PLIGHTS.get(by_name[first.variables[0]].status, wrong)
+    if plight != "NaN" and any(finding.cause == "nonfinite_weights" for finding in loud):
+        plight = _WRONG["nonfinite_update"]
     same = [name for name in affected if _PLIGHTS.get(by_name[name].status) == plight] or list(first.variables)
     verb = "gets" if len(same) == 1 else "get"
     return f"{len(same)} of {_count(len(trainable), 'trainable variable')} {verb} {plight}{_because(trace, first)}"

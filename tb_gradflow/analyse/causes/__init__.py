@@ -137,6 +137,7 @@ NOT_FINITE: tuple[Rule, ...] = (
     recurrence.overflowing_recurrence,
     not_finite.singular_here,
     not_finite.broken_before,
+    recurrence.diverged,
     not_finite.last_resort_input,
     not_finite.not_finite,
 )

@@ -23,6 +23,9 @@ _MANY = 8
 # Half of float32's decades: what is above comes out of growth, and one more product may end it.
 _ABOUT_TO_OVERFLOW = 1e19
 
+# What a batch holds in units of its own: bytes, seconds since 1970.
+LARGE_DATA = 1e10
+
 _COPIES = frozenset({"Identity", "Cast", "Reshape", "Transpose"})
 
 
@@ -39,6 +42,23 @@ def overflowing_recurrence(suspect: Suspect) -> Verdict | None:
     else:
         place = suspect.measured.once(("growing", suspect.culprit), lambda: _growing_before(suspect))
     return Verdict("exploding_recurrence", "error", place) if place >= 0 else None
+
+
+def diverged(suspect: Suspect) -> Verdict | None:
+    """The forward pass left the finite numbers where no function does so at a point of its own, and what is finite in
+    this step is nearly as large as numbers get, the batch apart: weights have grown from step to step."""
+    measured = suspect.measured
+    if measured.loss_is_finite(suspect.target) or measured.gradients is None or measured.largest_input > LARGE_DATA:
+        return None
+    return Verdict("exploding_recurrence", "error") if measured.largest > _ABOUT_TO_OVERFLOW else None
+
+
+def is_recurrent(suspect: Suspect) -> bool:
+    """Whether anything in the step is multiplied with the same weights again and again."""
+    topology = suspect.topology
+    if any(topology.by_type.get(kind) for kind in LOOPS):
+        return True
+    return any(len(_products_with(suspect, readers)) >= _MANY for readers in topology.readers)
 
 
 def _is_singular(suspect: Suspect, op: int) -> bool:

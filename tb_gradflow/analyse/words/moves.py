@@ -10,6 +10,9 @@ from tb_gradflow.analyse.words.names import Group, Text, Writer, quoted
 # A decay takes the same share of every weight, up to the rounding of a norm in float32.
 _SAME_SHARE = 1e-3
 
+# Of weights that are not finite it says nothing what moves them.
+_SPOILED = ("nonfinite_weights", "nonfinite_update", "nonfinite_input")
+
 
 def moved_anyway(group: Group) -> Text:
     """What moves the group's variables where no gradient does; empty if nothing moves them.
@@ -17,6 +20,8 @@ def moved_anyway(group: Group) -> Text:
     Momentum hands on what earlier steps brought, a decay takes a share of the weight: of several variables the same.
     """
     measured = group.suspect.measured
+    if group.verdict.cause in _SPOILED:
+        return Text("", "")
     still_zero = [state.variable for state in group.states if state.status == "zero"]
     moved = [variable for variable in still_zero if measured.moved(variable)]
     if not moved or measured.variables is None:

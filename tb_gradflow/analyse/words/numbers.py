@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.causes.recurrence import is_recurrent
+from tb_gradflow.analyse.causes.recurrence import LARGE_DATA, is_recurrent
 from tb_gradflow.analyse.causes.strength import course_of, product_with_next_to_nothing
 from tb_gradflow.analyse.kinds import LOOPS
 from tb_gradflow.analyse.words.code import call_on
@@ -94,6 +94,12 @@ def _braces(code: str) -> str:
 def _diverged(group: Group) -> Text:
     """Nothing in the step alone makes it that large: it is what the steps before have made of the weights."""
     measured = group.suspect.measured
+    if measured.largest_input > LARGE_DATA:
+        return Template(
+            "{plight}: what {op} computes is too large for a number. The batch holds numbers as large as "
+            f"{measured.largest_input:.0e}.",
+            "Scale what goes in, and what is to come out: `(x - x.mean(0)) / (x.std(0) + 1e-7)`.",
+        )(group)
     compared = f", where the batch reaches {measured.largest_input:.2g}" if measured.largest_input else ""
     return Template(
         "{plight}: the training diverges. What {op} computes is too large for a number, and gradients of this step "

@@ -1,0 +1,84 @@
+"""Trainings that have diverged: what the step is told in which numbers end, and what the steps after it are told."""
+
+from __future__ import annotations
+
+import pytest
+
+from tb_gradflow.record.schema import Input
+from tests.analyse.builders import FINE, INF, NAN, ZERO, Graph, Row, sized
+
+INFINITE = float("inf")
+
+
+def regression(*, loss: float, behind: Row, kernel: Row, dtype: str = "float32", loop: bool = False) -> Graph:
+    """A squared error of a linear layer, of which the gradients behind the square are known."""
+    graph = Graph()
+    read = graph.variable("dense/kernel")
+    made = graph.op("While" if loop else "MatMul", read, dtype=dtype)
+    square = graph.op("Square", made, dtype=dtype)
+    graph.target(graph.op("Mean", square), loss=loss)
+    graph.gradient(made, kernel)
+    graph.gradient(square, behind)
+    graph.ask("dense/kernel", kernel)
+    graph.inputs.append(Input("x", graph.row(sized(3.0))))
+    return graph
+
+
+def test_numbers_that_grew_over_the_steps_before_are_no_recurrence() -> None:
+    finding = regression(loss=INFINITE, behind=sized(1e21), kernel=INF).only_finding()
+
+    assert (finding.cause, finding.severity) == ("exploding_recurrence", "error")
+    assert "the training diverges" in finding.message
+    assert "reach 1e+21, where the batch reaches 3" in finding.message
+    assert "learning rate" in finding.fix
+    assert "recurrent" not in finding.message + finding.fix
+
+
+@pytest.mark.parametrize("behind", [sized(1e10), NAN], ids=["of moderate size", "not finite"])
+def test_nothing_is_said_to_diverge_where_no_number_is_that_large(behind: Row) -> None:
+    finding = regression(loss=INFINITE, behind=behind, kernel=NAN).only_finding()
+
+    assert finding.cause == "not_finite"
+
+
+def test_large_data_may_be_enough() -> None:
+    graph = regression(loss=INFINITE, behind=sized(1e21), kernel=NAN)
+    graph.inputs.append(Input("y", graph.row(sized(1e25))))
+
+    finding = graph.only_finding()
+
+    assert "diverges" not in finding.message
+    assert "The batch holds numbers as large as 1e+25" in finding.message
+    assert "Scale" in finding.fix
+
+
+def test_a_huge_gradient_of_an_infinite_loss_is_the_losss_story() -> None:
+    """Half precision has no number for the sum, and the gradients behind it have some."""
+    graph = regression(loss=INFINITE, behind=FINE, kernel=sized(5e4), dtype="float16")
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.severity) == ("fp16_overflow", "error")
+    assert "The loss is infinite, though no gradient shows it" in finding.message
+
+
+@pytest.mark.parametrize("other", [ZERO, sized(1e-9), sized(1e9)], ids=["zero", "vanishing", "exploding"])
+def test_what_else_is_wrong_beside_weights_that_are_not_finite_follows_from_them(other: Row) -> None:
+    """A ReLU makes zeros of NaN, and is not dead."""
+    graph = Graph()
+    hidden = graph.op("MatMul", graph.variable("body/kernel"))
+    relu = graph.op("Relu", hidden)
+    out = graph.op("MatMul", relu, graph.variable("head/kernel"))
+    graph.target(graph.op("Mean", out))
+    graph.gradient(hidden, ZERO)
+    graph.gradient(relu, FINE)
+    graph.ask("body/kernel", ZERO)
+    graph.ask("head/kernel", other)
+    graph.nonfinite[0] = (4.0, 4.0)
+
+    diagnosis = graph.diagnose()
+
+    [finding] = diagnosis.findings
+    assert (finding.cause, finding.variables) == ("nonfinite_weights", ("body/kernel",))
+    assert "all the same" not in finding.message
+    assert diagnosis.summary.startswith("1 of 2 trainable variables gets values that are not finite")
