@@ -17,6 +17,7 @@ from tb_gradflow.analyse.words import (
     own_gradient,
     soft,
     spoiled,
+    stored,
 )
 from tb_gradflow.analyse.words.names import Group, Text, Writer
 
@@ -32,6 +33,7 @@ _WRITERS: dict[str, Writer] = {
     **own_gradient.WRITERS,
     **soft.WRITERS,
     **spoiled.WRITERS,
+    **stored.WRITERS,
 }
 
 

@@ -252,9 +252,5 @@ WRITERS: dict[str, Writer] = {
     "nondiff_op": any_op,
     "no_gradient_registered": unregistered,
     "nondiff_op_input": input_without_gradient,
-    "variable_assign": Template(
-        SIZE + "{op} stores the value in a variable that is then read back, and no gradient passes through a store.",
-        "Go on computing with the tensor itself, and store it afterwards: `y = f(value)`, then `state.assign(value)`.",
-    ),
     "stop_gradient_misuse": stop_gradient,
 }

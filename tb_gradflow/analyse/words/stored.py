@@ -1,0 +1,69 @@
+"""Words for values that are stored in a variable and read back: the same computed with the tensor, in the user's
+names."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from tb_gradflow.analyse.words.code import Call, bracketed, call_on
+from tb_gradflow.analyse.words.fields import SIZE, fields
+from tb_gradflow.analyse.words.names import Group, Text, Writer
+
+_STORING = ("assign", "assign_add", "assign_sub")
+
+
+def stored(group: Group) -> Text:
+    why = "{op} stores the value in a variable that is then read back, and no gradient passes through a store."
+    return Text((SIZE + why).format_map(fields(group)), _fix(group))
+
+
+def _fix(group: Group) -> str:
+    code = group.source.code if group.source is not None else ""
+    if call_on(code, "update_state") is not None:
+        return (
+            "A metric measures and teaches nothing. Take the loss from the tensors themselves, such as by a function "
+            "of `keras.losses`, and update the metric beside it."
+        )
+    call = next((call for name in _STORING if (call := call_on(code, name)) is not None), None)
+    holder, part = _holder(call) if call is not None else ("", False)
+    if call is None or not holder:
+        return (
+            "Go on computing with the tensor itself, and store it afterwards: `y = f(value)`, then "
+            "`state.assign(value)`."
+        )
+    if part:
+        return (
+            f"Collect the tensors: `parts.append({call.subject})` for each of them, in a loop over `tf.range` a "
+            f"`tf.TensorArray`, then `tf.stack(parts)` in the place of `{holder}`; or compute all of them at once."
+        )
+    value = _value(call, holder)
+    if group.op is not None and "/while/" in f"/{group.op.name}":
+        again = re.sub(rf"(?<![\w.]){re.escape(holder)}(?!\w)", "value", value)
+        return (
+            f"Hand the tensor itself from round to round: begin with `value = tf.identity({holder})`, in each round "
+            f"`value = {again}`, and store it after the loop, `{holder}.assign(value)`."
+        )
+    return (
+        f"Go on computing with the tensor itself, `value = {value}`, in the place of `{holder}`, and store it "
+        f"afterwards: `{holder}.assign(value)`."
+    )
+
+
+def _holder(call: Call) -> tuple[str, bool]:
+    """What the value is stored in, and whether in a part of it; empty for a function that is given both."""
+    node = ast.parse(call.head, mode="eval").body
+    if not isinstance(node, ast.Attribute) or call.head.startswith(("tf.", "state_ops.")):
+        return "", False
+    if isinstance(node.value, ast.Subscript):
+        return ast.unparse(node.value.value), True
+    return ast.unparse(node.value), False
+
+
+def _value(call: Call, holder: str) -> str:
+    """What the variable holds afterwards."""
+    sign = {"assign_add": "+", "assign_sub": "-"}.get(call.head.rpartition(".")[2])
+    return f"{holder} {sign} {bracketed(call.subject)}" if sign else call.subject
+
+
+WRITERS: dict[str, Writer] = {"variable_assign": stored}

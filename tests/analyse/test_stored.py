@@ -1,0 +1,40 @@
+"""A value that is stored and read back: the remedy speaks of what the user stores, and where."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.analyse.builders import Graph
+
+
+def fix_of(line: str, name: str = "AssignVariableOp") -> str:
+    graph = Graph()
+    store = graph.op(
+        "AssignVariableOp", graph.variable("w"), passes="not_differentiable", name=name, api="assign", line=line
+    )
+    graph.target(graph.op("Mean", graph.op("ReadVariableOp", store, passes="state")))
+    graph.ask("w")
+    finding = graph.only_finding()
+    assert finding.cause == "variable_assign"
+    return finding.fix
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("self.state.assign(0.5 * x)", "`value = 0.5 * x`, in the place of `self.state`, and store it afterwards"),
+        ("total.assign_add(a - b)", "`value = total + (a - b)`, in the place of `total`"),
+        ("table[t, :].assign(row + 1)", "`parts.append(row + 1)` for each of them"),
+        ("metric.update_state(y, model(x))", "Take the loss from the tensors themselves"),
+        ("tf.compat.v1.assign(state, x)", "`y = f(value)`, then `state.assign(value)`"),
+        ("step(x)", "`y = f(value)`, then `state.assign(value)`"),
+    ],
+)
+def test_the_tensor_takes_the_place_of_what_it_was_stored_in(line: str, told: str) -> None:
+    assert told in fix_of(line)
+
+
+def test_in_a_loop_the_tensor_is_handed_on() -> None:
+    fix = fix_of("h.assign(0.9 * h + tf.tanh(th))", "run/while/AssignVariableOp")
+
+    assert "in each round `value = 0.9 * value + tf.tanh(th)`, and store it after the loop, `h.assign(value)`" in fix
