@@ -13,7 +13,8 @@ class Cost:
         steps: Executions of the training function.
         recorded: Those of them that were recorded.
         seconds: Their time, without the first execution of either kind, in which TensorFlow compiles it.
-        extra: What the recorded ones took longer than the median of the others.
+        extra: What the recorded ones took longer than the median of the others, and what the callback did around the
+            others. What a guard within these takes is in neither.
         set_up: What the first recorded one took longer than a recorded one takes.
     """
 

@@ -28,6 +28,7 @@ class Batches:
                 tf.queue.FIFOQueue(_CAPACITY, [tf.variant, tf.int32], shapes=[[], []]) for _ in range(replicas)
             ]
         self._specs: list[Any] = []
+        self._sizes: dict[int, int] = {}
 
     def keep(self, batch: Any) -> None:
         """In a step's graph: keeps the batch that it is given, tensors in any structure."""
@@ -43,7 +44,7 @@ class Batches:
         for queue in self._queues:
             kept, numbers = queue.dequeue_many(queue.size())
             if len(numbers):
-                size += bytes_of(self._value(kept[0], self._specs[int(numbers[0])]))
+                size += self._size(kept, numbers.numpy()[0])
         return size
 
     def taken(self) -> list[list[Any]]:
@@ -56,6 +57,16 @@ class Batches:
         return [
             self._value(one, self._specs[int(number)]) for one, number in zip(tf.unstack(kept), numbers, strict=True)
         ]
+
+    def _size(self, kept: Any, number: int) -> int:
+        """Bytes of the first. To look into it takes a millisecond: not done again where all are of one size."""
+        if number in self._sizes:
+            return self._sizes[number]
+        spec = self._specs[number]
+        size = bytes_of(self._value(kept[0], spec))
+        if all(each.shape.is_fully_defined() for each in tf.nest.flatten(spec, expand_composites=True)):
+            self._sizes[number] = size
+        return size
 
     def _value(self, kept: Any, spec: Any) -> Any:
         flat = tf.nest.flatten(spec, expand_composites=True)

@@ -43,7 +43,8 @@ class Fixed:
 
 
 class Affordable:
-    """The first steps, then as often as recording takes no more than a share of the training time.
+    """The first steps, then as often as recording takes no more than a share of the training time, together with what
+    is done around plain steps; at least half of that share is for recording.
 
     The debt of the first steps is paid off before the next is recorded, so that the recorded ones are spread evenly
     after that.
@@ -62,7 +63,12 @@ class Affordable:
 
     def _affords_one(self) -> bool:
         expected = self.meter.expected
-        return expected is not None and self.meter.spent + expected <= self._overhead * self.meter.elapsed
+        if expected is None:
+            return False
+        all_of_it = self._overhead * self.meter.elapsed
+        # Steps of a millisecond are recorded too, though what is done around the others takes all of it there.
+        share = max(all_of_it - self.meter.around, all_of_it / 2)
+        return self.meter.spent + expected <= share
 
 
 def cadence(update_freq: UpdateFreq, overhead: float) -> Cadence:

@@ -76,7 +76,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
                 "tf_keras, or with a loop of your own under `tb_gradflow.watch`."
             )
         self._options = checked(log_dir, update_freq, overhead, tensors, catch_nonfinite, expected, source)
-        self._began = 0.0
+        self._began = self._ready = 0.0
         self._recorder: Recorder | None = None
         self._broken = False
         self._plain: TrainFunction | None = None
@@ -116,10 +116,12 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         elif self._guard is not None:
             self._put(self._run_guarded)
         self._epoch_begins = False
+        self._ready = time.perf_counter()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         if self._plain is None:
             return
+        done = time.perf_counter()
         self._put(self._plain)
         self._steps.execution_ends(batch)
         recorded = self._measured is not None
@@ -130,7 +132,8 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
                 self._guarded(self._post_guard)
         else:
             self._guarded(self._look_at_guard)
-        self._options.cadence.meter.took(time.perf_counter() - self._began, recorded=recorded)
+        own = self._ready - self._began - done + (now := time.perf_counter())
+        self._options.cadence.meter.took(now - self._began, recorded=recorded, own=own)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         self._guarded(self._steps.correct)
@@ -145,8 +148,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         self._plain = self._sampled = self._guard = None
 
     def _put(self, function: TrainFunction) -> None:
-        """What Keras runs next. Past Keras's own way to set an attribute, which takes ten microseconds to find that
-        there is nothing in it to keep track of."""
+        """What Keras runs next. Past its own way to set an attribute, which takes ten microseconds to track nothing."""
         self.model.__dict__["train_function"] = function
 
     def _prepare(self, beside: Sequence[Any] | None) -> None:

@@ -53,7 +53,7 @@ class Replay(abc.ABC):
             return False
         if self._flags.first is not None:
             return True
-        self._window.close(self._flags.count, self._forget())
+        self._window.close(self._flags.count, self._forget)
         return False
 
     def caught_by_now(self) -> bool:

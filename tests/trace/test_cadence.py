@@ -8,14 +8,17 @@ from tb_gradflow.errors import SetupError
 from tb_gradflow.trace.cadence import CLOSEST, DENSE_STEPS, Cadence, cadence
 
 
-def recorded_steps(rule: Cadence, steps: int, *, plain: float, recorded: float, compiling: float = 10.0) -> list[int]:
-    """The steps that a training records whose executions take so many seconds, the first of each kind longer."""
+def recorded_steps(
+    rule: Cadence, steps: int, *, plain: float, recorded: float, own: float = 0.0, compiling: float = 10.0
+) -> list[int]:
+    """The steps that a training records whose executions take so many seconds, the first of each kind longer; `own` of
+    them are before and after what runs."""
     found = []
     first = {True: compiling, False: compiling}
     for step in range(steps):
         due = rule.is_due(step, step == 0)
         found += [step] if due else []
-        rule.meter.took((recorded if due else plain) + first[due], recorded=due)
+        rule.meter.took((recorded if due else plain) + first[due], recorded=due, own=own)
         first[due] = 0.0
     return found
 
@@ -48,6 +51,18 @@ def test_auto_leaves_steps_between_even_where_recording_is_free() -> None:
     found = recorded_steps(cadence("auto", 0.01), 1_000, plain=0.2, recorded=0.2)
 
     assert found[DENSE_STEPS:] == list(range(DENSE_STEPS - 1 + CLOSEST, 1_000, CLOSEST))
+
+
+@pytest.mark.parametrize(("own", "for_recording"), [(0.0, 0.01), (0.0006, 0.007), (0.01, 0.005)])
+def test_what_is_done_around_plain_steps_counts_but_leaves_half_for_recording(own: float, for_recording: float) -> None:
+    rule, steps, plain = cadence("auto", 0.01), 100_000, 0.2
+
+    found = recorded_steps(rule, steps, plain=plain, recorded=plain * 1.5, own=own)
+
+    spent = (len(found) - 1) * 0.5 * plain
+    assert spent == pytest.approx(for_recording * steps * plain, rel=0.02)
+    cost = rule.meter.cost()
+    assert cost.extra == pytest.approx(spent + own * (steps - len(found)), rel=0.01)
 
 
 @pytest.mark.parametrize("overhead", [0, -0.1, 1.5, True, "1 %"])
