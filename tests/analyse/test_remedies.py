@@ -125,6 +125,21 @@ def test_what_a_function_stops_inside_for_itself_is_not_called_a_cut() -> None:
     assert "either" not in finding.message
 
 
+def test_what_else_that_function_computes_of_it_is_no_cut_of_the_users() -> None:
+    """`tf.reduce_logsumexp` asks whether its maximum is finite before it stops it."""
+    graph = Graph()
+    x = graph.variable("x")
+    name, api = "ReduceLogSumExp", "tf.reduce_logsumexp"
+    finite = graph.op("IsFinite", x, passes="not_differentiable", dtype="bool", api=api, name=f"{name}/IsFinite")
+    chosen = graph.op("SelectV2", finite, passes="dtype", api=api, name=f"{name}/SelectV2")
+    inside = graph.op("StopGradient", chosen, passes="not_differentiable", api=api, name=f"{name}/StopGradient")
+    rounded = graph.op("Round", x, passes="none", api="tf.round", line="r = tf.round(x)")
+    graph.target(graph.op("AddV2", inside, rounded))
+    graph.ask("x")
+
+    assert "either" not in graph.only_finding().message
+
+
 def test_what_ends_a_loop_is_not_blended() -> None:
     graph = Graph()
     less = graph.op("Less", graph.variable("end"), passes="not_differentiable", dtype="bool", line="return t < end")

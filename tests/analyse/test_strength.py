@@ -158,6 +158,23 @@ def test_a_small_factor_that_does_not_learn_is_a_warning(factor_learns: bool | N
     assert ("vanishing_depth", "warning") in [(finding.cause, finding.severity) for finding in findings]
 
 
+def test_arithmetic_without_layers_is_told_to_be_scaled() -> None:
+    """There is no activation to change in the deflection of a beam."""
+    graph = Graph()
+    stiffness = graph.variable("stiffness", shape=())
+    graph.gradient(stiffness, sized(1e-11))
+    deflection = graph.op("RealDiv", stiffness, first=1, api="/", line="return load / stiffness")
+    graph.gradient(deflection, sized(1e-5))
+    graph.target(graph.op("Mean", graph.op("Square", deflection)))
+    graph.ask("stiffness", sized(1e-11))
+
+    finding = graph.only_finding()
+
+    assert finding.cause == "vanishing_depth"
+    assert "`stiffness = typical * multiple`" in finding.fix
+    assert "relu" not in finding.fix
+
+
 def test_where_the_loss_is_next_to_zero_small_gradients_are_no_trouble() -> None:
     graph = shifted("Square", loss=1e-15)
 

@@ -193,7 +193,8 @@ def also_cut_by(group: Group) -> str:
     trace = group.trace
     inputs = trace.ops[group.culprit].inputs if group.culprit >= 0 else ()
     valued = {edge.op for edge in inputs if edge.op >= 0 and _has_positions_beside(trace.ops[edge.op], edge.output)}
-    others = [op for op in group.others if not _stops_inside(trace.ops[op]) and op not in valued]
+    inside = {_call_scope(op) for op in trace.ops if _stops_inside(op)}
+    others = [op for op in group.others if op not in valued and _call_scope(trace.ops[op]) not in inside]
     own = called(trace, group.culprit) + place_of(trace, group.culprit)
     seen = [each for each in dict.fromkeys(called(trace, op) + place_of(trace, op) for op in others) if each != own]
     if not seen:
@@ -207,6 +208,11 @@ def _has_positions_beside(op: Op, output: int) -> bool:
     """Whether an op's output is floating, and another of its outputs is not."""
     floating = [is_float(tensor.dtype) for tensor in op.outputs]
     return output < len(floating) and floating[output] and not all(floating)
+
+
+def _call_scope(op: Op) -> tuple[str, str | None]:
+    """What tells the ops of one call from all others: the innermost name scope, and the function that was called."""
+    return op.name.rpartition("/")[0], op.api
 
 
 def _stops_inside(op: Op) -> bool:

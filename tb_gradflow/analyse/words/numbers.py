@@ -8,6 +8,7 @@ from tb_gradflow.analyse.kinds import LOOPS
 from tb_gradflow.analyse.words.code import call_on
 from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template, fields
 from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of
+from tb_gradflow.analyse.zeros import PRODUCTS
 
 
 def dead_relu(group: Group) -> Text:
@@ -160,11 +161,27 @@ def fading(group: Group) -> Text:
             "Nothing to repair while it does: optimizers such as Adam divide by the size of the gradient, down to "
             "their `epsilon`.",
         )(group)
+    if _has_no_layers(group):
+        return Template(
+            SIZE + "it fades on the way from the loss, most of all at {op} and its like: the quantities there are far "
+            "from one.",
+            "Bring them to about one: divide what is compared with the target, and the target, by the target's size, "
+            "and let the variable hold a multiple of a typical value, `{variable} = typical * multiple`.",
+        )(group)
     return Template(
         SIZE + "it fades on the way from the loss, most of all at {op} and its like.",
         'Keep it alive along the way: `activation="relu"` with `kernel_initializer="he_normal"`, '
         "`keras.layers.BatchNormalization()`, or residual connections, `x = x + layer(x)`.",
     )(group)
+
+
+def _has_no_layers(group: Group) -> bool:
+    """Whether nothing but arithmetic leads from the variables to the loss: no layer, no product of matrices."""
+    topology, trace, target = group.suspect.topology, group.trace, group.suspect.target
+    readers = [reader for variable in group.variables for reader in topology.readers[variable]]
+    ways = [topology.gradient(target).from_op(reader) for reader in readers] if target >= 0 else []
+    kinds = {trace.ops[op].type for way in ways for op in way}
+    return bool(kinds) and not trace.layers and kinds.isdisjoint(PRODUCTS - {"Mul", "MulNoNan"})
 
 
 def _alone(group: Group) -> bool:
