@@ -10,6 +10,7 @@ import numpy.typing as npt
 from tb_gradflow.analyse.findings import findings_of
 from tb_gradflow.analyse.measured import Measured
 from tb_gradflow.analyse.onset import Onset, told_first
+from tb_gradflow.analyse.rest import Rest
 from tb_gradflow.analyse.standstill import Standstill
 from tb_gradflow.analyse.status import State, states, without_noise
 from tb_gradflow.analyse.summary import summary_of, unverified_in
@@ -29,17 +30,18 @@ def diagnose(
     topology: Topology | None = None,
     onset: Onset | None = None,
     standstill: Standstill | None = None,
+    rest: Rest | None = None,
 ) -> Diagnosis:
     """What the step says: a status for each variable, and findings in words.
 
     `gradients` is `[rows, 6]` and `variables` `[variables, 4]` of that step, both null if no step was completed
     (then `step` is -1): structure alone speaks. Pass the same `topology` for every step of a trace; without one
     it is built. `onset` is what other steps of the run tell about weights that were not finite before this one, and
-    `standstill` what they tell about variables that never change.
+    `standstill` what they tell about variables that never change, `rest` what they tell where none changes any more.
     """
     topology = topology if topology is not None else Topology(trace)
     measured = Measured(topology, gradients, variables, losses)
-    measured.onset, measured.standstill = onset, standstill or {}
+    measured.onset, measured.standstill, measured.rest = onset, standstill or {}, rest
     first = states(topology, measured)
     told = findings_of(measured, first, session.expected)
     findings = told_first(onset, told.findings)

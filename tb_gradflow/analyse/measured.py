@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tb_gradflow.analyse.course import Courses, courses_to
 from tb_gradflow.analyse.onset import Onset
+from tb_gradflow.analyse.rest import Rest
 from tb_gradflow.analyse.standstill import Standstill
 from tb_gradflow.analyse.topology import Topology
 from tb_gradflow.record.report import GradientReport
@@ -44,6 +45,7 @@ class Measured:
         losses: The value of each target; empty if no step was completed.
         onset: Since when weights are not finite, where that began before this step and other steps tell it.
         standstill: What other steps tell about variables that get a gradient and never change.
+        rest: What they tell where none changes any more.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Measured:
         self.losses = losses
         self.onset: Onset | None = None
         self.standstill: Standstill = {}
+        self.rest: Rest | None = None
         self._courses: dict[int, Courses] = {}
         self._op_rows: dict[int, dict[int, list[int]]] = {}
         self._found: dict[Hashable, Any] = {}

@@ -30,11 +30,13 @@ class Piece:
         trace: The trace.
         variables: `[steps, variables, 4]`.
         gradients: Gives `[steps, rows, 6]`, which may have to be read.
+        steps: Their numbers.
     """
 
     trace: Trace
     variables: Floats
     gradients: Callable[[], Floats]
+    steps: tuple[int, ...] = ()
 
 
 Standstill = Mapping[int, int]
@@ -87,7 +89,12 @@ def _changed(piece: Piece, place: int | None, norm: float) -> bool:
     if place is None:
         return False
     norms = piece.variables[:, place, _WEIGHT]
-    return bool(((piece.variables[:, place, _UPDATE] > 0) | (np.abs(norms - norm) > _SAME * norm)).any())
+    return bool((piece.variables[:, place, _UPDATE] > 0).any()) or not is_same(norms, np.float32(norm))
+
+
+def is_same(norms: Floats, others: Floats | np.float32) -> bool:
+    """Whether values that have these norms may be the same."""
+    return not bool((np.abs(norms - others) > _SAME * others).any())
 
 
 def _counted(piece: Piece, place: int, others: npt.NDArray[np.bool_], *, verified: bool) -> int:

@@ -11,7 +11,6 @@ from tb_gradflow.analyse.status import State
 from tb_gradflow.analyse.words.names import called, file_name, place_of
 from tb_gradflow.analyse.words.own_gradient import forward_of
 from tb_gradflow.record.report import Finding
-from tb_gradflow.record.schema import Trace
 
 _STOPPED = ("disconnected", "unused", "error")
 _PLIGHTS = {
@@ -59,7 +58,7 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
         plight = _WRONG["nonfinite_update"]
     same = [name for name in affected if _PLIGHTS.get(by_name[name].status) == plight] or list(first.variables)
     verb = "gets" if len(same) == 1 else "get"
-    return f"{len(same)} of {_count(len(trainable), 'trainable variable')} {verb} {plight}{_because(trace, first)}"
+    return f"{len(same)} of {_count(len(trainable), 'trainable variable')} {verb} {plight}{_because(measured, first)}"
 
 
 def _is_nobodys(state: State) -> bool:
@@ -90,19 +89,21 @@ _WITHOUT_OP = {
     "nonfinite_weights": "weights were not finite before the step",
     "nonfinite_update": "the update of this step made them so",
     "untracked_variable": "the step makes {them} anew each time",
-    "gradient_not_applied": "no recorded step has changed {them}",
+    "gradient_not_applied": "no recorded step{since} has changed {them}",
 }
 
 
 _VERBS = {"output_not_used": "is where the way ends"}
 
 
-def _because(trace: Trace, finding: Finding) -> str:
+def _because(measured: Measured, finding: Finding) -> str:
+    trace, rest = measured.topology.trace, measured.rest
     many = "them" if len(finding.variables) > 1 else "it"
     if finding.culprit < 0 and finding.cause in _WITHOUT_OP:
         source = finding.source
         line = f" in {file_name(source.file)}:{source.line}" if source is not None else ""
-        return f": {_WITHOUT_OP[finding.cause].format(line=line, them=many)}."
+        since = f" since step {rest.since}" if rest is not None and rest.moved else ""
+        return f": {_WITHOUT_OP[finding.cause].format(line=line, them=many, since=since)}."
     if finding.culprit < 0 or finding.cause == "variable_rebound":
         return "."
     shown, verb, of = finding.culprit, _VERBS.get(finding.cause), ""

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from tb_gradflow.analyse.diagnose import diagnose
 from tb_gradflow.analyse.onset import Onset, ends_with, explained_by, onset_of
+from tb_gradflow.analyse.rest import rest_of
 from tb_gradflow.analyse.standstill import Piece, standstill_of
 from tb_gradflow.analyse.topology import Topology
 from tb_gradflow.errors import LogError
@@ -144,6 +145,9 @@ class History:
         step = head.steps[at]
         onset = self._onset(session, head, at) if not self._alone and ends_with(trace, variables)[0] else None
         still = standstill_of(self._pieces_backwards(session, head, at)) if not self._alone else {}
+        rest = None
+        if not self._alone:
+            rest = rest_of(self._pieces_backwards(session, head, at), partial(self._beginning, session))
         return diagnose(
             trace,
             session,
@@ -154,6 +158,7 @@ class History:
             topology=topology,
             onset=onset,
             standstill=still,
+            rest=rest,
         )
 
     def _onset(self, session: Session, head: ChunkHead, at: int) -> Onset | None:
@@ -178,7 +183,13 @@ class History:
             end = at + 1 if chunk is head else len(chunk.steps)
             trace = self._analysed(session.id, chunk.trace)[0]
             variables = self.variables(session.id, chunk.id)[:end]
-            yield Piece(trace, variables, partial(self._gradients_until, session.id, chunk.id, end))
+            gradients = partial(self._gradients_until, session.id, chunk.id, end)
+            yield Piece(trace, variables, gradients, tuple(chunk.steps[:end]))
+
+    def _beginning(self, session: Session) -> Piece:
+        """The first recorded steps."""
+        head = self.index().chunks[0]
+        return next(self._pieces_backwards(session, head, len(head.steps) - 1))
 
     def _gradients_until(self, session: str, chunk: int, end: int) -> Floats:
         return self.gradients(session, chunk)[:end]

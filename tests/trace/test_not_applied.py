@@ -98,3 +98,30 @@ def test_the_first_steps_say_so_with_care(tmp_path: Path) -> None:
     severities = [[finding.severity for finding in log.report(step).findings] for step in log.steps]
 
     assert severities == [[], ["info"], ["info"], ["warning"], ["warning"]]
+
+
+STEPS_AN_EPOCH = 8
+
+
+def by_schedule(log_dir: Path, decay_steps: int, epochs: int) -> Report:
+    keras.utils.set_random_seed(3)
+    model = network("model", 4, 1)
+    rate = keras.optimizers.schedules.PolynomialDecay(1e-2, decay_steps, end_learning_rate=0.0)
+    model.compile(keras.optimizers.Adam(rate), "mse")
+    x = np.random.default_rng(0).normal(size=(8 * STEPS_AN_EPOCH, 4))
+    recorder = tb_gradflow.GradFlowCallback(log_dir, update_freq=5)
+    model.fit(x, x[:, :1] * x[:, 1:2], batch_size=8, epochs=epochs, verbose=0, callbacks=[recorder])
+    return tb_gradflow.open_log(log_dir).report()
+
+
+def test_a_schedule_in_epochs_that_counts_steps_is_told(tmp_path: Path) -> None:
+    report = by_schedule(tmp_path, decay_steps=14, epochs=14)
+
+    [finding] = report.findings
+    assert (finding.cause, finding.severity, len(finding.variables)) == ("gradient_not_applied", "warning", 4)
+    assert "from 15 to 110" in finding.message
+    assert "`decay_steps` counts steps, not epochs" in finding.fix
+
+
+def test_a_schedule_that_ends_with_the_training_is_well(tmp_path: Path) -> None:
+    assert by_schedule(tmp_path, decay_steps=14 * STEPS_AN_EPOCH, epochs=14).healthy

@@ -171,6 +171,7 @@ CONNECTED: tuple[Rule, ...] = (
     cancelling.shift_invariant_parameter,
     cancelling.normalised_then_summed,
     cancelling.normalised_by_hand,
+    standing.nothing_applied,
 )
 """The gradient arrives, and is not what it seems."""
 

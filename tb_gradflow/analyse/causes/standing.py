@@ -17,6 +17,15 @@ def gradient_not_applied(suspect: Suspect) -> Verdict | None:
     return Verdict("gradient_not_applied", "warning" if sure else "info", NO_OP)
 
 
+def nothing_applied(suspect: Suspect) -> Verdict | None:
+    """The same where no variable changes at all: a warning in the better part of a run, while gradients are about as
+    large as in the beginning."""
+    rest, gradient = suspect.measured.rest, suspect.state.gradient
+    if rest is None or gradient is None or is_zero(gradient) or _is_part_of_inner_gradient(suspect):
+        return None
+    return Verdict("gradient_not_applied", "warning" if rest.sure else "info", NO_OP)
+
+
 def whole_loss_stands(suspect: Suspect) -> bool:
     """Whether no variable changes that the same loss gives a gradient."""
     measured, trace = suspect.measured, suspect.topology.trace

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.standing import whole_loss_stands
 from tb_gradflow.analyse.measured import UPDATE_NORM, WEIGHT_NORM
+from tb_gradflow.analyse.rest import Rest
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, Writer, quoted
 
@@ -60,6 +61,8 @@ def _common_share(group: Group, moved: list[int]) -> float:
 
 def stands_still(group: Group) -> Text:
     """Of a few steps it may be that gradients are summed up over more; of a part of a loss, that it is meant."""
+    if group.suspect.measured.rest is not None:
+        return _rests(group, group.suspect.measured.rest)
     steps = min(group.suspect.measured.standstill[variable] for variable in group.variables)
     told = f" and never {'changes' if len(group.variables) == 1 else 'change'}: none of {steps} recorded steps has "
     what = "{they_get} a gradient{line}" + told + "changed {them}, "
@@ -80,6 +83,30 @@ def stands_still(group: Group) -> Text:
             "Look again some steps on. " + apply,
         )(group)
     return Template(what + "while others have changed.", apply)(group)
+
+
+def _rests(group: Group, rest: Rest) -> Text:
+    """Where nothing has changed from the beginning the gradients are lost on their way; where something has, the rate
+    has come to zero."""
+    if rest.moved:
+        return Template(
+            "{they_get} a gradient{line}, and nothing changes any more: no variable has in the "
+            f"{rest.steps} recorded steps from {rest.since} to {rest.until}.",
+            "Look at the learning rate in these steps. A schedule that has come to its end may give zero: "
+            "`decay_steps` counts steps, not epochs."
+            + ("" if rest.sure else " Nothing to repair if the training is at its end."),
+        )(group)
+    return Template(
+        "{they_get} a gradient{line}, and no variable has ever changed: "
+        f"none of {rest.steps} recorded steps, up to step {rest.until}, has changed one.",
+        (
+            ""
+            if rest.sure
+            else "Nothing to repair if gradients are summed up over more steps, or the rate begins at zero. "
+        )
+        + "Give the gradients to an optimizer, `optimizer.apply_gradients(zip(gradients, variables))`; where that is "
+        "done, look at what becomes of them before, and at the learning rate.",
+    )(group)
 
 
 WRITERS: dict[str, Writer] = {"gradient_not_applied": stands_still}
