@@ -56,6 +56,18 @@ def asked_tensors(
             yield Asked(source, ref, written[place] or _assigned(ops[ref.op]) or ops[ref.op].name.rpartition("/")[2])
 
 
+def is_answer(gradient: Any, source: Any, *, zeros_for_none: bool) -> bool:
+    """Whether a gradient arrived for a tensor: the zeros that the caller wanted in the place of none are no answer."""
+    if gradient is None or not zeros_for_none or not isinstance(gradient, tf.Tensor):
+        return gradient is not None
+    if not tf.is_symbolic_tensor(gradient):
+        return True
+    if gradient.op.type == "ZerosLike":
+        return gradient.op.inputs[0] is not source
+    value = tf.get_static_value(gradient)
+    return value is None or bool(value.any())
+
+
 def _caller(frames: Sequence[Frame]) -> Frame | None:
     """The frame that calls `gradient`, if it is the user's."""
     for frame in reversed(frames):
@@ -76,7 +88,10 @@ def _written(frame: Frame, count: int) -> list[str | None]:
     if not given:
         return unknown
     listed = given[0].elts if isinstance(given[0], ast.List | ast.Tuple) else [given[0]]
-    return [_name_of(each) for each in listed] if len(listed) == count else unknown
+    if len(listed) == count:
+        return [_name_of(each) for each in listed]
+    name = _name_of(given[0])
+    return [f"{name}[{place}]" for place in range(count)] if name is not None else unknown
 
 
 def _call_at(frame: Frame) -> ast.Call | None:

@@ -17,7 +17,7 @@ from tensorflow.python.util import tf_stack
 
 from tb_gradflow.record.schema import Layer, Outcome
 from tb_gradflow.trace.aliases import aliases, plain_reads
-from tb_gradflow.trace.asked import asked_tensors
+from tb_gradflow.trace.asked import asked_tensors, is_answer
 from tb_gradflow.trace.call import Answer, Call
 from tb_gradflow.trace.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.flat_ops import FlatOp, Known, Ref, consumers
@@ -240,7 +240,7 @@ class Collector(Symbols):
         """Tensors that the user asks a gradient for and that get none are told of like variables."""
         refs = [self._made(call.flattener, source) for source in sources]
         for item, gradient in zip(sources, gradients, strict=True):
-            if gradient is not None and isinstance(item, tf.Tensor):
+            if isinstance(item, tf.Tensor) and is_answer(gradient, item, zeros_for_none=call.unconnected == "zero"):
                 self._answered[id(item)] = item
         for each in asked_tensors(sources, refs, call.flattener.ops, call.frames):
             if id(each.tensor) not in self._answered:

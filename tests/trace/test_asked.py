@@ -52,6 +52,42 @@ class OutsideLine(Line):
         return {"loss": loss}
 
 
+class Attacked(Line):
+    """Asks in which direction noise harms, of a loss without the noise or with it, and wants zeros for no answer."""
+
+    def __init__(self, *, noisy: bool, size: int | None) -> None:
+        super().__init__()
+        self.noisy, self.size = noisy, size
+
+    def train_step(self, data: Any) -> Any:
+        x, y = data
+        x = tf.ensure_shape(x, [self.size, 1])
+        noise = x + 0.1
+        with tf.GradientTape() as tape:
+            tape.watch(noise)
+            harm = tf.reduce_mean(tf.square(self(noise if self.noisy else x) - y))
+        worst = tf.sign(tape.gradient(harm, noise, unconnected_gradients="zero"))
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(self(x + 0.1 * worst) - y))
+        weights = self.trainable_variables
+        self.optimizer.apply(tape.gradient(loss, weights), weights)
+        return {"loss": loss}
+
+
+class Meta(Line):
+    """Adapts its weights, and asks for the gradient of a loss that still uses the old ones."""
+
+    def train_step(self, data: Any) -> Any:
+        x, y = data
+        fast = [0.9 * self.slope, 0.9 * self.offset]
+        with tf.GradientTape() as tape:
+            tape.watch(fast)
+            loss = tf.reduce_mean(tf.square(self(x) - y))
+        gradients = tape.gradient(loss, fast)
+        assert gradients == [None, None]
+        return {"loss": loss}
+
+
 class Critic(keras.Model):
     """Its loss holds a gradient with respect to a mixture, which arrives; and so does that of its features."""
 
@@ -111,6 +147,22 @@ def test_tensors_that_get_their_gradient_are_not_listed() -> None:
 
     report.assert_healthy()
     assert len(report.variables) == 4
+
+
+def test_of_a_list_of_tensors_each_is_told_by_its_place() -> None:
+    finding = explained(Meta()).findings[0]
+
+    assert finding.cause == "output_not_used"
+    assert {"fast[0]", "fast[1]"} <= set(finding.variables)
+
+
+@pytest.mark.parametrize("size", [8, None])
+def test_zeros_that_were_wanted_for_no_answer_are_none(size: int | None) -> None:
+    report = explained(Attacked(noisy=False, size=size))
+
+    [finding] = report.findings
+    assert (finding.cause, finding.severity, finding.variables) == ("output_not_used", "warning", ("noise",))
+    explained(Attacked(noisy=True, size=size)).assert_healthy()
 
 
 def test_what_a_library_asks_for_is_none_of_the_users_business() -> None:

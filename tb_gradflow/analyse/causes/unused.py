@@ -150,9 +150,11 @@ def _others_learn(suspect: Suspect) -> bool:
 def output_not_used(suspect: Suspect) -> Verdict | None:
     """What is computed from the variable never reaches the loss, or nothing is.
 
-    An error where no variable of its layer trains; a warning where some do.
+    An error where no variable of its layer trains; a warning where some do, and of a tensor for which zeros will do.
     """
-    variables = suspect.topology.trace.variables
+    variables, targets = suspect.topology.trace.variables, suspect.topology.trace.targets
+    if variables[suspect.state.variable].computed and targets[suspect.target].unconnected == "zero":
+        return Verdict("output_not_used", "warning")
     siblings = [index for index in _siblings(suspect) if variables[index].trainable]
     alive = (
         any(suspect.topology.receives(index, suspect.target) for index in siblings) if suspect.target >= 0 else False
