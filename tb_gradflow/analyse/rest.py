@@ -57,17 +57,15 @@ def rest_of(backwards: Iterable[Piece], beginning: Callable[[], Piece]) -> Rest 
         if last is None:
             latest, names = piece, _trainable(piece.trace)
             last = piece.variables[-1, _places(piece.trace, names)]
-            if not names or not _is_known(last) or not _size(piece, -1) > 0:
+            if not names or not _is_known(last) or _size(piece, -1) == 0:
                 return None
         if not set(names) <= set(_trainable(piece.trace)):
             moved = True  # others were trained then
             break
         numbers = piece.variables[:, _places(piece.trace, names)]
-        for at in range(len(numbers) - 1, -1, -1):
-            moved = not _is_known(numbers[at]) or not is_same(numbers[at, :, _WEIGHT], last[:, _WEIGHT])
-            if moved:
-                break
-            rested.append(piece.steps[at])
+        changed = np.flatnonzero(~_is_known(numbers) | ~is_same(numbers[..., _WEIGHT], last[:, _WEIGHT]))
+        moved = bool(changed.size)
+        rested.extend(reversed(piece.steps[changed[-1] + 1 if moved else 0 :]))
         if moved:
             break
     if latest is None or len(rested) < SURE_FROM:
@@ -89,9 +87,10 @@ def _places(trace: Trace, names: list[str]) -> list[int]:
     return [by_name[name] for name in names]
 
 
-def _is_known(numbers: Floats) -> bool:
-    """Whether the step is known to have changed nothing."""
-    return bool((numbers[:, _UPDATE] == 0).all() and (numbers[:, _WEIGHT] >= 0).all())
+def _is_known(numbers: Floats) -> npt.NDArray[np.bool_]:
+    """For each step, whether it is known to have changed nothing."""
+    known: npt.NDArray[np.bool_] = np.all((numbers[..., _UPDATE] == 0) & (numbers[..., _WEIGHT] >= 0), axis=-1)
+    return known
 
 
 def _size(piece: Piece, at: int) -> float:

@@ -88,13 +88,14 @@ def _others_changed(piece: Piece) -> npt.NDArray[np.bool_]:
 def _changed(piece: Piece, place: int | None, norm: float) -> bool:
     if place is None:
         return False
-    norms = piece.variables[:, place, _WEIGHT]
-    return bool((piece.variables[:, place, _UPDATE] > 0).any()) or not is_same(norms, np.float32(norm))
+    same = is_same(piece.variables[:, [place], _WEIGHT], np.array([norm], np.float32))
+    return bool(((piece.variables[:, place, _UPDATE] > 0) | ~same).any())
 
 
-def is_same(norms: Floats, others: Floats | np.float32) -> bool:
-    """Whether values that have these norms may be the same."""
-    return not bool((np.abs(norms - others) > _SAME * others).any())
+def is_same(norms: Floats, others: Floats) -> npt.NDArray[np.bool_]:
+    """For each step, whether values that have these norms, a variable each, may be the same."""
+    differs: npt.NDArray[np.bool_] = np.any(np.abs(norms - others) > _SAME * others, axis=-1)
+    return ~differs
 
 
 def _counted(piece: Piece, place: int, others: npt.NDArray[np.bool_], *, verified: bool) -> int:
