@@ -145,7 +145,7 @@ def cut_suspects(measured: Measured, missing: list[State]) -> Iterator[Suspect]:
         inside = [reach >= 0 and arrives < 0 for reach, arrives in zip(influence, gradient, strict=True)]
         crossings = topology.cut_crossings(target)
         states = [state for state in missing if state.target == target]
-        suspects = _suspects(measured, states, inside, crossings, None)
+        suspects = suspects_at(measured, states, inside, crossings, None)
         yield from (suspect for suspect in suspects if not _is_handed_back_as_argument(suspect))
 
 
@@ -179,7 +179,7 @@ def covered_suspects(measured: Measured, penalised: list[State]) -> Iterator[Sus
             for consumer, edge in topology.consumers[reader]
             if influence[consumer] >= 0 and not passes_gradient(edge)
         ]
-        yield from _suspects(measured, states, inside, [*topology.cut_crossings(target), *beside], None)
+        yield from suspects_at(measured, states, inside, [*topology.cut_crossings(target), *beside], None)
 
 
 def birth_suspects(measured: Measured, troubled: list[State], *, zero: bool) -> Iterator[Suspect]:
@@ -213,7 +213,7 @@ def birth_suspects(measured: Measured, troubled: list[State], *, zero: bool) -> 
         if zero:
             crossings = _followed_through(measured, target, inside, crossings)
         exact = [bad[op] or op in readers for op in range(len(inside))]
-        yield from _suspects(measured, states, inside, crossings, exact)
+        yield from suspects_at(measured, states, inside, crossings, exact)
 
 
 def _followed_through(measured: Measured, target: int, inside: list[bool], crossings: list[Crossing]) -> list[Crossing]:
@@ -275,9 +275,14 @@ def hidden_suspects(measured: Measured, quiet: list[State]) -> Iterator[Suspect]
                 yield Suspect(measured, state, culprit, producer)
 
 
-def _suspects(
-    measured: Measured, states: list[State], inside: list[bool], crossings: list[Crossing], exact: list[bool] | None
+def suspects_at(
+    measured: Measured,
+    states: list[State],
+    inside: list[bool],
+    crossings: list[Crossing],
+    exact: list[bool] | None = None,
 ) -> Iterator[Suspect]:
+    """Every crossing that is met first on the way of each variable out of a region, as a suspect."""
     topology = measured.topology
     met = topology.met_first(inside, crossings)
     for state in states:

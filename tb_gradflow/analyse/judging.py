@@ -19,6 +19,7 @@ from tb_gradflow.analyse.evidence import (
 )
 from tb_gradflow.analyse.measured import UPDATE_NORM, Measured
 from tb_gradflow.analyse.status import State
+from tb_gradflow.analyse.terms import suspects_of_terms
 from tb_gradflow.analyse.topology import Topology
 
 Judge = Callable[[Iterable[Suspect]], tuple[Suspect, Verdict] | None]
@@ -87,8 +88,19 @@ def _judged_connected(measured: Measured, states: list[State]) -> list[Judged]:
     penalised = [state for state in states if is_penalty_alone(topology, state.variable, state.target)]
     covered = _judged(covered_suspects(measured, penalised), causes.judge_cuts)
     known = {each.suspect.state.variable for each in covered}
-    rest = (without_op(measured, state) for state in states if state.variable not in known)
-    return [*covered, *_judged(rest, _by(causes.CONNECTED))]
+    rest = [state for state in states if state.variable not in known]
+    told = _judged((without_op(measured, state) for state in rest), _by(causes.CONNECTED))
+    known.update(each.suspect.state.variable for each in told)
+    quiet = [state for state in rest if state.variable not in known]
+    return [*covered, *told, *_judged(suspects_of_terms(measured, quiet), _judge_terms)]
+
+
+def _judge_terms(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
+    """As information: the others teach. What was stopped on purpose is nothing to tell of."""
+    found = causes.judge_cuts(suspects)
+    if found is None or found[1].cause in ("stop_gradient_misuse", "custom_gradient_wrong"):
+        return None
+    return found[0], replace(found[1], severity="info")
 
 
 def _by(rules: tuple[Rule, ...]) -> Judge:

@@ -107,7 +107,7 @@ class Topology:
         """Every edge where a value that misses the gradient goes on toward the target and the gradient does not."""
         influence, gradient = self.influence(target).hops, self.gradient(target).hops
         return [
-            Crossing(producer, consumer, self._blamed(producer, consumer, edge), edge)
+            Crossing(producer, consumer, self.blamed(producer, consumer, edge), edge)
             for producer in range(len(self.trace.ops))
             if influence[producer] >= 0 and gradient[producer] < 0
             for consumer, edge in self.consumers[producer]
@@ -124,7 +124,7 @@ class Topology:
             if edge.passes in ("unregistered", "error") and gradient[consumer] >= 0
         ]
 
-    def _blamed(self, producer: int, consumer: int, edge: Edge) -> int:
+    def blamed(self, producer: int, consumer: int, edge: Edge) -> int:
         """The op to blame for a cut.
 
         A state edge is the fault of the assignment. A tensor without derivative that an op made from

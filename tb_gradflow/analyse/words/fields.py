@@ -126,6 +126,8 @@ def _size(group: Group) -> str:
     status = group.suspect.state.status
     if status in _SIZES:
         return _SIZES[status]
+    if status == "connected" and group.verdict.cause in CUT_PRECEDENCE and group.verdict.severity == "info":
+        return "no gradient from one term of the loss"
     if status == "connected" and group.verdict.cause in CUT_PRECEDENCE:
         return "no gradient but that of a weight regulariser"
     sizes = [state.gradient.max_abs for state in group.states if state.gradient is not None]

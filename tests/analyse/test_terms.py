@@ -1,0 +1,48 @@
+"""A term of a loss that is a mere number, beside others that teach."""
+
+from __future__ import annotations
+
+import pytest
+
+from tb_gradflow.record.report import Diagnosis
+from tests.analyse.builders import FINE, Graph
+
+
+def two_terms(kind: str, *, alone: bool = False, learned: bool = False) -> Diagnosis:
+    """A loss of data, and of what `kind` makes of a kernel."""
+    graph = Graph()
+    kernel = graph.variable("kernel")
+    error = graph.op("Mean", graph.op("Square", graph.op("MatMul", kernel)), shape=())
+    made = graph.op(kind, kernel, passes="none", dtype="bool" if kind == "Greater" else "float32", api=f"tf.{kind}")
+    if kind == "Greater":
+        made = graph.op("Cast", made, passes="dtype")
+    if learned:
+        made = graph.op("Mul", made, kernel)
+    penalty = graph.op("Mul", graph.op("Sum", made, shape=()), shape=(), constants={0: 0.1})
+    graph.target(penalty if alone else graph.op("AddV2", error, penalty, shape=()))
+    graph.ask("kernel", *([] if alone else [FINE]))
+    return graph.diagnose()
+
+
+@pytest.mark.parametrize(("kind", "cause"), [("Greater", "nondiff_counting"), ("Round", "nondiff_rounding")])
+def test_a_term_without_a_gradient_is_told(kind: str, cause: str) -> None:
+    diagnosis = two_terms(kind)
+
+    [finding] = diagnosis.findings
+    assert (finding.cause, finding.severity) == (cause, "info")
+    assert "gets no gradient from one term of the loss: " in finding.message
+    assert diagnosis.summary.startswith("Healthy")
+
+
+def test_what_is_stopped_on_purpose_is_not() -> None:
+    assert not two_terms("StopGradient").findings
+
+
+def test_a_term_that_teaches_something_may_hold_what_does_not() -> None:
+    assert not two_terms("Greater", learned=True).findings
+
+
+def test_a_loss_of_nothing_else_is_a_cut() -> None:
+    [finding] = two_terms("Greater", alone=True).findings
+
+    assert finding.severity == "error"
