@@ -129,3 +129,18 @@ def test_an_exponential_that_cannot_overflow_is_not_blamed(bounded: str) -> None
     assert (found.cause, found.culprit) == (
         ("exp_overflow", exponential) if bounded == "of anything" else ("zero_over_zero", share)
     )
+
+
+def test_a_norm_of_calls_with_arguments_is_written_out_whole() -> None:
+    graph = Graph()
+    difference = graph.op("Sub", graph.variable("kernel"))
+    graph.gradient(difference, NAN)
+    root = graph.op(
+        "Sqrt", difference, api="tf.norm", line="d = tf.norm(encode(a, training=True) - encode(b, 1), axis=1)"
+    )
+    graph.gradient(root, FINE)
+    graph.target(graph.op("Mean", root))
+    graph.ask("kernel", NAN)
+
+    inside = "tf.reduce_sum(tf.square(encode(a, training=True) - encode(b, 1)), axis=1)"
+    assert f"`tf.sqrt({inside} + 1e-12)`" in graph.only_finding().fix

@@ -67,13 +67,12 @@ def _under_the_root(group: Group, name: str) -> str | None:
     kept = [each for each in (call.arguments[1:] if call else ()) if each.startswith(("axis=", "keepdims="))]
     if call is not None and name in _AXIS_SECOND and len(call.arguments) > 1 and "=" not in call.arguments[1]:
         kept = [f"axis={call.arguments[1]}", *kept]
-    given = ", ".join([call.subject if call else "x", *kept])
+    x, axes = call.subject if call else "x", "".join(f", {each}" for each in kept)
     total = "keras.ops.sum(keras.ops.square" if lib == "keras.ops" else "tf.reduce_sum(tf.square"
     if name in ("norm", "reduce_euclidean_norm"):
-        x, _, axes = given.partition(", ")
-        return f"{total}({x}){', ' + axes if axes else ''})"
+        return f"{total}({x}){axes})"
     variance = "keras.ops.var" if lib == "keras.ops" else "tf.math.reduce_variance"
-    return f"{variance}({given})" if name in ("reduce_std", "std") else None
+    return f"{variance}({x}{axes})" if name in ("reduce_std", "std") else None
 
 
 _AXIS_SECOND = ("reduce_euclidean_norm", "reduce_std", "std")
