@@ -125,6 +125,24 @@ def test_a_wrong_sign_is_an_error() -> None:
     assert finding.fix.startswith("Return the negative of it")
 
 
+@pytest.mark.parametrize(
+    ("forward", "says"),
+    [
+        (("Mul",), "Return `upstream` times the derivative, or"),
+        (("Softmax",), "Return `y * (upstream - tf.reduce_sum(upstream * y, axis=-1, keepdims=True))`, as every"),
+        (("Mul", "Softmax"), "Return the sum of `upstream` times the derivative over all results that"),
+    ],
+)
+def test_where_results_depend_on_several_elements_a_product_is_not_the_remedy(
+    forward: tuple[str, ...], says: str
+) -> None:
+    wrong = compared(sample(1.0, 2.0, 2.0), ratio=None)
+
+    [finding] = judged(graph(FINE), check(wrong, forward=forward)).findings
+
+    assert finding.fix.startswith(says)
+
+
 def test_an_answer_that_never_changes_is_an_error() -> None:
     [finding] = judged(graph(FINE), check(compared(sample(1.0, 2.0, 2.0), ratio=None), response="constant")).findings
 

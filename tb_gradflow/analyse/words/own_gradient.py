@@ -128,7 +128,27 @@ def _repair(group: Group, flaw: Flaw) -> str:
         return f"Return the negative of it{instead}."
     if ratio:
         return f"Return {_number(1 / ratio)} times as much{instead}."
-    return f"Return `upstream` times the derivative{instead}."
+    return f"Return {_product_with_upstream(flaw.check)}{instead}."
+
+
+def _product_with_upstream(check: GradientCheck) -> str:
+    """What a gradient function has to return: more than a product of elements where results depend on several."""
+    for kind, product in _SOFT.items():
+        if kind in check.forward and set(check.forward) <= {kind, "Identity", "Reshape"}:
+            return f"`{product}`, as every result of a softmax depends on the whole row"
+    if _MIXING.isdisjoint(check.forward):
+        return "`upstream` times the derivative"
+    return "the sum of `upstream` times the derivative over all results that an element takes part in"
+
+
+# `y` is what the function returns.
+_SOFT = {
+    "LogSoftmax": "upstream - tf.exp(y) * tf.reduce_sum(upstream, axis=-1, keepdims=True)",
+    "Softmax": "y * (upstream - tf.reduce_sum(upstream * y, axis=-1, keepdims=True))",
+}
+_MIXING = frozenset(
+    {"Sum", "Mean", "Max", "Min", "Prod", "Cumsum", "Cumprod", "MatMul", "BatchMatMulV2", "Einsum"} | {*_SOFT}
+)
 
 
 def _is_function(group: Group) -> bool:
