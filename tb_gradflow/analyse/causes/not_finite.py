@@ -70,18 +70,23 @@ def where_inactive_branch(suspect: Suspect) -> Verdict | None:
     """
     if not suspect.measured.loss_is_finite(suspect.target):
         return None
-    incoming = suspect.measured.of_op(suspect.target, suspect.culprit)
-    if (incoming is not None and incoming.zero_fraction == 0) or _another_is_singular(suspect):
+    if not _is_hidden(suspect, suspect.culprit) or _another_is_singular(suspect):
         return None
+    return Verdict("where_inactive_branch", "error", _singular_in(suspect))
+
+
+def _is_hidden(suspect: Suspect, place: int) -> bool:
+    """Whether a `tf.where` takes an op's value, and leaves out some of its elements."""
+    incoming = suspect.measured.of_op(suspect.target, place)
+    if incoming is not None and incoming.zero_fraction == 0:
+        return False
     trace = suspect.topology.trace
-    way = suspect.topology.gradient(suspect.target).from_op(suspect.culprit)
-    for op, after in pairwise(way):
+    for op, after in pairwise(suspect.topology.gradient(suspect.target).from_op(place)):
         if trace.ops[after].type in ("Select", "SelectV2"):
-            branches = [edge for edge in trace.ops[after].inputs if edge.op == op and edge.input > 0]
-            return Verdict("where_inactive_branch", "error", _singular_in(suspect)) if branches else None
+            return any(edge.op == op and edge.input > 0 for edge in trace.ops[after].inputs)
         if trace.ops[after].type not in _ELEMENTWISE:
-            return None
-    return None
+            return False
+    return False
 
 
 def _singular_in(suspect: Suspect) -> int:
@@ -97,11 +102,12 @@ def _singular_in(suspect: Suspect) -> int:
 
 
 def _another_is_singular(suspect: Suspect) -> bool:
-    """Whether the value also goes into a function without a finite derivative somewhere, and the suspect is none: of
-    the gradients that are added up, it is that one's which is not finite."""
+    """Whether a `tf.where` also hides a function of the same value that has no finite derivative somewhere, and the
+    suspect is none: of the gradients that are added up, it is that one's which is not finite."""
     if _singular_in(suspect) != suspect.culprit or suspect.op.type in CAUSE:
         return False
-    return any(suspect.type_of(user) in CAUSE for user in suspect.topology.onward(suspect.producer))
+    users = suspect.topology.onward(suspect.producer)
+    return any(suspect.type_of(user) in CAUSE and _is_hidden(suspect, user) for user in users)
 
 
 def nonfinite_input(suspect: Suspect) -> Verdict | None:
