@@ -13,6 +13,7 @@ from typing import Any
 from tb_gradflow.errors import LogError, UnhealthyGradients
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.report import Diagnosis, Finding, VariableReport
+from tb_gradflow.serve.began import beginnings
 from tb_gradflow.serve.finite import finite
 from tb_gradflow.serve.history import History
 from tb_gradflow.serve.page import framed, name_in_page, page
@@ -81,13 +82,17 @@ class Report:
     def text(self, look: Look | None = None) -> str:
         """What a person reads; without a look, in plain text of a common width."""
         look = look or Look()
-        lines = [*lines_of(self._diagnosis, self.run, look)]
+        lines = [*lines_of(self._diagnosis, self.run, look, self._began())]
         return "\n".join([*lines, "", *look.wrapped(self._note)] if self._note else lines)
 
     @property
     def text_in_page(self) -> str:
         """The same for a page that others get."""
-        return "\n".join(lines_of(self._diagnosis, name_in_page(self.run), Look()))
+        return "\n".join(lines_of(self._diagnosis, name_in_page(self.run), Look(), self._began()))
+
+    def _began(self) -> Mapping[int, str]:
+        """Since when its findings hold, as far as the run tells."""
+        return beginnings(self._history(), self._diagnosis) if self._history is not None else {}
 
     def __str__(self) -> str:
         return self.text()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tb_gradflow.record.report import Diagnosis, Finding, GradientReport, Status, VariableReport
 from tb_gradflow.serve.text import Look, Role, clean
@@ -29,13 +29,14 @@ STATUS_ROLES: dict[Status, Role] = {
 }
 
 
-def lines_of(diagnosis: Diagnosis, run: str, look: Look) -> Iterator[str]:
-    """Where, how it is, the findings, the variables, and what is not known."""
+def lines_of(diagnosis: Diagnosis, run: str, look: Look, began: Mapping[int, str] | None = None) -> Iterator[str]:
+    """Where, how it is, the findings, the variables, and what is not known. `began` says since when a finding holds, by
+    its place."""
     yield heading(run, diagnosis.step, look)
     yield from _summary_lines(diagnosis, look)
-    for finding in diagnosis.findings:
+    for place, finding in enumerate(diagnosis.findings):
         yield ""
-        yield from finding_lines(finding, look)
+        yield from finding_lines(finding, look, (began or {}).get(place, ""))
     yield ""
     yield from _variable_lines([each for each in diagnosis.variables if each.listed], diagnosis.findings, look)
     for sentence in diagnosis.unverified:
@@ -49,10 +50,10 @@ def heading(run: str, step: int, look: Look) -> str:
     return f"{look.paint(clean(run), 'strong')}, {when}" if run else look.paint(when[0].upper() + when[1:], "strong")
 
 
-def finding_lines(finding: Finding, look: Look) -> Iterator[str]:
-    """What is wrong, where, for whom, and what to write instead."""
+def finding_lines(finding: Finding, look: Look, began: str = "") -> Iterator[str]:
+    """What is wrong, since when, where, for whom, and what to write instead."""
     yield f"{look.paint(finding.severity.upper(), finding.severity)}  {look.paint(finding.cause, 'strong')}"
-    yield from look.prose(finding.message, "  ")
+    yield from look.prose(finding.message + began, "  ")
     if finding.source is not None:
         yield from _labelled("at", f"{finding.source.file}:{finding.source.line}", look)
         if finding.source.code:

@@ -1,0 +1,59 @@
+"""Since when a step's findings hold, for who reads of the last step of a training that went well at first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tb_gradflow.errors import LogError
+from tb_gradflow.record.report import Diagnosis, Finding
+from tb_gradflow.serve.course import MOST_OPS
+from tb_gradflow.serve.history import History
+
+# Their messages tell it themselves.
+_TELLING = ("nonfinite_weights", "gradient_not_applied")
+
+
+def beginnings(history: History, diagnosis: Diagnosis) -> Mapping[int, str]:
+    """A sentence for each error and warning that began after the first recorded step, by its place among the findings.
+
+    Steps are looked at back in time, in strides that double, then between the last two: a few, however many there are.
+    """
+    index = history.index()
+    steps = [step for step in index.steps if step <= diagnosis.step]
+    if len(steps) < 2 or any(finding.cause == "nonfinite_weights" for finding in diagnosis.findings):
+        return {}
+    try:
+        if len(history.trace(index.session.id, diagnosis.trace).ops) > MOST_OPS:
+            return {}
+        loud = [(place, each) for place, each in enumerate(diagnosis.findings) if _is_asked(each)]
+        return {place: told for place, each in loud if (told := _began(history, steps, each))}
+    except LogError:  # the log has gone since the report was made
+        return {}
+
+
+def _is_asked(finding: Finding) -> bool:
+    return finding.severity != "info" and finding.cause not in _TELLING
+
+
+def _began(history: History, steps: list[int], finding: Finding) -> str:
+    holds, stride = len(steps) - 1, 1
+    while holds - stride >= 0 and _holds(history, steps[holds - stride], finding):
+        holds, stride = holds - stride, stride * 2
+    before = max(holds - stride, 0)
+    if before == holds or (before == 0 and _holds(history, steps[0], finding)):
+        return ""
+    while holds - before > 1:
+        middle = (before + holds) // 2
+        before, holds = (before, middle) if _holds(history, steps[middle], finding) else (middle, holds)
+    if steps[holds] == steps[before] + 1:
+        return f" It began in step {steps[holds]}."
+    return f" It began between the recorded steps {steps[before]} and {steps[holds]}."
+
+
+def _holds(history: History, step: int, finding: Finding) -> bool:
+    """Whether a step says the same of one of its variables."""
+    return any(
+        each.cause == finding.cause and not set(each.variables).isdisjoint(finding.variables)
+        for each in history.diagnose(step).findings
+        if each.severity != "info"
+    )
