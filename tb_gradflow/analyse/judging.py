@@ -88,19 +88,24 @@ def _judged_connected(measured: Measured, states: list[State]) -> list[Judged]:
     penalised = [state for state in states if is_penalty_alone(topology, state.variable, state.target)]
     covered = _judged(covered_suspects(measured, penalised), causes.judge_cuts)
     known = {each.suspect.state.variable for each in covered}
+    apart = [state for state in penalised if state.variable not in known]
+    covered += _judged(suspects_of_terms(measured, apart), _judge_terms)
+    known.update(each.suspect.state.variable for each in covered)
     rest = [state for state in states if state.variable not in known]
     told = _judged((without_op(measured, state) for state in rest), _by(causes.CONNECTED))
     known.update(each.suspect.state.variable for each in told)
     quiet = [state for state in rest if state.variable not in known]
-    return [*covered, *told, *_judged(suspects_of_terms(measured, quiet), _judge_terms)]
+    return [*covered, *told, *_as_information(_judged(suspects_of_terms(measured, quiet), _judge_terms))]
 
 
 def _judge_terms(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
-    """As information: the others teach. What was stopped on purpose is nothing to tell of."""
+    """What was stopped on purpose is nothing to tell of."""
     found = causes.judge_cuts(suspects)
-    if found is None or found[1].cause in ("stop_gradient_misuse", "custom_gradient_wrong"):
-        return None
-    return found[0], replace(found[1], severity="info")
+    return None if found is None or found[1].cause in ("stop_gradient_misuse", "custom_gradient_wrong") else found
+
+
+def _as_information(judged: Iterable[Judged]) -> list[Judged]:
+    return [replace(each, verdict=replace(each.verdict, severity="info")) for each in judged]
 
 
 def _by(rules: tuple[Rule, ...]) -> Judge:

@@ -30,7 +30,7 @@ def test_a_stop_gradient_is_not_hidden_by_the_decay_of_what_it_stops() -> None:
     assert statuses(diagnosis) == {"kernel": "connected", "head": "connected"}
     [finding] = diagnosis.findings
     assert (finding.cause, finding.severity, finding.variables) == ("stop_gradient_misuse", "error", ("kernel",))
-    assert "no gradient but that of a weight regulariser" in finding.message
+    assert "no gradient but that of a penalty" in finding.message
 
 
 def test_nor_where_the_decay_of_several_is_added_up_first() -> None:

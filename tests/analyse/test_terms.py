@@ -46,3 +46,17 @@ def test_a_loss_of_nothing_else_is_a_cut() -> None:
     [finding] = two_terms("Greater", alone=True).findings
 
     assert finding.severity == "error"
+
+
+def test_of_what_else_gets_a_penalty_alone_it_is_the_cut() -> None:
+    """The mass of a truss teaches, and its displacement comes from a solver outside of TensorFlow."""
+    graph = Graph()
+    areas = graph.op("Exp", graph.variable("log_areas"), shape=(3,))
+    solved = graph.op("PyFunc", areas, passes="not_differentiable", shape=(), api="tf.numpy_function")
+    mass = graph.op("Sum", areas, shape=())
+    graph.target(graph.op("AddV2", graph.op("Square", solved, shape=()), mass, shape=()))
+    graph.ask("log_areas", FINE)
+
+    [finding] = graph.diagnose().findings
+
+    assert (finding.cause, finding.culprit) == ("python_escape", solved)

@@ -129,7 +129,7 @@ def _size(group: Group) -> str:
     if status == "connected" and group.verdict.cause in CUT_PRECEDENCE and group.verdict.severity == "info":
         return "no gradient from one term of the loss"
     if status == "connected" and group.verdict.cause in CUT_PRECEDENCE:
-        return "no gradient but that of a weight regulariser"
+        return "no gradient but that of a penalty"
     sizes = [state.gradient.max_abs for state in group.states if state.gradient is not None]
     if not sizes:
         return "a gradient"
