@@ -16,16 +16,17 @@ from tb_gradflow.errors import SetupError
 from tb_gradflow.trace.cadence import UpdateFreq
 from tb_gradflow.trace.caught import Guarding
 from tb_gradflow.trace.collector import Tensors
-from tb_gradflow.trace.fitting import Fitting, TrainFunction, fitting
+from tb_gradflow.trace.fitting import Fitting, LegacyHooks, TrainFunction, fitting
 from tb_gradflow.trace.guards import guard_of_fit
 from tb_gradflow.trace.options import checked
 from tb_gradflow.trace.recorder import Identity, Recorder, Tracing, fault_message, index_of, warn
+from tb_gradflow.trace.refit import LastFit
 from tb_gradflow.trace.step import InstrumentedStep
 from tb_gradflow.trace.step_count import StepCount
 from tb_gradflow.trace.workers import in_step_with_others, is_one_of_several, recorder_for, unsupported
 
 
-class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
+class GradFlowCallback(LegacyHooks, keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
     """Records where the gradient goes during `fit`, for the tab "Gradient flow" of TensorBoard.
 
     On the steps chosen by `update_freq` a second compiled version of the training step runs, which updates the
@@ -86,13 +87,13 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         self._tracing = Tracing()
         self._fitting: Fitting | None = None
         self._steps = StepCount()
+        self._last_fit = LastFit()
         self._first_step: int | None = None
         self._epoch_begins = self._postponed = self._may_postpone = False
         self._measured: dict[str, Any] | None = None
 
     def on_train_begin(self, logs: Any = None) -> None:
-        self._plain = self._sampled = self._guard = None
-        self._may_post = self._options.catch_nonfinite
+        self._plain = None
         self._may_postpone = True
         # Keras tells a callback of the model, and not of the other callbacks, whose list calls this.
         caller = sys._getframe(1).f_locals.get("self")
@@ -145,7 +146,7 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         self._guarded(self._ask_guard)
         if self._recorder is not None:
             self._guarded(self._recorder.flush)
-        self._plain = self._sampled = self._guard = None
+        self._plain = None
 
     def _put(self, function: TrainFunction) -> None:
         """What Keras runs next. Past its own way to set an attribute, which takes ten microseconds to track nothing."""
@@ -165,6 +166,12 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
             self._recorder = recorder_for(self._options.log_dir, identity)
             self._recorder.meter = self._options.cadence.meter
         self._steps.now = max(self._steps.now, fitted.iterations or 0)
+        if self._last_fit.goes_on(self.model, fitted):
+            self._plain = self.model.train_function
+            return
+        self._last_fit.begins(self.model, fitted)
+        self._sampled = self._guard = None
+        self._may_post = self._options.catch_nonfinite
         if self._first_step is None:
             self._first_step = self._steps.now
         self._tracing = Tracing(self._recorder)
@@ -287,15 +294,3 @@ class GradFlowCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras
         except Exception as error:  # a fault of the recorder must never reach the training
             self._broken = True
             warn(f"tb_gradflow stops recording; training goes on. Please report this: {type(error).__name__}: {error}")
-
-    # Keras 2 asks a callback for these; they are what makes it call the ones above for each batch.
-    _supports_tf_logs = True
-
-    def _implements_train_batch_hooks(self) -> bool:
-        return True
-
-    def _implements_test_batch_hooks(self) -> bool:
-        return False
-
-    def _implements_predict_batch_hooks(self) -> bool:
-        return False

@@ -21,6 +21,21 @@ from tb_gradflow.trace.variables import Owned, Variables, local, raw_variable
 TrainFunction = Callable[[Any], Any]
 
 
+class LegacyHooks:
+    """What Keras 2 asks a callback for; it is what makes it call the others for each batch of a training."""
+
+    _supports_tf_logs = True
+
+    def _implements_train_batch_hooks(self) -> bool:
+        return True
+
+    def _implements_test_batch_hooks(self) -> bool:
+        return False
+
+    def _implements_predict_batch_hooks(self) -> bool:
+        return False
+
+
 class Fitting:
     """A model of Keras 3 while it is trained.
 
@@ -32,7 +47,7 @@ class Fitting:
 
     def __init__(self, model: Any, *, shows_graph: bool) -> None:
         self._model = model
-        self._shows_graph = shows_graph
+        self.shows_graph = shows_graph
 
     @property
     def keras(self) -> str:
@@ -130,7 +145,7 @@ class Fitting:
             # Keras asks for the model's step when it traces the function, in its first run or in a later one.
             with self._stepping(step):
                 result = function(iterator)
-            if self._shows_graph:
+            if self.shows_graph:
                 _trace(compiled if compiled is not None else plain, iterator)
             return result
 

@@ -1,0 +1,75 @@
+"""Several fits of a model that is compiled once: Keras traces its step once, and so does the recorder."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tf_keras
+
+from tb_gradflow import GradFlowCallback
+from tests.trace.recording import data, read
+
+# The first ten steps are recorded, and the guard runs the others.
+ROWS, BATCH = 96, 8
+
+
+def two_fits(library: Any, frozen_first: bool, *recorder: GradFlowCallback) -> tuple[list[float], list[Any]]:
+    """The first layer is frozen, or thawed, between them, and `compile` is not called again."""
+    library.backend.clear_session()
+    library.utils.set_random_seed(7)
+    layers = library.layers
+    model = library.Sequential([layers.Input((6,)), layers.Dense(5, "tanh", name="body"), layers.Dense(1, name="head")])
+    model.get_layer("body").trainable = not frozen_first
+    model.compile("adam", "mse")
+    x, y = data(outputs=1, rows=ROWS)
+    losses = []
+    for trainable in (not frozen_first, frozen_first):
+        model.get_layer("body").trainable = trainable
+        history = model.fit(x, y, batch_size=BATCH, epochs=2, verbose=0, shuffle=False, callbacks=list(recorder))
+        losses += history.history["loss"]
+    return losses, model.get_weights()
+
+
+@pytest.mark.parametrize("library", [keras, tf_keras], ids=["keras", "tf_keras"])
+@pytest.mark.parametrize("frozen_first", [True, False], ids=["thawed", "frozen"])
+def test_what_is_frozen_or_thawed_without_compile_is_trained_as_without_the_recorder(
+    library: Any, frozen_first: bool, tmp_path: Path
+) -> None:
+    losses, weights = two_fits(library, frozen_first)
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        recorded_losses, recorded_weights = two_fits(library, frozen_first, GradFlowCallback(tmp_path, overhead=1.0))
+
+    # Keras 2 puts the flags back itself while it trains.
+    said = [str(each.message) for each in told if "has no effect" in str(each.message)]
+    assert len(said) == (library is keras)
+    became = "became trainable" if frozen_first else "became frozen"
+    assert all("body/kernel` and 1 more" in each and became in each and "model.compile(...)" in each for each in said)
+    assert recorded_losses == losses
+    for one, other in zip(weights, recorded_weights, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_fit_that_goes_on_is_recorded_with_the_functions_of_the_one_before(tmp_path: Path) -> None:
+    keras.utils.clear_session()
+    model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    x, y = data(outputs=1, rows=16)
+    recorder = GradFlowCallback(tmp_path, update_freq=1)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            model.fit(x, y, batch_size=8, verbose=0, callbacks=[recorder])
+        model.compile("sgd", "mae")
+        model.fit(x, y, batch_size=8, verbose=0, callbacks=[recorder])
+
+    recorded = read(tmp_path)
+    assert recorded.steps == tuple(range(8))
+    assert len(recorded.traces) == 2
