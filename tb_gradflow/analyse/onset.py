@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from tb_gradflow.record.report import Diagnosis, Finding
+from tb_gradflow.record.report import Diagnosis, Finding, Status
 from tb_gradflow.record.schema import VARIABLE_STATISTICS, Trace
 
 _COLUMNS = tuple(VARIABLE_STATISTICS.index(name) for name in ("nonfinite_before", "nonfinite_after"))
@@ -22,7 +22,7 @@ class Onset:
         first: The first recorded step from which on every one began with such weights.
         last: The recorded step before that one; -1 if there is none.
         recorded: Whether it happened in `last` itself.
-        findings: What that step says about it; empty if it was not recorded.
+        findings: What that step says about it; if it was not recorded, what `last` says of gradients that are huge.
     """
 
     first: int
@@ -54,17 +54,30 @@ def explained_by(onset: Onset, there: Diagnosis, trace: int) -> Onset:
     other numbers."""
     plight = {variable.name: variable.status for variable in there.variables}
     told = tuple(
-        finding if there.trace == trace else replace(finding, culprit=-1, path=(), target=-1)
+        replace(finding, severity="error")
+        if there.trace == trace
+        else replace(finding, severity="error", culprit=-1, path=(), target=-1)
         for finding in there.findings
-        if finding.severity == "error"
-        and (finding.cause == "nonfinite_update" or any(plight[name] in ("nan", "inf") for name in finding.variables))
+        if (_is_birth(finding, plight) if onset.recorded else _is_growth(finding))
     )
     return replace(onset, findings=told)
+
+
+def _is_birth(finding: Finding, plight: Mapping[str, Status]) -> bool:
+    if finding.severity != "error":
+        return False
+    return finding.cause == "nonfinite_update" or any(plight[name] in ("nan", "inf") for name in finding.variables)
+
+
+def _is_growth(finding: Finding) -> bool:
+    """Whether numbers were on their way out of the finite ones."""
+    return finding.cause == "exploding_recurrence" and finding.severity != "info"
 
 
 def told_first(onset: Onset | None, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     """What happened where it began, then what the step itself says."""
     if onset is None or all(finding.cause != "nonfinite_weights" for finding in findings):
         return findings
-    began = (replace(each, message=f"In step {onset.last}, where it began: {each.message}") for each in onset.findings)
+    when = "where it began" if onset.recorded else "the last recorded one before it began"
+    began = (replace(each, message=f"In step {onset.last}, {when}: {each.message}") for each in onset.findings)
     return (*began, *findings)

@@ -162,9 +162,9 @@ class History:
         )
 
     def _onset(self, session: Session, head: ChunkHead, at: int) -> Onset | None:
-        """Since when weights are not finite, with what the step says in which that began, if it was recorded."""
+        """Since when weights are not finite, with what the step says in which that began, or the last one before."""
         onset = onset_of(self._backwards(session, head, at))
-        if onset is None or not onset.recorded:
+        if onset is None or onset.last < 0:
             return onset
         return explained_by(onset, self.diagnose(onset.last), head.trace)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tb_gradflow.analyse.onset import Onset, explained_by, told_first
 from tb_gradflow.record.schema import Input
 from tests.analyse.builders import FINE, INF, NAN, ZERO, Graph, Row, sized
 
@@ -82,3 +83,22 @@ def test_what_else_is_wrong_beside_weights_that_are_not_finite_follows_from_them
     assert (finding.cause, finding.variables) == ("nonfinite_weights", ("body/kernel",))
     assert "all the same" not in finding.message
     assert diagnosis.summary.startswith("1 of 2 trainable variables gets values that are not finite")
+
+
+def test_where_nobody_saw_the_weights_break_the_last_step_before_tells_what_grew() -> None:
+    growing = regression(loss=5.0, behind=sized(1.0), kernel=sized(1e7)).diagnose()
+    graph = regression(loss=float("nan"), behind=NAN, kernel=NAN)
+    graph.nonfinite[0] = (4.0, 4.0)
+    onset = explained_by(Onset(first=22, last=9, recorded=False), growing, 0)
+
+    began, weights = told_first(onset, graph.diagnose().findings)
+
+    assert (began.cause, began.severity) == ("exploding_recurrence", "error")
+    assert began.message.startswith("In step 9, the last recorded one before it began: `dense/kernel` gets a gradient")
+    assert weights.cause == "nonfinite_weights"
+
+
+def test_a_last_step_that_was_well_tells_nothing() -> None:
+    onset = Onset(first=22, last=9, recorded=False)
+
+    assert explained_by(onset, regression(loss=5.0, behind=sized(1.0), kernel=FINE).diagnose(), 0) == onset
