@@ -304,3 +304,27 @@ def test_the_density_of_an_own_sample_is_told_rather_than_what_weighs_it() -> No
 
 def test_the_density_of_another_distribution_has_no_part_in_it() -> None:
     assert policy_gradient("Other").cause == "stop_gradient_misuse"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "told"),
+    [
+        ("return ops.where(x > 0, self.tone(x), 0.0)", "as well: `ok = x > 0`, `safe = keras.ops.where(ok, x, 1.0)`"),
+        ("return f(x)", "as well: `safe = keras.ops.where(ok, x, 1.0)`"),
+    ],
+)
+def test_what_is_made_safe_is_made_so_by_the_users_own_condition(chosen: str, told: str) -> None:
+    graph = Graph()
+    power = graph.op("Pow", graph.variable("gamma"), api="keras.ops.power", line="t = ops.power(x, self.gamma)")
+    graph.gradient(0, NAN)
+    graph.gradient(power, sized(0.1, zeros=0.4))
+    kept = graph.op("SelectV2", power, first=1, api="keras.ops.where", line=chosen)
+    graph.gradient(kept, FINE)
+    graph.target(graph.op("Mean", kept), loss=0.5)
+    graph.ask("gamma", NAN)
+
+    finding = graph.only_finding()
+
+    assert told in finding.fix
+    assert "`keras.ops.where(ok, ops.power(safe, self.gamma), other)`" in finding.fix
+    assert "ops.where` (" in finding.message

@@ -5,45 +5,21 @@ from __future__ import annotations
 import math
 
 from tb_gradflow.analyse.kinds import LOOPS, constant_of
-from tb_gradflow.analyse.words.code import Call, bracketed, innermost_call
+from tb_gradflow.analyse.words.code import Call, innermost_call
 from tb_gradflow.analyse.words.fields import Template, fields
-from tb_gradflow.analyse.words.names import TERMS, Group, Text, Writer, call_of, made_by, namespace
-from tb_gradflow.analyse.words.spoiled import of_batch
+from tb_gradflow.analyse.words.names import (
+    TERMS,
+    Group,
+    Text,
+    Writer,
+    call_of,
+    made_by,
+    namespace,
+)
 
 _BROKEN = "{plight}: "
 _NEAR = 6
 _LARGEST_HALF = 65504.0
-
-
-def where_inactive(group: Group) -> Text:
-    names, call = fields(group), call_of(group)
-    product = group.op is not None and group.op.type in ("Mul", "MatMul")
-    why = "multiplies with something that is not finite" if product else "has no finite derivative"
-    divides = group.op is not None and group.op.type in _DIVISIONS
-    x, hidden = _made_safe(call, divides=divides) if call else ("x", "f(safe)")
-    batch = of_batch(group)
-    return Text(
-        f"{names['they_get']} NaN: {names['op']} {why} for some elements, and `tf.where` hides their value but not "
-        f"their gradient, which becomes 0 * inf.{' ' + batch if batch else ''}",
-        f"Make what goes in safe as well: `safe = tf.where(ok, {x}, 1.0)`, then `tf.where(ok, {hidden}, other)`.",
-    )
-
-
-def _made_safe(call: Call, *, divides: bool) -> tuple[str, str]:
-    """What has to be safe, and the user's expression with that in its place.
-
-    Of `alpha * tf.math.log(x)` it is the argument of the logarithm, of `a / b` the divisor: what is added up or
-    averaged in it may be zero in many ways, and of a root or a logarithm in it the argument.
-    """
-    inner = innermost_call(call.arguments[-1] if divides and call.head == "/" else call.text)
-    singular = inner is not None and inner.head.rpartition(".")[2] in _SINGULAR
-    if inner is not None and (singular or not divides or call.head != "/"):
-        return inner.subject, call.text.replace(inner.text, inner.with_subject("safe"))
-    return call.arguments[-1], f"{bracketed(call.arguments[0])} {call.head} safe"
-
-
-_DIVISIONS = ("RealDiv", "Div")
-_SINGULAR = ("sqrt", "rsqrt", "norm", "reduce_std", "std", "log", "log1p", "pow", "power", "acos", "asin", "reciprocal")
 
 
 def square_root(group: Group) -> Text:
@@ -273,7 +249,6 @@ def _predicted(call: Call | None) -> str | None:
 
 
 WRITERS: dict[str, Writer] = {
-    "where_inactive_branch": where_inactive,
     "sqrt_at_zero": square_root,
     "zero_over_zero": division,
     "log_zero": logarithm,
