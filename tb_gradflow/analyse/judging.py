@@ -67,8 +67,10 @@ def _judged_by_status(measured: Measured, states: Sequence[State]) -> list[Judge
     missing = [
         state for state in states if state.status in ("disconnected", "error") and state.receives and state.entry
     ]
+    cuts = _judged(cut_suspects(measured, [state for state in cut if _was_asked(state)]), causes.judge_cuts)
+    connected = _judged_connected(measured, _with(states, "connected"), {each.culprit for each in cuts})
     return [
-        *_judged(cut_suspects(measured, [state for state in cut if _was_asked(state)]), causes.judge_cuts),
+        *cuts,
         *_judged((without_op(measured, state) for state in missing), _by(causes.MISSING)),
         *_judged(_ends(measured, states), _by(causes.UNUSED)),
         *_judged(birth_suspects(measured, _with(states, "zero"), zero=True), causes.judge_zeros),
@@ -79,11 +81,12 @@ def _judged_by_status(measured: Measured, states: Sequence[State]) -> list[Judge
         *_judged((without_op(measured, state) for state in _with(states, "vanishing")), _by(causes.VANISHING)),
         *_judged((without_op(measured, state) for state in _huge_alone(measured, states)), _by(causes.EXPLODING)),
         *_judged((without_op(measured, state) for state in _with(states, "frozen")), _by(causes.FROZEN)),
-        *_judged_connected(measured, _with(states, "connected")),
+        *connected,
     ]
 
 
-def _judged_connected(measured: Measured, states: list[State]) -> list[Judged]:
+def _judged_connected(measured: Measured, states: list[State], accused: set[int]) -> list[Judged]:
+    """`accused` are the ops that are told to cut others off: a term that they cut off as well is no further news."""
     topology = measured.topology
     penalised = [state for state in states if is_penalty_alone(topology, state.variable, state.target)]
     covered = _judged(covered_suspects(measured, penalised), causes.judge_cuts)
@@ -95,7 +98,8 @@ def _judged_connected(measured: Measured, states: list[State]) -> list[Judged]:
     told = _judged((without_op(measured, state) for state in rest), _by(causes.CONNECTED))
     known.update(each.suspect.state.variable for each in told)
     quiet = [state for state in rest if state.variable not in known]
-    return [*covered, *told, *_as_information(_judged(suspects_of_terms(measured, quiet), _judge_terms))]
+    silent = _judged(suspects_of_terms(measured, quiet), _judge_terms)
+    return [*covered, *told, *_as_information(each for each in silent if each.culprit not in accused)]
 
 
 def _judge_terms(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:

@@ -60,3 +60,18 @@ def test_of_what_else_gets_a_penalty_alone_it_is_the_cut() -> None:
     [finding] = graph.diagnose().findings
 
     assert (finding.cause, finding.culprit) == ("python_escape", solved)
+
+
+def test_an_op_that_cuts_off_others_altogether_is_told_once() -> None:
+    """A memory that a penalty on its activity teaches, behind a head that nothing does."""
+    graph = Graph()
+    memory, head = graph.variable("memory"), graph.variable("head")
+    rounded = graph.op("Round", graph.op("Mul", memory, head), passes="none", api="tf.round")
+    activity = graph.op("Sum", graph.op("Square", graph.op("MatMul", memory)), shape=())
+    graph.target(graph.op("AddV2", graph.op("Mean", graph.op("Square", rounded), shape=()), activity, shape=()))
+    graph.ask("memory", FINE)
+    graph.ask("head")
+
+    [finding] = graph.diagnose().findings
+
+    assert (finding.severity, finding.variables) == ("error", ("head",))
