@@ -45,7 +45,8 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
             return f"Healthy: the loss reaches {_all(len(trainable))}."
         others = [state for state in trainable if state not in fine]
         return f"Healthy: the loss reaches {len(fine)} of {_count(len(trainable), 'trainable variable')}" + _rest(
-            sum(trace.variables[state.variable].name in told for state in others), sum(map(_is_nobodys, others))
+            sum(trace.variables[state.variable].name in told for state in others),
+            sum(_is_nobodys(state) for state in others if trace.variables[state.variable].name not in told),
         )
     first = loud[0]
     if first.cause == "not_measured":
@@ -63,7 +64,7 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
 
 def _is_nobodys(state: State) -> bool:
     """Nobody asks for the gradient of a moving average or of a target network."""
-    return state.status == "unused" and (state.entry is None or state.entry.outcome == "not_asked")
+    return state.status in ("unused", "disconnected") and (state.entry is None or state.entry.outcome == "not_asked")
 
 
 def _rest(explained: int, nobodys: int) -> str:

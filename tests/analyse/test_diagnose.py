@@ -146,6 +146,20 @@ def test_a_moving_average_is_what_nobody_asks_a_gradient_for(copies: int, pooled
     assert graph.diagnose().summary == f"Healthy: the loss reaches 2 of {total} trainable variables; {rest}"
 
 
+def test_a_teacher_behind_stop_gradient_is_what_nobody_asks_a_gradient_for() -> None:
+    graph = healthy()
+    stopped = graph.op("StopGradient", graph.variable("teacher"), passes="not_differentiable")
+    graph.target(graph.op("Mean", stopped))
+    graph.ask("teacher", outcome="not_asked", target=1, watched=False)
+
+    diagnosis = graph.diagnose()
+
+    assert [each.status for each in diagnosis.variables][-1] == "disconnected"
+    assert diagnosis.summary == (
+        "Healthy: the loss reaches 2 of 3 trainable variables; no gradient is asked for the other."
+    )
+
+
 def test_a_step_without_a_target_has_nothing_to_report() -> None:
     graph = Graph()
     graph.variable("kernel")

@@ -68,7 +68,7 @@ def stands_still(group: Group) -> Text:
     what = "{they_get} a gradient{line}" + told + "changed {them}, "
     apply = (
         "Give it to an optimizer with the variables that it was asked for, `optimizer.apply_gradients(zip(gradients, "
-        "variables))`, in every step; where that is done, look at that optimizer's learning rate."
+        "variables))`, in every step; where that is done, look at that optimizer's learning rate, and at what clips it."
     )
     if not whole_loss_stands(group.suspect):
         return Template(
