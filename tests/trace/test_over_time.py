@@ -1,0 +1,103 @@
+"""What goes wrong in the course of a training, and what its last step is told then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tb_gradflow
+from tb_gradflow import GradFlowCallback
+from tb_gradflow.serve.report import Report
+
+STEPS, BATCH = 60, 8
+
+
+def trained(
+    log_dir: Path, model: Any, x: Any, y: Any, *beside: Any, epochs: int = 1, **options: Any
+) -> tuple[Report, Any]:
+    recorder = GradFlowCallback(log_dir, update_freq=10, **options)
+    history = model.fit(x, y, batch_size=BATCH, epochs=epochs, verbose=0, shuffle=False, callbacks=[*beside, recorder])
+    return tb_gradflow.open_log(log_dir).report(), history.history["loss"]
+
+
+def network(hidden: str = "elu") -> Any:
+    keras.utils.clear_session()
+    keras.utils.set_random_seed(7)
+    layers = [keras.Input((6,)), keras.layers.Dense(16, hidden, name="h"), keras.layers.Dense(1, name="o")]
+    return keras.Sequential(layers, name="model")
+
+
+def data() -> tuple[Any, Any]:
+    x = np.random.default_rng(7).normal(size=(STEPS * BATCH, 6)).astype("float32")
+    return x, x[:, :1] * 2 - 1
+
+
+def each_batch(change: Callable[[int], Any]) -> Any:
+    return keras.callbacks.LambdaCallback(on_train_batch_begin=lambda batch, logs: change(batch))
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning:numpy")
+def test_a_rate_that_grows_until_numbers_end(tmp_path: Path) -> None:
+    model = network()
+    model.compile(keras.optimizers.SGD(1e-4), "mse")
+
+    grow = each_batch(lambda batch: model.optimizer.learning_rate.assign(1e-4 * 1.5**batch))
+    report, _ = trained(tmp_path, model, *data(), grow)
+
+    first = report.findings[0]
+    assert first.severity == "error"
+    assert "the training diverges" in first.message
+    assert "where it began" in first.message
+    assert "learning rate" in first.fix
+    assert {finding.cause for finding in report.findings} == {"exploding_recurrence", "nonfinite_weights"}
+
+
+def test_a_relu_behind_weights_that_are_not_finite_is_not_called_dead(tmp_path: Path) -> None:
+    model = network("relu")
+    model.compile(keras.optimizers.Adam(1e-2), "mse")
+    x, y = data()
+    x[25 * BATCH + 3, 2] = np.nan
+
+    report, _ = trained(tmp_path, model, x, y)
+
+    assert [finding.cause for finding in report.findings] == ["nonfinite_input", "nonfinite_weights"]
+    assert report.findings[0].message.startswith("In step 25, where it began: ")
+
+
+def test_a_loss_beyond_half_precision_beside_huge_gradients_is_told_as_that(tmp_path: Path) -> None:
+    def summed(y: Any, p: Any) -> Any:
+        difference = tf.cast(y, "float16") - tf.cast(p, "float16")
+        return tf.reduce_sum(tf.square(difference), axis=1)
+
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("mixed_float16")
+    try:
+        model = network()
+        model.compile(keras.optimizers.Adam(1e-3), summed)
+        x, y = data()
+        report, losses = trained(tmp_path, model, x, np.repeat(y * 60, 6, 1))
+    finally:
+        keras.config.set_dtype_policy(before)
+
+    assert losses == [np.inf]
+    assert (report.findings[0].cause, report.findings[0].severity) == ("fp16_overflow", "error")
+    assert "float32" in report.findings[0].fix
+
+
+def test_a_loss_weight_that_becomes_zero_is_told_with_its_beginning(tmp_path: Path) -> None:
+    weight = tf.Variable(1.0, trainable=False)
+    model = network()
+    model.compile("sgd", lambda y, p: weight * tf.reduce_mean(tf.square(y - p), axis=-1))
+
+    anneal = each_batch(lambda batch: weight.assign(1.0 if batch < STEPS // 2 else 0.0))
+    report, _ = trained(tmp_path, model, *data(), anneal)
+
+    [finding] = report.findings
+    assert (finding.cause, len(finding.variables)) == ("mask_multiplies_to_zero", 4)
+    assert "It began between the recorded steps 20 and 30." in " ".join(report.text().split())
