@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tb_gradflow.analyse.words.inside import stays_inside
+from tb_gradflow.analyse.words.inside import put_into, stays_inside
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,17 @@ from tb_gradflow.analyse.words.inside import stays_inside
 )
 def test_the_line_inside(line: str, inside: str | None) -> None:
     assert stays_inside(line) == inside
+
+
+@pytest.mark.parametrize(
+    ("code", "put"),
+    [
+        ("table[i, j] = cost(a[i], b[j])", ("table", "cost(a[i], b[j])")),
+        ("self.rows[t] = float(model(x))", ("self.rows", "model(x)")),
+        ("rows[t] = h.numpy()", ("rows", "h")),
+        ("rows[t] = np.sqrt(h)", None),
+        ("total = float(h)", None),
+    ],
+)
+def test_what_is_put_into_an_array_is_told_apart_from_it(code: str, put: tuple[str, str] | None) -> None:
+    assert put_into(code) == put

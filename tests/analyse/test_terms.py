@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tb_gradflow.record.report import Diagnosis
-from tests.analyse.builders import FINE, Graph
+from tests.analyse.builders import FINE, ZERO, Graph
 
 
 def two_terms(kind: str, *, alone: bool = False, learned: bool = False) -> Diagnosis:
@@ -75,3 +75,20 @@ def test_an_op_that_cuts_off_others_altogether_is_told_once() -> None:
     [finding] = graph.diagnose().findings
 
     assert (finding.severity, finding.variables) == ("error", ("head",))
+
+
+@pytest.mark.parametrize(("loss", "told"), [(0.0, "the right way round"), (0.3, "let it through")])
+def test_a_mask_that_leaves_nothing_of_the_loss_may_be_the_wrong_way_round(loss: float, told: str) -> None:
+    graph = Graph()
+    square = graph.op("Square", graph.op("MatMul", graph.variable("kernel")))
+    masked = graph.op("Mul", square, api="*", line="return tf.reduce_sum(per_step * mask)")
+    for op in (0, 1, square):
+        graph.gradient(op, ZERO)
+    graph.gradient(masked, FINE)
+    graph.target(graph.op("Sum", masked, shape=()), loss=loss)
+    graph.ask("kernel", ZERO)
+
+    finding = graph.only_finding()
+
+    assert finding.cause == "mask_multiplies_to_zero"
+    assert told in finding.fix

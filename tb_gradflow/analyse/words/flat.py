@@ -146,10 +146,24 @@ def masked(group: Group) -> Text:
             ZERO + "{op} multiplies what comes from {them} with zeros: a `sample_weight`, a mask or a loss weight.",
             "Look at `sample_weight`, at `loss_weights` in `model.compile`, and at the masks of the layers.",
         )(group)
+    if _leaves_no_loss(group):
+        return Template(
+            ZERO + "in this step {op} multiplies everything with zeros, and the loss is zero.",
+            "Look at the mask that {op} is given: whether it is the right way round, 1 where something counts; or at "
+            "the batch, if that holds nothing but padding.",
+        )(group)
     return Template(
         ZERO + "in this step {op} multiplies what comes from {them} with zeros, a mask or a gate.",
         "Nothing to repair if other batches, or later steps, let it through; else look at the mask that {op} is given.",
     )(group)
+
+
+def _leaves_no_loss(group: Group) -> bool:
+    """Whether the loss is exactly zero, and no variable that it is made of gets anything else."""
+    measured, trace, target = group.suspect.measured, group.trace, group.suspect.target
+    asked = {entry.variable for entry in trace.variable_gradients if entry.target == target}
+    zero = 0 <= target < len(measured.losses) and measured.losses[target] == 0
+    return zero and asked <= set(group.variables)
 
 
 def normalised(group: Group) -> Text:

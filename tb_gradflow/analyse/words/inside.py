@@ -24,6 +24,27 @@ _CONVERSIONS = frozenset({"array", "asarray", "asanyarray", "ascontiguousarray",
 _MODULES = ("np", "numpy", "onp", "math")
 
 
+def put_into(code: str) -> tuple[str, str] | None:
+    """Of a tensor that a line puts into a part of an array, the array and the tensor, as they are written; null for
+    any other line."""
+    try:
+        body = ast.parse(code.strip()).body
+    except SyntaxError:
+        return None
+    statement = body[0] if len(body) == 1 else None
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Subscript):
+        return None
+    value = statement.value
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "numpy":
+        value = value.func.value
+    if isinstance(value, ast.Call) and ast.unparse(value.func) == "float" and len(value.args) == 1:
+        value = value.args[0]
+    calls = [node for node in ast.walk(value) if isinstance(node, ast.Call)]
+    if any(ast.unparse(call.func).partition(".")[0] in (*_MODULES, "float", "int") for call in calls):
+        return None
+    return ast.unparse(statement.targets[0].value), ast.unparse(value)
+
+
 def stays_inside(code: str) -> str | None:
     """The statement with TensorFlow's functions in the place of Python's and NumPy's; null if it cannot be told.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.words.fields import Template, fields
-from tb_gradflow.analyse.words.inside import stays_inside
+from tb_gradflow.analyse.words.inside import put_into, stays_inside
 from tb_gradflow.analyse.words.names import Group, Text, Writer, blamed, place_of
 from tb_gradflow.record.schema import PYTHON
 
@@ -31,7 +31,15 @@ def _escape(group: Group) -> Text:
     message = (
         f"{names['they_get']} no gradient: {what} leaves TensorFlow at {blamed(group)} and comes back as a number."
     )
-    inside = stays_inside(group.source.code) if group.source is not None else None
+    code = group.source.code if group.source is not None else ""
+    if (put := put_into(code)) is not None:
+        holder, value = put
+        return Text(
+            message,
+            f"Collect the tensors in the place of an array: `parts.append({value})` for each of them, then "
+            f"`tf.reshape(tf.stack(parts), {holder}.shape)`.",
+        )
+    inside = stays_inside(code) if code else None
     if inside is not None:
         return Text(message, f"Stay in TensorFlow: `{inside}`.")
     return Text(message, _ADVICE.get((group.op.api if group.op else None) or "", _STAY))

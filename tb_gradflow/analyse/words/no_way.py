@@ -93,10 +93,15 @@ def _no_part(group: Group) -> Text:
         if used
         else ("ask for the variable that the loss was made of")
     )
+    target = group.suspect.target
+    name = group.trace.targets[target].name if target >= 0 else ""
+    loss, told = "the loss", "the loss"
+    if name.isidentifier() and name != "loss":
+        loss, told = f"`{name}`", f"`{name}`{{line}}"
     return Template(
-        "{they_get} no gradient: " + made + f"the loss was not computed from {tensors}. A gradient follows how the "
-        "loss was made, not which values are equal.",
-        f"Compute the loss from {tensors}, and ask for the gradient of that loss; or {instead}.",
+        "{they_get} no gradient: " + made + told + f" was not computed from {tensors}. A gradient follows how it was "
+        "made, not which values are equal.",
+        f"Compute {loss} from {tensors}, and ask for the gradient of that; or {instead}.",
     )(group)
 
 
