@@ -25,6 +25,8 @@ def fix_of(line: str, name: str = "AssignVariableOp") -> str:
         ("self.state.assign(0.5 * x)", "`value = 0.5 * x`, in the place of `self.state`, and store it afterwards"),
         ("total.assign_add(a - b)", "`value = total + (a - b)`, in the place of `total`"),
         ("table[t, :].assign(row + 1)", "`parts.append(row + 1)` for each of them"),
+        ("table[t].assign(row)", "then `tf.stack(parts)` in the place of `table`"),
+        ("cells[i, j].assign(a / b)", "then `tf.reshape(tf.stack(parts), cells.shape)` in the place of `cells`"),
         ("metric.update_state(y, model(x))", "Take the loss from the tensors themselves"),
         ("tf.compat.v1.assign(state, x)", "`y = f(value)`, then `state.assign(value)`"),
         ("step(x)", "`y = f(value)`, then `state.assign(value)`"),

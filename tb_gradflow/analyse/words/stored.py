@@ -26,16 +26,17 @@ def _fix(group: Group) -> str:
             "of `keras.losses`, and update the metric beside it."
         )
     call = next((call for name in _STORING if (call := call_on(code, name)) is not None), None)
-    holder, part = _holder(call) if call is not None else ("", False)
+    holder, places = _holder(call) if call is not None else ("", 0)
     if call is None or not holder:
         return (
             "Go on computing with the tensor itself, and store it afterwards: `y = f(value)`, then "
             "`state.assign(value)`."
         )
-    if part:
+    if places:
+        whole = "tf.stack(parts)" if places == 1 else f"tf.reshape(tf.stack(parts), {holder}.shape)"
         return (
             f"Collect the tensors: `parts.append({call.subject})` for each of them, in a loop over `tf.range` a "
-            f"`tf.TensorArray`, then `tf.stack(parts)` in the place of `{holder}`; or compute all of them at once."
+            f"`tf.TensorArray`, then `{whole}` in the place of `{holder}`; or compute all of them at once."
         )
     value = _value(call, holder)
     if group.op is not None and "/while/" in f"/{group.op.name}":
@@ -50,14 +51,16 @@ def _fix(group: Group) -> str:
     )
 
 
-def _holder(call: Call) -> tuple[str, bool]:
-    """What the value is stored in, and whether in a part of it; empty for a function that is given both."""
+def _holder(call: Call) -> tuple[str, int]:
+    """What the value is stored in, and by how many places a part of it is told, 0 for the whole; empty for a function
+    that is given both."""
     node = ast.parse(call.head, mode="eval").body
     if not isinstance(node, ast.Attribute) or call.head.startswith(("tf.", "state_ops.")):
-        return "", False
+        return "", 0
     if isinstance(node.value, ast.Subscript):
-        return ast.unparse(node.value.value), True
-    return ast.unparse(node.value), False
+        given = node.value.slice.elts if isinstance(node.value.slice, ast.Tuple) else [node.value.slice]
+        return ast.unparse(node.value.value), sum(not isinstance(each, ast.Slice) for each in given) or 1
+    return ast.unparse(node.value), 0
 
 
 def _value(call: Call, holder: str) -> str:
