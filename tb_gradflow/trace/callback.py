@@ -146,6 +146,9 @@ class GradFlowCallback(LegacyHooks, keras.callbacks.Callback):  # type: ignore[m
         self._guarded(self._ask_guard)
         if self._recorder is not None:
             self._guarded(self._recorder.flush)
+        if self._plain is not None and self._fitting is not None:
+            fitted = self._fitting
+            self._guarded(lambda: self._last_fit.ends(self.model, fitted))
         self._plain = None
 
     def _put(self, function: TrainFunction) -> None:
@@ -169,7 +172,8 @@ class GradFlowCallback(LegacyHooks, keras.callbacks.Callback):  # type: ignore[m
         if self._last_fit.goes_on(self.model, fitted):
             self._plain = self.model.train_function
             return
-        self._last_fit.begins(self.model, fitted)
+        if not self._last_fit.begins(self.model, fitted):
+            return
         self._sampled = self._guard = None
         self._may_post = self._options.catch_nonfinite
         if self._first_step is None:

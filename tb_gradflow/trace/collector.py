@@ -22,7 +22,7 @@ from tb_gradflow.trace.call import Answer, Call
 from tb_gradflow.trace.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.flat_ops import FlatOp, Known, Ref, consumers
 from tb_gradflow.trace.flatten import Flattener
-from tb_gradflow.trace.fusion import Needed, may_be_merged, recomputed, seen_apart
+from tb_gradflow.trace.fusion import Needed, apart, may_be_merged, recomputed, seen_apart
 from tb_gradflow.trace.reach import influenced_by, needed_for
 from tb_gradflow.trace.scaling import total, unscaled
 from tb_gradflow.trace.sink import Sink
@@ -217,7 +217,7 @@ class Collector(Symbols):
         for source, gradient in zip(flat_sources, _flatten_gradients(asked), strict=True):
             index = self.variables.index_of_source(source)
             if index is not None:
-                call.variables[index] = self._answer(gradient, rows)
+                call.variables[index] = self._answer(apart(gradient) if self._exact else gradient, rows)
         needed = Needed(_flatten_gradients(asked), on_the_way)
         for (ref, _), gradient in zip(extra.items(), on_the_way, strict=True):
             if gradient is not None and self._exact and may_be_merged(gradient, needed):

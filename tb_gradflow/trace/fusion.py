@@ -4,7 +4,8 @@ TensorFlow's graph optimizer merges neighbouring ops where nobody else looks at 
 become one, a scaled matrix product a fused kernel, a chain of sums one sum. Measuring that value keeps the ops apart,
 and the merged and the separate ones round differently. The pairs below are those of its stages that reassociate or
 fuse (constant push down, factor hoisting, sum rewriting, remapper); seen on attention and on GELU, where weights
-differed by 1e-7 after some steps.
+differed by 1e-7 after some steps. Products of several factors are multiplied in another order where their shapes differ
+(minimize broadcasts): the scale of a normalisation, whose gradient SGD multiplies with a number.
 
 A sum of three or more is another case: its kernel begins with the first input whose memory it may reuse, so that
 holding on to one of them changes the order in which it adds (`AddNOp` in aggregate_ops.cc).
@@ -95,8 +96,9 @@ def seen_apart(gradient: Any, needed: Needed | None = None, depth: int = _CHAIN)
 
 
 def apart(gradient: Any) -> Any:
-    """A gradient, or where those who are still to take it may be merged with it, its value made once more."""
-    if gradient.op.type not in _FACTORS | _TERMS:
+    """A gradient, or where those who are still to take it (an optimizer) may be merged with it, its value made once
+    more. Null stays null."""
+    if gradient is None or gradient.op.type not in _FACTORS | _TERMS:
         return gradient
     repeated = seen_apart(gradient)
     return gradient if repeated is None else repeated
@@ -150,8 +152,27 @@ def _merges(made: Any, taker: Any, needed: Needed | None) -> bool:
     if made.type in _TERMS:
         return taker.type in _TERMS or _has_constant(taker)
     if made.type in _FACTORS:
-        return taker.type == "AddN" or _meets_constant(taker, needed)
+        return taker.type == "AddN" or _meets_constant(taker, needed) or _is_reordered(made, taker, needed)
     return False
+
+
+def _is_reordered(made: Any, taker: Any, needed: Needed | None) -> bool:
+    """Whether `made` and `taker` are of one product, whose factors have several shapes."""
+    if made.type != "Mul" or taker.type != "Mul":
+        return False
+    for _ in range(_CHAIN):
+        takers = [each for each in taker.outputs[0].consumers() if needed is None or each in needed]
+        if len(takers) != 1 or takers[0].type != "Mul":
+            break
+        [taker] = takers
+    stack, shapes = [taker], set[str]()
+    while stack and len(shapes) < 2:
+        for factor in stack.pop().inputs:
+            if factor.op is made or (factor.op.type == "Mul" and len(factor.consumers()) == 1):
+                stack.append(factor.op)
+            else:
+                shapes.add(str(factor.shape))
+    return len(shapes) > 1
 
 
 def _meets_constant(op: Any, needed: Needed | None) -> bool:

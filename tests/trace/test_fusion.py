@@ -30,6 +30,16 @@ def test_a_constant_is_not_pushed_past_a_branch_that_is_needed() -> None:
         assert not may_be_merged(scaled, Needed(wanted, [scaled, product]))
 
 
+def test_a_product_whose_factors_have_several_shapes_is_multiplied_in_another_order() -> None:
+    with tf.Graph().as_default():
+        given = tf.compat.v1.placeholder(tf.float32, [4])
+        rate = tf.compat.v1.placeholder(tf.float32, [])
+        scaled = given * tf.exp(given)
+        wanted = [scaled * rate]
+
+        assert may_be_merged(scaled, Needed(wanted, [scaled]))
+
+
 def test_factors_without_a_constant_are_looked_at() -> None:
     with tf.Graph().as_default():
         given = tf.compat.v1.placeholder(tf.float32, [4])

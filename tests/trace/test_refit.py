@@ -56,6 +56,47 @@ def test_what_is_frozen_or_thawed_without_compile_is_trained_as_without_the_reco
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize("first", ["recorded by another", "not recorded"])
+def test_a_fit_that_others_have_compiled_with_other_flags_is_left_alone(first: str, tmp_path: Path) -> None:
+    def weights(before: list[GradFlowCallback], now: list[GradFlowCallback]) -> list[Any]:
+        keras.utils.clear_session()
+        keras.utils.set_random_seed(7)
+        body, head = keras.layers.Dense(5, "tanh", name="body"), keras.layers.Dense(1)
+        model = keras.Sequential([keras.Input((6,)), body, keras.layers.BatchNormalization(), head])
+        model.compile("sgd", "mse")
+        x, y = data(outputs=1, rows=ROWS)
+        model.fit(x, y, batch_size=BATCH, verbose=0, shuffle=False, callbacks=before)
+        body.trainable = False
+        model.fit(x, y, batch_size=BATCH, verbose=0, shuffle=False, callbacks=now)
+        return list(model.get_weights())
+
+    before = [GradFlowCallback(tmp_path / "before")] if first == "recorded by another" else []
+    plain = weights([], [])
+
+    with pytest.warns(RuntimeWarning, match=r"body/kernel` and 1 more became frozen after .* is not recorded\."):
+        recorded = weights(before, [GradFlowCallback(tmp_path / "now")])
+    unrecorded_then = weights(before, [])
+
+    for one, *others in zip(plain, recorded, unrecorded_then, strict=True):
+        for other in others:
+            np.testing.assert_array_equal(one, other)
+
+
+def test_a_fit_that_others_have_compiled_is_recorded_where_no_flag_was_changed(tmp_path: Path) -> None:
+    keras.utils.clear_session()
+    model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(4), keras.layers.Dense(1)])
+    model.layers[0].trainable = False
+    x, y = data(outputs=1, rows=16)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.compile("sgd", "mse")
+        model.fit(x, y, batch_size=8, verbose=0)
+        for name in ("one", "other"):
+            model.fit(x, y, batch_size=8, verbose=0, callbacks=[GradFlowCallback(tmp_path / name)])
+
+    assert len(read(tmp_path / "one").steps) == len(read(tmp_path / "other").steps) == 2
+
+
 def test_a_fit_that_goes_on_is_recorded_with_the_functions_of_the_one_before(tmp_path: Path) -> None:
     keras.utils.clear_session()
     model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(1)])
