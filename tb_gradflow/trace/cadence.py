@@ -27,8 +27,9 @@ class Cadence(Protocol):
     @property
     def meter(self) -> Meter: ...
 
-    def is_due(self, steps: int, new_epoch: bool) -> bool:
-        """Whether to record, given the number of steps since recording began and whether an epoch begins."""
+    def is_due(self, steps: int, new_epoch: bool, is_last: bool = False) -> bool:
+        """Whether to record, given the number of steps since recording began, whether an epoch begins, and whether a
+        fit is known to end with this step."""
 
 
 class Fixed:
@@ -38,7 +39,7 @@ class Fixed:
         self.meter = Meter()
         self._rule = rule
 
-    def is_due(self, steps: int, new_epoch: bool) -> bool:
+    def is_due(self, steps: int, new_epoch: bool, is_last: bool = False) -> bool:
         return self._rule(steps, new_epoch)
 
 
@@ -47,19 +48,27 @@ class Affordable:
     is done around plain steps; at least half of that share is for recording.
 
     The debt of the first steps is paid off before the next is recorded, so that the recorded ones are spread evenly
-    after that.
+    after that. The last step of a fit does not wait for that: whoever trains for a minute wants to see how it ended.
     """
 
     def __init__(self, overhead: float) -> None:
         self.meter = Meter()
         self._overhead = overhead
         self._last = 0
+        self._elapsed_then = 0.0
 
-    def is_due(self, steps: int, new_epoch: bool) -> bool:
-        due = steps < DENSE_STEPS or (steps - self._last >= CLOSEST and self._affords_one())
+    def is_due(self, steps: int, new_epoch: bool, is_last: bool = False) -> bool:
+        due = steps < DENSE_STEPS or (
+            steps - self._last >= CLOSEST and (self._affords_one() or (is_last and self._affords_an_end()))
+        )
         if due:
-            self._last = steps
+            self._last, self._elapsed_then = steps, self.meter.elapsed
         return due
+
+    def _affords_an_end(self) -> bool:
+        """Whether one more is a small enough part of the time since the last one, whatever was spent before."""
+        expected = self.meter.expected
+        return expected is not None and expected <= self._overhead * (self.meter.elapsed - self._elapsed_then)
 
     def _affords_one(self) -> bool:
         expected = self.meter.expected

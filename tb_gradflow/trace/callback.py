@@ -36,9 +36,9 @@ class GradFlowCallback(LegacyHooks, keras.callbacks.Callback):  # type: ignore[m
 
     Args:
         log_dir: Any path that `tf.io.gfile` can write. Events go to `<log_dir>/gradflow`.
-        update_freq: `"auto"`: the first ten steps, then as often as `overhead` allows; an int: every that many steps;
-            `"epoch"`: the first step of each epoch. With `steps_per_execution` the last step of the execution is
-            recorded.
+        update_freq: `"auto"`: the first ten steps, then as often as `overhead` allows, and the last one of a fit that
+            is not too short; an int: every that many steps; `"epoch"`: the first one of each epoch. With
+            `steps_per_execution` it is the last step of the execution.
         overhead: With `"auto"`: the share of the training time that recorded steps may add, apart from what it takes
             once to compile them.
         tensors: `"all"`: the gradient of every tensor between the variables and the loss; `"layers"`: of each
@@ -79,7 +79,7 @@ class GradFlowCallback(LegacyHooks, keras.callbacks.Callback):  # type: ignore[m
         self._options = checked(log_dir, update_freq, overhead, tensors, catch_nonfinite, expected, source)
         self._began = self._ready = 0.0
         self._recorder: Recorder | None = None
-        self._broken = False
+        self._broken, self._epoch = False, 0
         self._plain: TrainFunction | None = None
         self._sampled: TrainFunction | None = None
         self._guard: Guarding | None = None
@@ -100,7 +100,7 @@ class GradFlowCallback(LegacyHooks, keras.callbacks.Callback):  # type: ignore[m
         self._guarded(lambda: self._prepare(getattr(caller, "callbacks", None)))
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        self._epoch_begins = True
+        self._epoch, self._epoch_begins = epoch, True
         self._guarded(lambda: self._steps.epoch_begins(self._fitting if self._plain is not None else None))
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
@@ -146,8 +146,7 @@ class GradFlowCallback(LegacyHooks, keras.callbacks.Callback):  # type: ignore[m
         self._guarded(self._ask_guard)
         if self._recorder is not None:
             self._guarded(self._recorder.flush)
-        if self._plain is not None and self._fitting is not None:
-            fitted = self._fitting
+        if self._plain is not None and (fitted := self._fitting) is not None:
             self._guarded(lambda: self._last_fit.ends(self.model, fitted))
         self._plain = None
 
@@ -202,9 +201,10 @@ class GradFlowCallback(LegacyHooks, keras.callbacks.Callback):  # type: ignore[m
     def _due(self) -> bool:
         """Whether one of the steps that the coming execution runs is to be recorded."""
         since = self._steps.now - (self._first_step or 0)
-        is_due = self._options.cadence.is_due
+        is_due, is_last = self._options.cadence.is_due, self._steps.is_last(self._epoch, self.params)
         due = self._postponed or any(
-            is_due(since + ahead, self._epoch_begins and ahead == 0) for ahead in range(self._steps.per_execution)
+            is_due(since + ahead, self._epoch_begins and ahead == 0, is_last)
+            for ahead in range(self._steps.per_execution)
         )
         self._postponed = due and self._may_postpone and self._fitting is not None and self._fitting.must_begin_alone
         if self._postponed:  # once: what its own step builds may be another optimizer

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 _FACTORS = frozenset({"Mul", "RealDiv", "Div", "Neg"})
@@ -73,8 +74,11 @@ def _is_symbolic(value: Any) -> bool:
 def may_be_merged(gradient: Any, needed: Needed | None = None) -> bool:
     """Whether measuring `gradient` may keep apart two ops that a plain step runs as one.
 
-    Of several takers all but one may turn out to be of no use to anybody, and disappear: each is considered.
+    Of several takers all but one may turn out to be of no use to anybody, and disappear: each is considered. A
+    constant may be pushed into what takes it.
     """
+    if gradient.op.type == "Const":
+        return True
     return any(_merges(gradient.op, taker, needed) for taker in gradient.consumers()) or _is_summed(gradient)
 
 
@@ -85,11 +89,15 @@ def seen_apart(gradient: Any, needed: Needed | None = None, depth: int = _CHAIN)
     each stands behind an op that it does not look through.
     """
     made = gradient.op
+    if made.type == "Const" and gradient.dtype.is_floating:
+        return _behind(gradient)
     if depth == 0 or not isinstance(gradient, tf.Tensor) or made.type not in _REPEATED:
         return None
     inputs = [_seen_input(tensor, needed, depth - 1) for tensor in made.inputs]
     if any(tensor is None for tensor in inputs):
         return None
+    if all(_is_constant(tensor.op) for tensor in inputs):
+        inputs = [_behind(inputs[0]), *inputs[1:]]
     return made.graph.create_op(
         made.type, inputs, [tensor.dtype for tensor in made.outputs], attrs=dict(made.node_def.attr), name="seen_apart"
     ).outputs[gradient.value_index]
@@ -111,6 +119,15 @@ def _seen_input(tensor: Any, needed: Needed | None, depth: int) -> Any:
     is_taken_again = needed is not None and not needed.is_made(tensor.op) and len(tensor.consumers()) > 1
     if not is_taken_again and may_be_merged(tensor, needed):
         return seen_apart(tensor, needed, depth)
+    return _behind(tensor)
+
+
+def _behind(tensor: Any) -> Any:
+    """The same value from an op that the optimizer does not look through."""
+    if tensor.op.type == "Const" and tensor.dtype.is_floating:
+        # Not of the constant itself, nor of one that is equal: they would be made one.
+        value = tf.constant(np.asarray(tf.get_static_value(tensor), np.float64))
+        return tf.cast(tf.raw_ops.PlaceholderWithDefault(input=value, shape=value.shape), tensor.dtype)
     return tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=tensor.shape)
 
 
@@ -158,21 +175,26 @@ def _merges(made: Any, taker: Any, needed: Needed | None) -> bool:
 
 def _is_reordered(made: Any, taker: Any, needed: Needed | None) -> bool:
     """Whether `made` and `taker` are of one product, whose factors have several shapes."""
-    if made.type != "Mul" or taker.type != "Mul":
+    if not _is_product(made) or not _is_product(taker):
         return False
     for _ in range(_CHAIN):
         takers = [each for each in taker.outputs[0].consumers() if needed is None or each in needed]
-        if len(takers) != 1 or takers[0].type != "Mul":
+        if len(takers) != 1 or not _is_product(takers[0]):
             break
         [taker] = takers
     stack, shapes = [taker], set[str]()
     while stack and len(shapes) < 2:
         for factor in stack.pop().inputs:
-            if factor.op is made or (factor.op.type == "Mul" and len(factor.consumers()) == 1):
+            if factor.op is made or (_is_product(factor.op) and len(factor.consumers()) == 1):
                 stack.append(factor.op)
             else:
                 shapes.add(str(factor.shape))
     return len(shapes) > 1
+
+
+def _is_product(op: Any) -> bool:
+    """A division by a constant becomes a multiplication."""
+    return op.type == "Mul" or (op.type in ("RealDiv", "Div") and _is_constant(op.inputs[1].op))
 
 
 def _meets_constant(op: Any, needed: Needed | None) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from tb_gradflow.trace.fitting import Fitting
 
 
@@ -35,6 +38,12 @@ class StepCount:
         """Keras's number of its first batch."""
         self._batch = batch
         self._runs = True
+
+    def is_last(self, epoch: int, params: Mapping[str, Any] | None) -> bool:
+        """Whether the execution that has begun is the last one of the fit, as far as Keras's `params` of it tell."""
+        if not params or not params.get("steps") or not params.get("epochs"):
+            return False
+        return epoch + 1 >= int(params["epochs"]) and self._batch + self.per_execution >= int(params["steps"])
 
     def execution_ends(self, batch: int) -> None:
         """Keras's number of its last batch; before 3.11 it is that of the first one."""

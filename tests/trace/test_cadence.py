@@ -47,6 +47,19 @@ def test_auto_records_the_first_steps_and_then_evenly() -> None:
     assert max(gaps) <= 1.2 * min(gaps)
 
 
+def test_auto_records_the_end_of_a_fit_that_is_not_too_short() -> None:
+    """An extra of half a step is a hundredth of fifty steps, whatever the first ten have cost."""
+    rule, found = cadence("auto", 0.01), []
+    lengths = (40, 40, 200, 30)
+    ends = {sum(lengths[: number + 1]) - 1 for number in range(len(lengths))}
+    for step in range(sum(lengths)):
+        due = rule.is_due(step, step == 0, step in ends)
+        found += [step] if due else []
+        rule.meter.took(0.3 if due else 0.2, recorded=due)
+
+    assert found == [*range(DENSE_STEPS), 79, 279]
+
+
 def test_auto_leaves_steps_between_even_where_recording_is_free() -> None:
     found = recorded_steps(cadence("auto", 0.01), 1_000, plain=0.2, recorded=0.2)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from tb_gradflow.trace.fusion import Needed, may_be_merged
+from tb_gradflow.trace.fusion import Needed, may_be_merged, seen_apart
 
 
 def test_a_constant_that_is_pushed_past_a_branch_nobody_needs_is_seen() -> None:
@@ -48,3 +48,30 @@ def test_factors_without_a_constant_are_looked_at() -> None:
         wanted = [product * tf.exp(given)]
 
         assert not may_be_merged(scaled, Needed(wanted, [scaled, product]))
+
+
+def test_a_constant_is_looked_at_through_another_one() -> None:
+    """The optimizer makes one of two that are equal, and pushes it into what takes it."""
+    with tf.Graph().as_default() as graph:
+        given = tf.compat.v1.placeholder(tf.float32, [])
+        seed = tf.constant(1.0)
+        wanted = [tf.math.divide_no_nan(seed, given)]
+
+        assert may_be_merged(seed, Needed(wanted, [seed]))
+        seen = seen_apart(seed)
+
+        assert len(seed.consumers()) == 1
+        with tf.compat.v1.Session(graph=graph) as session:
+            assert session.run(seen) == 1.0
+
+
+def test_what_is_made_of_constants_alone_is_not_made_again_of_the_same_ones() -> None:
+    with tf.Graph().as_default():
+        given = tf.compat.v1.placeholder(tf.float32, [4])
+        scaled = tf.fill([4], 1.0) / 4.0
+        wanted = [-scaled * given]
+
+        seen = seen_apart(wanted[0].op.inputs[0], Needed(wanted, [scaled]))
+
+        assert seen.op.type == "Neg"
+        assert seen.op.inputs[0].op.type == "PlaceholderWithDefault"
