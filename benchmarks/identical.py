@@ -1,11 +1,12 @@
 """How often a training with the recorder is not the training without it, bit for bit, on random programs.
 
-    python benchmarks/identical.py [--programs 50] [--first 0]
+    python -m benchmarks.identical [--programs 50] [--first 0] [--layers]
 
 Each program is a random graph of elementwise ops, products, normalisations and sums with an optimizer drawn from six,
-trained for sixteen steps: twice without the recorder and once with every step recorded. TensorFlow runs one op at a
-time here. With more threads two plain trainings may differ by themselves: a sum of three or more gradients begins
-with whichever is free first.
+trained for sixteen steps; with `--layers` a random model of Keras's layers, optimizers and losses, trained for twelve.
+It is trained twice without the recorder, once with every step recorded, and once with the guard in all but the first
+one. TensorFlow runs one op at a time here. With more threads two plain trainings may differ by themselves: a sum of
+three or more gradients begins with whichever is free first.
 """
 
 from __future__ import annotations
@@ -23,9 +24,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from benchmarks.random_layers import random_layers
 from tb_gradflow import GradFlowCallback
 
 ROWS, WIDTH, BATCH, EPOCHS = 64, 4, 8, 2
+
+# More than there are: the first step alone is recorded.
+EVERY = 1000
 
 ONE: tuple[Callable[[Any], Any], ...] = (
     lambda t: t * 2.0,
@@ -115,17 +120,24 @@ class Losses(keras.callbacks.Callback):
         self.values.append((logs or {})["loss"])
 
 
-def train(seed: int, *callbacks: Any) -> list[Any]:
-    """The loss of every step, and the weights in the end."""
-    keras.utils.clear_session()
-    keras.utils.set_random_seed(seed)
+def random_ops(seed: int) -> tuple[Any, Any, Any, Any]:
+    """A compiled model, and inputs, targets and no sample weights to train it with."""
     draw = random.Random(seed + 10**6)
     model = Program(seed)
     model.compile(draw.choice(OPTIMIZERS)(), draw.choice(LOSSES), metrics=draw.choice([None, ["mae"]]))
     numbers = np.random.default_rng(seed)
     x, y = (numbers.normal(size=(ROWS, WIDTH)).astype("float32") for _ in range(2))
+    return model, x, y, None
+
+
+def train(make: Callable[[int], tuple[Any, Any, Any, Any]], seed: int, *callbacks: Any) -> list[Any]:
+    """The loss of every step, and the weights in the end."""
+    keras.utils.clear_session()
+    keras.utils.set_random_seed(seed)
+    model, x, y, weights = make(seed)
     losses = Losses()
-    model.fit(x, y, batch_size=BATCH, epochs=EPOCHS, verbose=0, shuffle=False, callbacks=[*callbacks, losses])
+    fit = {"batch_size": BATCH, "epochs": EPOCHS, "verbose": 0, "shuffle": False}
+    model.fit(x, y, sample_weight=weights, callbacks=[*callbacks, losses], **fit)
     return [np.array(losses.values), *(weight.numpy() for weight in model.weights)]
 
 
@@ -137,19 +149,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", type=int, default=50)
     parser.add_argument("--first", type=int, default=0, help="the seed of the first one")
+    parser.add_argument("--layers", action="store_true", help="models of Keras's layers")
     options = parser.parse_args()
     tf.config.threading.set_inter_op_parallelism_threads(1)
-    by_itself, recorded = [], []
+    make = random_layers if options.layers else random_ops
+    by_itself: list[int] = []
+    differ: dict[int, list[int]] = {1: [], EVERY: []}
     for seed in range(options.first, options.first + options.programs):
-        plain = train(seed)
-        if not same(plain, train(seed)):
+        plain = train(make, seed)
+        if not same(plain, train(make, seed)):
             by_itself.append(seed)
             continue
-        with tempfile.TemporaryDirectory() as directory:
-            if not same(plain, train(seed, GradFlowCallback(directory, update_freq=1))):
-                recorded.append(seed)
+        for every, found in differ.items():
+            with tempfile.TemporaryDirectory() as directory:
+                if not same(plain, train(make, seed, GradFlowCallback(directory, update_freq=every))):
+                    found.append(seed)
     print(f"{options.programs} programs, TensorFlow {tf.__version__}, Keras {keras.__version__}")
-    print(f"differ with the recorder: {len(recorded)} {recorded}")
+    print(f"differ with each step recorded: {len(differ[1])} {differ[1]}")
+    print(f"differ with the first step recorded, the others guarded: {len(differ[EVERY])} {differ[EVERY]}")
     print(f"differ between two plain trainings: {len(by_itself)} {by_itself}")
 
 
