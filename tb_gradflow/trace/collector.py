@@ -29,6 +29,7 @@ from tb_gradflow.trace.sink import Sink
 from tb_gradflow.trace.source import frames_of
 from tb_gradflow.trace.statistics import gradient_statistics
 from tb_gradflow.trace.symbols import Symbols
+from tb_gradflow.trace.tapes import flat_gradients, is_recorded, is_watched_by_another
 from tb_gradflow.trace.variables import Variables
 
 Tensors = Literal["all", "layers", "variables"]
@@ -143,7 +144,7 @@ class Collector(Symbols):
         flattener = self.flattener(self.symbol(flat[0]).graph)
         flattener.extend()
         refs = tuple(ref for tensor in flat if (ref := flattener.ref(self.symbol(tensor))) is not None)
-        unseen = self._must_not_look(tape)
+        unseen = self._exact and is_recorded(tape)
         with record.stop_recording():
             loss = tf.constant(float("nan")) if unseen else self._total(flat, self._scale_of(target))
         # Like the stacks of ops: lines that AutoGraph has converted are the user's own.
@@ -153,7 +154,7 @@ class Collector(Symbols):
         measured = not unseen and any(tensor.dtype.is_floating for tensor in flat)
         automatic = getattr(tape, "_watch_accessed_variables", None)
         unconnected: Literal["none", "zero"] = "zero" if zero else "none"
-        inner = _is_watched_by_another(tape)
+        inner = is_watched_by_another(tape)
         call = Call(flattener, refs, loss, frames, unconnected, watched, scaled, measured, automatic, inner)
         self.calls.append(call)
         return call, {} if unseen else self._on_the_way(call, sources)
@@ -187,17 +188,6 @@ class Collector(Symbols):
         }
         return {ref: tensor for ref, tensor in wanted.items() if ref not in call.aliases}
 
-    def _must_not_look(self, tape: Any) -> bool:
-        """Whether what the tape is asked for is recorded: by a tape around it, or by itself.
-
-        What an inner tape makes is forward computation to the tape around it, and who will take it is not known yet:
-        whether measuring it changes the step cannot be told. A tape that is asked inside of its own `with` stops
-        there, unless it is persistent.
-        """
-        if getattr(tape, "_persistent", True):
-            return self._exact and bool(record.could_possibly_record())
-        return self._exact and _is_watched_by_another(tape)
-
     def _layer_outputs(self, ops: Sequence[FlatOp], between: set[int]) -> set[int]:
         """The last op of each layer's scope."""
         last: dict[str, int] = {}
@@ -213,12 +203,12 @@ class Collector(Symbols):
     ) -> None:
         rows: list[Any] = []
         flat_sources = tf.nest.flatten(sources)
-        self._meet_tensors(call, flat_sources, _flatten_gradients(asked))
-        for source, gradient in zip(flat_sources, _flatten_gradients(asked), strict=True):
+        self._meet_tensors(call, flat_sources, flat_gradients(asked))
+        for source, gradient in zip(flat_sources, flat_gradients(asked), strict=True):
             index = self.variables.index_of_source(source)
             if index is not None:
                 call.variables[index] = self._answer(apart(gradient) if self._exact else gradient, rows)
-        needed = Needed(_flatten_gradients(asked), on_the_way)
+        needed = Needed(flat_gradients(asked), on_the_way)
         for (ref, _), gradient in zip(extra.items(), on_the_way, strict=True):
             if gradient is not None and self._exact and may_be_merged(gradient, needed):
                 gradient = seen_apart(gradient, needed)
@@ -288,16 +278,3 @@ class Collector(Symbols):
             if id(tensor) in self._scales:
                 return self._scales[id(tensor)][1]
         return None
-
-
-def _is_watched_by_another(tape: Any) -> bool:
-    """Whether another tape than this one records: what is asked here is an inner gradient then."""
-    if not getattr(tape, "_recording", False):
-        return bool(record.could_possibly_record())
-    with tape.stop_recording():
-        return bool(record.could_possibly_record())
-
-
-def _flatten_gradients(gradients: Any) -> list[Any]:
-    """`tf.nest.flatten` that keeps None and does not take an IndexedSlices apart."""
-    return list(tf.nest.flatten(gradients, expand_composites=False))

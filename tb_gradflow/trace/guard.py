@@ -14,6 +14,7 @@ from tb_gradflow.trace.finiteness import not_finite
 from tb_gradflow.trace.fusion import recomputed
 from tb_gradflow.trace.patches import is_for_xla
 from tb_gradflow.trace.symbols import Symbols
+from tb_gradflow.trace.tapes import flat_gradients
 
 # Run again, these would be seen or heard outside: a step that has them is not.
 _NOT_TWICE = ("PyFunc", "EagerPyFunc", "WriteSummary", "WriteScalarSummary", "WriteHistogramSummary", "Print", "Queue")
@@ -44,7 +45,7 @@ class Guard(Symbols):
         # What an inner tape makes is forward computation to the one around it, which will see the same.
         if not record.could_possibly_record() and (self._in_xla or not is_for_xla()):
             with self._own_work(), record.stop_recording():
-                self._found(self._wrong(target, [each for each in _flat(answer) if each is not None]))
+                self._found(self._wrong(target, [each for each in flat_gradients(answer) if each is not None]))
         return answer
 
     def scaled(self, loss: Any, result: Any) -> None:
@@ -82,7 +83,3 @@ def may_run_twice(graph: Any) -> bool:
     graph_def = graph.as_graph_def()
     nodes = [*graph_def.node, *(node for function in graph_def.library.function for node in function.node_def)]
     return not any(node.op.startswith(_NOT_TWICE) and OWN_OP not in node.name for node in nodes)
-
-
-def _flat(gradients: Any) -> list[Any]:
-    return list(tf.nest.flatten(gradients, expand_composites=False))
