@@ -74,10 +74,10 @@ class _AsCompiled:
     def __init__(self, function: Any, model: Any) -> None:
         self.function = function
         owners = (*model._flatten_layers(), *model.variables)
-        self._flags: list[tuple[Any, bool]] = [(each, each._trainable) for each in owners]
+        self._flags = [(each, bool(vars(each)["_trainable"])) for each in owners if "_trainable" in vars(each)]
 
     def __call__(self, iterator: Any) -> Any:
-        now = [(each, each._trainable) for each, _ in self._flags]
+        now = [(each, bool(vars(each)["_trainable"])) for each, _ in self._flags]
         _set(self._flags)
         try:
             return self.function(iterator)

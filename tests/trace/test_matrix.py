@@ -6,6 +6,8 @@ docs/matrix.md says which row each of these shows.
 
 from __future__ import annotations
 
+import contextlib
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -109,26 +111,31 @@ def norm_of(recorded: Recorded, variable: str, target: int) -> float:
 
 @pytest.mark.parametrize("compile_again", [True, False], ids=["compiled again", "without compile"])
 def test_layers_that_are_frozen_between_fits(compile_again: bool, tmp_path: Path) -> None:
-    """Keras freezes a layer at the next `compile`, or at the next `fit`, as its version does: the log says which."""
+    """Keras freezes a layer at the next `compile`, or at the next `fit`, as its version does: the log says which. Where
+    only `compile` does, a fit that was to train something else is not recorded, and trains what Keras would."""
     made = fresh("clipvalue")
 
     def fit(directory: Path) -> Any:
         before = made.model.get_layer("a").kernel.numpy()
         made.model.fit(made.x, made.y, batch_size=16, verbose=0, callbacks=[GradFlowCallback(directory, 1)])
         moved = bool((before != made.model.get_layer("a").kernel.numpy()).any())
+        if not any(directory.rglob("*.gradflow")):
+            return moved, "not recorded"
         return moved, tb_gradflow.open_log(directory).report().variables["a/kernel"].status
 
     first = fit(tmp_path / "first")
     made.model.get_layer("a").trainable = False
     if compile_again:
         made.model.compile(keras.optimizers.SGD(0.05), "mse")
-    second = fit(tmp_path / "second")
+    with contextlib.nullcontext() if compile_again else warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        second = fit(tmp_path / "second")
     made.model.get_layer("a").trainable = True
     made.model.compile(keras.optimizers.SGD(0.05), "mse")
     third = fit(tmp_path / "third")
 
     assert first == third == (True, "connected")
-    assert second[1] == "frozen" if not second[0] else second[1] == "connected"
+    assert second in ((False, "frozen"), (True, "not recorded"))
     if compile_again:
         assert second == (False, "frozen")
 
