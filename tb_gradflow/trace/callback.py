@@ -12,12 +12,12 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tb_gradflow.errors import SetupError
 from tb_gradflow.trace.cadence import UpdateFreq
 from tb_gradflow.trace.caught import Guarding
 from tb_gradflow.trace.collector import Tensors
-from tb_gradflow.trace.fitting import Fitting, LegacyHooks, TrainFunction, fitting
+from tb_gradflow.trace.fitting import Fitting, TrainFunction, check_backend, fitting
 from tb_gradflow.trace.guards import guard_of_fit
+from tb_gradflow.trace.legacy_hooks import LegacyHooks
 from tb_gradflow.trace.options import checked
 from tb_gradflow.trace.recorder import Identity, Recorder, Tracing, fault_message, index_of, warn
 from tb_gradflow.trace.refit import LastFit
@@ -26,7 +26,7 @@ from tb_gradflow.trace.step_count import StepCount
 from tb_gradflow.trace.workers import in_step_with_others, is_one_of_several, recorder_for, unsupported
 
 
-class GradFlowCallback(LegacyHooks, keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
+class GradFlowCallback(LegacyHooks, keras.callbacks.Callback):  # type: ignore[misc]  # Keras ships no types
     """Records where the gradient goes during `fit`, for the tab "Gradient flow" of TensorBoard.
 
     On the steps chosen by `update_freq` a second compiled version of the training step runs, which updates the
@@ -65,12 +65,7 @@ class GradFlowCallback(LegacyHooks, keras.callbacks.Callback):  # type: ignore[m
         source: bool = True,
     ) -> None:
         super().__init__()
-        # Who loads Keras 2 trains with that, whatever backend Keras 3 has.
-        if keras.backend.backend() != "tensorflow" and "tf_keras" not in sys.modules:
-            raise SetupError(
-                f"GradFlowCallback records TensorFlow, and Keras runs on {keras.backend.backend()}: "
-                'set KERAS_BACKEND="tensorflow" before Keras is imported'
-            )
+        check_backend()
         if is_one_of_several() and "tf_keras" not in sys.modules:
             warn(
                 "tb_gradflow: `fit` of Keras 3 does not support MultiWorkerMirroredStrategy. Train with `fit` of "
@@ -79,7 +74,7 @@ class GradFlowCallback(LegacyHooks, keras.callbacks.Callback):  # type: ignore[m
         self._options = checked(log_dir, update_freq, overhead, tensors, catch_nonfinite, expected, source)
         self._began = self._ready = 0.0
         self._recorder: Recorder | None = None
-        self._broken, self._epoch = False, 0
+        self._broken = False
         self._plain: TrainFunction | None = None
         self._sampled: TrainFunction | None = None
         self._guard: Guarding | None = None
@@ -89,6 +84,7 @@ class GradFlowCallback(LegacyHooks, keras.callbacks.Callback):  # type: ignore[m
         self._steps = StepCount()
         self._last_fit = LastFit()
         self._first_step: int | None = None
+        self._epoch = 0
         self._epoch_begins = self._postponed = self._may_postpone = False
         self._measured: dict[str, Any] | None = None
 
@@ -133,7 +129,8 @@ class GradFlowCallback(LegacyHooks, keras.callbacks.Callback):  # type: ignore[m
                 self._guarded(self._post_guard)
         else:
             self._guarded(self._look_at_guard)
-        own = self._ready - self._began - done + (now := time.perf_counter())
+        now = time.perf_counter()
+        own = self._ready - self._began + now - done
         self._options.cadence.meter.took(now - self._began, recorded=recorded, own=own)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:

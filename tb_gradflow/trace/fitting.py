@@ -14,26 +14,12 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tb_gradflow.errors import SetupError
 from tb_gradflow.trace.inputs import Named, batch_of_keras
 from tb_gradflow.trace.step import owned_variables
 from tb_gradflow.trace.variables import Owned, Variables, local, raw_variable
 
 TrainFunction = Callable[[Any], Any]
-
-
-class LegacyHooks:
-    """What Keras 2 asks a callback for; it is what makes it call the others for each batch of a training."""
-
-    _supports_tf_logs = True
-
-    def _implements_train_batch_hooks(self) -> bool:
-        return True
-
-    def _implements_test_batch_hooks(self) -> bool:
-        return False
-
-    def _implements_predict_batch_hooks(self) -> bool:
-        return False
 
 
 class Fitting:
@@ -206,6 +192,16 @@ class LegacyFitting(Fitting):
             return [local(variable) for variable in (*slots, *totals, model._train_counter)]
 
         return Variables(owned, ignored)
+
+
+def check_backend() -> None:
+    """Raises SetupError where Keras computes with something else than TensorFlow."""
+    # Who loads Keras 2 trains with that, whatever backend Keras 3 has.
+    if keras.backend.backend() != "tensorflow" and "tf_keras" not in sys.modules:
+        raise SetupError(
+            f"GradFlowCallback records TensorFlow, and Keras runs on {keras.backend.backend()}: "
+            'set KERAS_BACKEND="tensorflow" before Keras is imported'
+        )
 
 
 def fitting(model: Any, beside: Sequence[Any] | None) -> Fitting:
