@@ -58,9 +58,14 @@ def findings_of(measured: Measured, states: Sequence[State], expected: Sequence[
     order = sorted(range(len(groups)), key=lambda place: _order(groups[place], findings[place]))
     return Found(
         findings=tuple(findings[place] for place in order),
-        inexact=tuple(each.suspect for each in judged if not each.suspect.exact),
+        inexact=tuple(each.suspect for each in judged if not each.suspect.exact and not _is_followed(each)),
         noise=frozenset(each.suspect.state.variable for each in judged if _is_noise(each)),
     )
+
+
+def _is_followed(judged: Judged) -> bool:
+    """Whether values that are known to be zero lead to the very op, into what was not recorded."""
+    return judged.culprit != judged.suspect.culprit and judged.verdict.cause.startswith("zero_init")
 
 
 def _is_noise(judged: Judged) -> bool:

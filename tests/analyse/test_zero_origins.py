@@ -206,3 +206,42 @@ def test_a_square_at_zero_is_a_goal_where_the_loss_is_zero(loss: float) -> None:
     graph.weights[0] = (0.0, 0.0)
 
     assert graph.only_finding().severity == ("error" if loss > 1e-3 else "info")
+
+
+@pytest.mark.parametrize(("gate", "cause"), [("learns", "zero_init_by_design"), ("rests", "zero_init_product")])
+def test_a_zero_gate_inside_a_function_that_was_not_recorded_is_found_by_its_value(gate: str, cause: str) -> None:
+    """ReZero: the blocks are functions of their own, and the head behind them multiplies with no zeros at all."""
+    graph = Graph()
+    alpha = graph.variable("alpha", shape=())
+    branch = graph.op("MatMul", graph.variable("branch"), name="call/MatMul")
+    gated = graph.op("Mul", alpha, branch, name="call/mul")
+    out = graph.op("AddV2", gated, first=1, name="call/add")
+    head = graph.op("MatMul", out, graph.variable("head"), name="head")
+    graph.gradient(head, FINE)
+    graph.target(graph.op("Mean", head))
+    graph.ask("branch", ZERO)
+    graph.ask("alpha", FINE if gate == "learns" else ZERO)
+    graph.ask("head", FINE)
+    graph.weights[graph.place("alpha")] = (0.1, 0.1) if gate == "learns" else (0.0, 0.0)
+    graph.weights[graph.place("branch")] = graph.weights[graph.place("head")] = (1.0, 0.1)
+
+    diagnosis = graph.diagnose()
+    finding = next(each for each in diagnosis.findings if "branch" in each.variables)
+
+    assert (finding.cause, finding.culprit) == (cause, gated)
+    assert not diagnosis.unverified or gate == "rests"
+
+
+def test_a_way_around_the_zero_gate_leaves_the_place_unknown() -> None:
+    graph = Graph()
+    branch = graph.op("MatMul", graph.variable("branch"), name="call/MatMul")
+    gated = graph.op("Mul", graph.variable("alpha", shape=()), branch, name="call/mul")
+    out = graph.op("AddV2", gated, branch, name="call/add")
+    head = graph.op("MatMul", out, name="head")
+    graph.gradient(head, FINE)
+    graph.target(graph.op("Mean", head))
+    graph.ask("branch", ZERO)
+    graph.ask("alpha", FINE)
+    graph.weights[graph.place("alpha")] = (0.1, 0.1)
+
+    assert graph.only_finding().cause == "zero_gradient"

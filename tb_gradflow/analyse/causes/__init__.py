@@ -96,6 +96,7 @@ ZERO: tuple[Rule, ...] = (
     zero_factor.nothing_selected,
     cancelling.normalised_then_summed,
     zero_factor.zero_initialised,
+    unseen.zero_initialised_unseen,
     normalisers.degenerate_normalisation,
     normalisers.unit_of_one,
     cancelling.shift_invariant_parameter,

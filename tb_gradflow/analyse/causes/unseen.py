@@ -6,10 +6,11 @@ it is made of: first by ops that never pass anything, then by what the batch and
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.causes.zero_factor import first_of_loop, keeps_first_state
+from tb_gradflow.analyse.causes.zero_factor import first_of_loop, keeps_first_state, learns
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.analyse.kinds import LOOPS
 from tb_gradflow.analyse.measured import LARGE_INPUT, is_zero
+from tb_gradflow.analyse.zeros import PRODUCTS, zero_values
 
 _SQUASHING = frozenset({"Sigmoid", "Tanh", "Softsign"})
 
@@ -18,6 +19,34 @@ def sign_unseen(suspect: Suspect) -> Verdict | None:
     """Sign inside: its registered gradient is all zeros, wherever it stands."""
     signs = [op for op in _between(suspect) if suspect.type_of(op) == "Sign"]
     return Verdict("nondiff_sign", "error", signs[-1]) if signs else None
+
+
+def zero_initialised_unseen(suspect: Suspect) -> Verdict | None:
+    """Every way through the part that was not recorded multiplies with what is zero because variables began as zeros.
+
+    If one of these variables learns, this one will, from the next step on.
+    """
+    inside = set(_between(suspect))
+    zeros = zero_values(suspect.measured) if inside else []
+    starts = inside.intersection(suspect.topology.readers[suspect.state.variable])
+    reached, queue, met = set(starts), sorted(starts), dict[int, frozenset[int]]()
+    for op in queue:  # grows while it is walked
+        for user in suspect.topology.onward(op):
+            if user not in inside or user in reached or user in met:
+                continue
+            made_of = [zeros[edge.op] for edge in suspect.topology.trace.ops[user].inputs if edge.op not in (op, -1)]
+            factors = [zero - {suspect.state.variable} for zero in made_of if zero]
+            if suspect.type_of(user) in PRODUCTS and any(factors):
+                met[user] = frozenset[int]().union(*factors)
+            else:
+                reached.add(user)
+                queue.append(user)
+    if not met or suspect.producer in reached:
+        return None
+    by_design = any(learns(suspect, factor) for factors in met.values() for factor in factors)
+    if by_design:
+        return Verdict("zero_init_by_design", "info", min(met))
+    return Verdict("zero_init_product", "error", min(met))
 
 
 def branch_taken_is_flat(suspect: Suspect) -> Verdict | None:
