@@ -273,3 +273,16 @@ def test_what_is_expected_is_told_and_is_no_error(pattern: str) -> None:
 
     assert (finding.cause, finding.severity) == ("expected", "info")
     assert statuses(graph.diagnose(expected=(pattern,)))["forgotten/kernel"] == "unused"
+
+
+@pytest.mark.parametrize(("dtype", "cause"), [("bool", "output_not_used"), ("float32", "branch_not_taken")])
+def test_a_branch_that_hands_out_no_number_chose_nothing(dtype: str, cause: str) -> None:
+    """`tf.debugging.assert_less` is made of a `tf.cond`, and so is a summary that is written now and then."""
+    graph = Graph()
+    drift = graph.op("Sum", graph.op("Mul", graph.variable("rate")))
+    graph.op("If", graph.op("Less", drift, passes="not_differentiable", dtype="bool"), passes="dtype", dtype=dtype)
+    graph.target(graph.op("Mean", graph.variable("kernel")))
+    graph.ask("rate", None)
+    graph.ask("kernel", FINE)
+
+    assert graph.only_finding().cause == cause

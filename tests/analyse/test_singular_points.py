@@ -146,3 +146,60 @@ def test_the_axis_with_several_entries_is_counted_as_the_caller_counts() -> None
 
     assert finding.cause == "softmax_single_class"
     assert "axis=0)" in finding.fix
+
+
+def scaled_by_exponentials(cost: str, factor: float) -> Graph:
+    """Sinkhorn: `u = mu / (exp(-cost / epsilon) @ v)`, of a cost that is never negative or may be anything."""
+    graph = Graph()
+    spread = graph.op("Neg", graph.op("Sum", graph.op(cost, graph.op("MatMul", graph.variable("project")))))
+    scaled = graph.op("RealDiv", spread, constants={1: factor})
+    kernel = graph.op("Exp", scaled, api="tf.exp", line="k = tf.exp(-c / epsilon)")
+    u = graph.op("RealDiv", graph.op("MatMul", kernel), first=1, api="/", line="u = mu / tf.matmul(k, v)")
+    plan = graph.op("Mul", u, kernel)
+    for op in (scaled, kernel, u):
+        graph.gradient(op, NAN)
+    graph.gradient(plan, FINE)
+    graph.target(graph.op("Sum", plan), loss=float("nan"))
+    graph.ask("project", NAN)
+    return graph
+
+
+def test_an_exponential_of_what_is_never_positive_does_not_overflow() -> None:
+    finding = scaled_by_exponentials("Square", 0.01).only_finding()
+
+    assert finding.cause == "zero_over_zero"
+    assert "of numbers far below zero `tf.exp` (model.py:17) makes nothing but zeros" in finding.message
+    assert "tf.reduce_logsumexp(log_terms)" in finding.fix
+
+
+@pytest.mark.parametrize(("cost", "factor"), [("Tanh", 0.01), ("Square", -0.01)])
+def test_an_exponential_of_what_may_be_positive_is_not_said_to_vanish(cost: str, factor: float) -> None:
+    finding = scaled_by_exponentials(cost, factor).only_finding()
+
+    assert finding.message.endswith("`/` (model.py:17) divides zero by zero.")
+
+
+@pytest.mark.parametrize(
+    ("api", "line", "fix"),
+    [
+        ("**", "y = x ** 0.3", "`(x + 1e-7) ** 0.3`"),
+        ("keras.ops.power", "y = keras.ops.power(x, 0.3)", "`keras.ops.power(x + 1e-7, 0.3)`"),
+        ("tf.image.ssim_multiscale", "y = tf.image.ssim_multiscale(a, b, 1.0)", "Begin with `tf.image.ssim`"),
+        ("tf.image.other", "y = tf.image.other(a, b)", "Write `tf.image.other` out"),
+    ],
+)
+def test_a_power_inside_of_another_function_cannot_be_kept_from_zero_by_its_arguments(
+    api: str, line: str, fix: str
+) -> None:
+    graph = Graph()
+    x = graph.op("Relu", graph.variable("kernel"))
+    graph.gradient(x, NAN)
+    power = graph.op("Pow", x, api=api, line=line)
+    graph.gradient(power, FINE)
+    graph.target(graph.op("Mean", power))
+    graph.ask("kernel", NAN)
+
+    finding = graph.only_finding()
+
+    assert finding.cause == "pow_fraction_at_zero"
+    assert fix in finding.fix

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from tb_gradflow.analyse.evidence import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.kinds import constant_of
+from tb_gradflow.analyse.signs import is_never_positive
 from tb_gradflow.analyse.zeros import PRODUCTS
 
 _BY_TYPE = {
@@ -38,8 +39,6 @@ _ELEMENTWISE = frozenset(
     | {"Cast", "Identity", "Reciprocal", "Inv", "Reshape", "Acos", "Asin", "Tanh", "Sigmoid", "Abs", "Expm1"}
     | {"Maximum", "Minimum", "Softplus", "SquaredDifference", "MulNoNan", "Xdivy", "Xlogy", "Atanh", "Acosh", "Sign"}
 )
-
-_NOT_NEGATIVE = frozenset({"Abs", "Square", "SquaredDifference", "Relu", "Softplus"})
 
 # A positive sum stays what it was made of through these.
 _SUMMING = frozenset(
@@ -226,12 +225,7 @@ def _is_bounded(suspect: Suspect, op: int) -> bool:
     trace = suspect.topology.trace
     if "/logistic_loss/" in trace.ops[op].name:
         return True
-    queue = [edge.op for edge in trace.ops[op].inputs if edge.op >= 0] if trace.ops[op].type == "Exp" else []
-    for place in queue[:1]:
-        factor = constant_of(trace.ops[place], 0) or constant_of(trace.ops[place], 1) or 0.0
-        if trace.ops[place].type == "Neg" or (trace.ops[place].type in ("Mul", "RealDiv") and factor < 0):
-            return any(trace.ops[edge.op].type in _NOT_NEGATIVE for edge in trace.ops[place].inputs if edge.op >= 0)
-    return False
+    return trace.ops[op].type == "Exp" and any(is_never_positive(trace, edge.op) for edge in trace.ops[op].inputs)
 
 
 def _passes_on(suspect: Suspect) -> bool:

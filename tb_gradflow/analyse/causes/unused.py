@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tb_gradflow.analyse.causes.zero_factor import learns
 from tb_gradflow.analyse.evidence import Suspect, Verdict
-from tb_gradflow.analyse.kinds import STRAIGHT, passes_gradient, scopes_of
+from tb_gradflow.analyse.kinds import STRAIGHT, is_float, passes_gradient, scopes_of
 from tb_gradflow.analyse.topology import Topology
 from tb_gradflow.analyse.zeros import PRODUCTS
 from tb_gradflow.record.schema import Edge, Trace
@@ -82,8 +82,12 @@ def _inner_ends(suspect: Suspect) -> set[int]:
 
 
 def branch_not_taken(suspect: Suspect) -> Verdict | None:
-    """Only the branch that a `tf.cond` did not take in this step uses the variable."""
-    skipped = suspect.culprit >= 0 and suspect.op.type in ("If", "StatelessIf")
+    """Only the branch that a `tf.cond` did not take in this step uses the variable.
+
+    One that hands out no floating number chooses nothing that could go into a loss: an assertion, a summary.
+    """
+    branches = suspect.culprit >= 0 and suspect.op.type in ("If", "StatelessIf")
+    skipped = branches and any(is_float(tensor.dtype) for tensor in suspect.op.outputs)
     return Verdict("branch_not_taken", "info") if skipped else None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from tb_gradflow.analyse.kinds import LOOPS, constant_of
+from tb_gradflow.analyse.signs import vanishing_exponential
 from tb_gradflow.analyse.words.code import Call, innermost_call
 from tb_gradflow.analyse.words.fields import Template, fields
 from tb_gradflow.analyse.words.names import (
@@ -13,8 +14,10 @@ from tb_gradflow.analyse.words.names import (
     Text,
     Writer,
     call_of,
+    called,
     made_by,
     namespace,
+    place_of,
 )
 
 _BROKEN = "{plight}: "
@@ -63,17 +66,25 @@ def logarithm(group: Group) -> Text:
         stable = f"{'keras.ops' if keras else 'tf.nn' if probabilities == 'Softmax' else 'tf.math'}.{stable}"
         fix = f"Compute it from the logits: `{stable}(logits)`, or take the loss from them, `from_logits=True`."
     elif made_by(group, ("Exp",), TERMS):
-        total = "keras.ops.logsumexp" if namespace(group) == "keras.ops" else "tf.reduce_logsumexp"
+        total = _logsumexp(group)
         fix = f"Add up logarithms, `{total}(log_terms, axis=-1)`, where `log_terms` are the logarithms of the summands."
     elif _is_product_gone(group):
         fix = (
             "Add up the logarithms of its factors instead of multiplying them, in a recurrence with `{total}` for its "
             "sums of products: a floor, `{lib}.maximum({x}, 1e-7)`, would leave no gradient."
-        ).replace("{total}", "keras.ops.logsumexp" if namespace(group) == "keras.ops" else "tf.reduce_logsumexp")
+        ).replace("{total}", _logsumexp(group))
     else:
         fix = "Keep it above zero: `{head}({lib}.maximum({x}, 1e-7))`."
     why = "something negative, which has no" if _is_undefined(group) else "zero or less, where there is no finite"
     return Template(_BROKEN + "{op} is given " + why + " logarithm.", fix)(group)
+
+
+def _logsumexp(group: Group) -> str:
+    return "keras.ops.logsumexp" if namespace(group) == "keras.ops" else "tf.reduce_logsumexp"
+
+
+def _named(group: Group, op: int) -> str:
+    return called(group.trace, op) + place_of(group.trace, op)
 
 
 def _is_product_gone(group: Group) -> bool:
@@ -93,10 +104,23 @@ def power(group: Group) -> Text:
             _BROKEN + "{op} is given something negative, which has no such power.",
             f"Keep it above zero: `{_raised(group, 'tf.maximum({x}, 1e-7)')}`.",
         )(group)
+    if group.op is not None and (group.op.api or "**").rpartition(".")[2] not in _POWERS:
+        return Template(
+            _BROKEN + "inside of {op} a zero is raised to a fraction of a power, whose derivative is infinite there.",
+            _WITHOUT_POWER.get(group.op.api or "", "Write {fn} out, and add `1e-7` to what is raised to the power."),
+        )(group)
     return Template(
         _BROKEN + "the derivative of {op} is infinite at zero, and something is zero there.",
         f"Keep away from zero: `{_raised(group, '{bx} + 1e-7')}`.",
     )(group)
+
+
+_POWERS = ("**", "pow", "power", "norm")
+
+_WITHOUT_POWER = {
+    "tf.image.ssim_multiscale": "Where both images have opposite contrast it takes zero for what is below. Begin "
+    "with `tf.image.ssim`, which raises nothing to a power, or with a mean error, until the images are alike.",
+}
 
 
 def _raised(group: Group, base: str) -> str:
@@ -125,6 +149,15 @@ def division(group: Group) -> Text:
     if group.op is not None and group.op.type in _ANGLES:
         why, fix = _ANGLES[group.op.type]
         return Template(_BROKEN + why, fix)(group)
+    divisor = next((edge.op for edge in group.op.inputs if edge.input == 1), -1) if group.op is not None else -1
+    vanished = vanishing_exponential(group.trace, divisor)
+    if vanished >= 0:
+        return Template(
+            _BROKEN + "{op} divides by zero: of numbers far below zero " + _named(group, vanished) + " makes nothing "
+            "but zeros.",
+            f"Stay with the logarithms: `{_logsumexp(group)}(log_terms)` for a sum of exponentials, and a difference "
+            "where {op} divides.",
+        )(group)
     call = call_of(group)
     over = ", ".join(call.arguments[:2]) if call and call.head == "/" else "total, count"
     return Template(_BROKEN + "{op} divides zero by zero.", f"Divide safely: `tf.math.divide_no_nan({over})`.")(group)
@@ -170,7 +203,7 @@ def _stable_form(group: Group) -> str:
         if kind == "Log1p" or (kind == "Log" and with_one):
             return f"{neural}.softplus({{x}})"
         if kind == "Log" and summed:
-            return f"{'keras.ops.logsumexp' if keras else 'tf.reduce_logsumexp'}({{x}}, axis=-1)"
+            return f"{_logsumexp(group)}({{x}}, axis=-1)"
         if kind in ("RealDiv", "Reciprocal") and (summed or with_one):
             turned = constant_of(trace.ops[op], 0) is not None and not summed
             return f"{neural}.{'softmax' if summed else 'sigmoid'}({'-{bx}' if turned else '{x}'})"
