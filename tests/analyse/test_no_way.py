@@ -286,3 +286,17 @@ def test_a_branch_that_hands_out_no_number_chose_nothing(dtype: str, cause: str)
     graph.ask("kernel", FINE)
 
     assert graph.only_finding().cause == cause
+
+
+def test_what_is_given_to_add_loss_has_to_be_added_by_a_step_of_ones_own() -> None:
+    graph = Graph()
+    graph.op("Mul", graph.variable("pull/centres"), api="*", line="self.add_loss(0.05 * tf.reduce_mean(distance))")
+    graph.target(graph.op("Mean", graph.variable("kernel")))
+    graph.ask("pull/centres", None)
+    graph.ask("kernel", FINE)
+
+    finding = graph.only_finding()
+
+    assert finding.cause == "output_not_used"
+    assert "is given to `add_loss` (model.py:17), and this step leaves the losses of the layers out" in finding.message
+    assert "`loss += sum(model.losses)`" in finding.fix

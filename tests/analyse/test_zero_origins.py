@@ -245,3 +245,37 @@ def test_a_way_around_the_zero_gate_leaves_the_place_unknown() -> None:
     graph.weights[graph.place("alpha")] = (0.1, 0.1)
 
     assert graph.only_finding().cause == "zero_gradient"
+
+
+def complex_with_a_part_left_out(*, keeps: str, between: str = "Reshape") -> Graph:
+    graph = Graph()
+    real, imag = graph.op("MatMul", graph.variable("real")), graph.op("MatMul", graph.variable("imag"))
+    both = graph.op("Complex", real, imag, dtype="complex64", api="tf.complex", line="z = tf.complex(a, b)")
+    shaped = graph.op(between, both, dtype="complex64")
+    kept = graph.op(keeps, shaped, api="tf.cast", line="return tf.cast(z, tf.float32)")
+    lost = "real" if keeps == "Imag" else "imag"
+    for op, row in ((real, FINE), (imag, FINE), (both, FINE), (shaped, FINE), (kept, FINE)):
+        graph.gradient(op, ZERO if op == (real if lost == "real" else imag) else row)
+    graph.target(graph.op("Mean", kept))
+    for name in ("real", "imag"):
+        graph.ask(name, ZERO if name == lost else FINE)
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("keeps", "lost", "part"), [("Cast", "imag", "real"), ("Real", "imag", "real"), ("Imag", "real", "imaginary")]
+)
+def test_the_part_of_a_complex_number_that_is_thrown_away_is_told(keeps: str, lost: str, part: str) -> None:
+    finding = complex_with_a_part_left_out(keeps=keeps).only_finding()
+
+    assert (finding.cause, finding.variables) == ("zero_gradient", (lost,))
+    assert finding.op is not None
+    assert finding.op.type == keeps
+    assert f"keeps the {part} part alone" in finding.message
+
+
+def test_where_the_parts_are_mixed_nothing_is_said_to_be_thrown_away() -> None:
+    finding = complex_with_a_part_left_out(keeps="Cast", between="FFT").only_finding()
+
+    assert finding.op is not None
+    assert finding.op.type == "Complex"

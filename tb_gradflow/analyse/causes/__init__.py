@@ -122,6 +122,7 @@ ZERO: tuple[Rule, ...] = (
     zero.degenerate_decomposition,
     zero_factor.factor_made_zero,
     zero.fp16_underflow,
+    zero.part_left_out,
     zero_factor.masked,
     zero.zero_gradient,
 )

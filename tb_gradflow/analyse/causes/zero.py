@@ -146,6 +146,36 @@ def _is_small_half(suspect: Suspect, limit: float) -> bool:
     return half and incoming is not None and 0 < incoming.max_abs < limit
 
 
+def part_left_out(suspect: Suspect) -> Verdict | None:
+    """Of a complex number the loss uses the real part alone, or the imaginary one: what the other is made of gets
+    zero."""
+    if suspect.op.type != "Complex":
+        return None
+    topology, ops = suspect.topology, suspect.topology.trace.ops
+    influence = topology.influence(suspect.target).hops
+    kept = {"Cast": 0, "Real": 0, "Imag": 1}
+    taken, queue = set[int](), [suspect.culprit]
+    for op in queue:  # grows while it is walked
+        for user in {user for user, _ in topology.consumers[op] if influence[user] >= 0}:
+            complex_still = any(tensor.dtype.startswith("complex") for tensor in ops[user].outputs)
+            if ops[user].type in kept and not complex_still:
+                taken.add(user)
+            elif ops[user].type not in _PART_BY_PART:
+                return None
+            elif user not in queue:
+                queue.append(user)
+    sides = {kept[ops[user].type] for user in taken}
+    left_out = {edge.input for edge in suspect.edges} if suspect.producer >= 0 else set()
+    return Verdict("zero_gradient", "warning", min(taken)) if sides and sides.isdisjoint(left_out) else None
+
+
+# These keep real and imaginary parts apart.
+_PART_BY_PART = frozenset(
+    {"Identity", "Cast", "Reshape", "Transpose", "Squeeze", "ExpandDims", "AddV2", "Add", "Sub", "Neg", "Sum", "Mean"}
+    | {"ConcatV2", "Pack", "Unpack", "StridedSlice", "Slice", "GatherV2", "BroadcastTo", "Conj"}
+)
+
+
 def zero_gradient(suspect: Suspect) -> Verdict | None:
     """Zero for a reason that the measured values do not tell: the op is named.
 

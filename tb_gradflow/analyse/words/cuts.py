@@ -240,16 +240,26 @@ def unregistered(group: Group) -> Text:
             "has no entry for: {kind}`.",
             "Take the loss from the boxes and scores that go into {fn}, and leave it to inference.",
         )(group)
+    instead = _HAVE_A_GRADIENT.get(group.op.type if group.op is not None else "")
+    if instead:
+        return Template(_UNREGISTERED, f"Compute the same with what has one: {instead}.")(group)
     before = (
         "Move {fn} in front of the layers that learn, into the input pipeline, or give it" if image else "Give {fn}"
     )
     return Template(
-        SIZE + "TensorFlow has none for {op}; asking raises `LookupError: gradient registry has no entry for: {kind}`.",
+        _UNREGISTERED,
         before
         + " a gradient with `tf.custom_gradient`"
         + ("." if image else ", or compute the same with functions that have one."),
     )(group)
 
+
+_UNREGISTERED = (
+    SIZE + "TensorFlow has none for {op}; asking raises `LookupError: gradient registry has no entry for: {kind}`."
+)
+_OF_ROWS = "`tf.math.unsorted_segment_max(values, indices[:, 0], rows)` for the largest of each row of a sparse matrix"
+_OF_BINS = "`tf.math.unsorted_segment_sum(weights, values, size)`"
+_HAVE_A_GRADIENT = {"SparseReduceMax": _OF_ROWS, "SparseReduceMaxSparse": _OF_ROWS, "DenseBincount": _OF_BINS}
 
 WRITERS: dict[str, Writer] = {
     "nondiff_rounding": rounding,

@@ -40,6 +40,13 @@ def output_not_used(group: Group) -> Text:
             "Pass {names} to that function as arguments, `tf.py_function(f, [x, {variable}], x.dtype)`; if it does not "
             "use {them}, let {names} take part in the loss, or remove {them}.",
         )(group)
+    if group.source is not None and group.culprit >= 0 and ".add_loss(" in group.source.code:
+        return Template(
+            "{they_get} no gradient: what is computed from {them} is given to `add_loss`{place}, and this step leaves "
+            "the losses of the layers out.",
+            "Add them in the step, `loss += sum(model.losses)`, in a `train_step` of the model `sum(self.losses)`; or "
+            "take the loss from `self.compute_loss(x, y, y_pred)`, which does.",
+        )(group)
     owners = {name.rpartition("/")[0] for name in group.names}
     if group.culprit >= 0 and len(owners) > 2:
         fix = "Use what {op} computes on the way to the loss, or give it a loss of its own."

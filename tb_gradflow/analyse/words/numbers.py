@@ -18,6 +18,17 @@ def dead_relu(group: Group) -> Text:
 
 
 def zero_gradient(group: Group) -> Text:
+    if (
+        group.suspect.type_of(group.suspect.culprit) == "Complex"
+        and group.verdict.culprit >= 0
+        and group.op is not None
+    ):
+        kept, lost = ("imaginary", "real") if group.op.type == "Imag" else ("real", "imaginary")
+        return Template(
+            ZERO + f"what comes from {{them}} is the {lost} part of complex numbers, and {{op}} keeps the {kept} part "
+            "alone.",
+            "Let the loss see both parts: `tf.abs(z)`, or `tf.concat([tf.math.real(z), tf.math.imag(z)], axis=-1)`.",
+        )(group)
     product = group.op is not None and group.op.type in ("Mul", "MatMul", "BatchMatMulV2", "Einsum", "Conv2D")
     why = "in this step {op} multiplies with zeros" if product else "it is there behind {op}, and zero in front of it"
     return Template(ZERO + why + ".", "Look at what {op} is given in this step.")(group)
