@@ -18,8 +18,9 @@ from tb_gradflow.trace.fitting import Fitting, is_legacy
 from tb_gradflow.trace.recorder import warn
 from tb_gradflow.trace.variables import raw_variable
 
-_compiled_for: MutableMapping[Any, frozenset[int]] = WeakKeyDictionary()
-"""By training function: what was to be trained when a recorder of this process first recorded it."""
+_compiled_for: MutableMapping[Any, dict[int, bool]] = WeakKeyDictionary()
+"""By training function: whether a weight was to be trained when a recorder of this process first recorded the function,
+or when the fit had ended in which the weight was made."""
 
 
 class LastFit:
@@ -39,8 +40,8 @@ class LastFit:
         if changed:
             warn(f"{_without_effect(changed, model)} This fit is not recorded.")
             return False
-        _compiled_for.setdefault(function, _trainable(model))
         self._function, self._kind = function, _kind(fitted)
+        _learn(function, model)
         return True
 
     def goes_on(self, model: Any, fitted: Fitting) -> bool:
@@ -58,7 +59,10 @@ class LastFit:
     def ends(self, model: Any, fitted: Fitting) -> None:
         """The fit has ended."""
         function = model.train_function
-        if function is self._function and not fitted.is_eager and not is_legacy(model) and not any(traced(function)):
+        if function is not self._function:
+            return
+        _learn(function, model)
+        if not fitted.is_eager and not is_legacy(model) and not any(traced(function)):
             vars(model)["train_function"] = AsCompiled(function, model)
 
 
@@ -70,13 +74,23 @@ def _trainable(model: Any) -> frozenset[int]:
     return frozenset(map(id, model.trainable_weights))
 
 
+def _learn(function: Any, model: Any) -> None:
+    """What its weights are that were not there before: a first step makes some."""
+    trainable = _trainable(model)
+    known = _compiled_for.setdefault(function, {})
+    for each in model.weights:
+        known.setdefault(id(each), id(each) in trainable)
+
+
 def _changed(model: Any) -> list[Any]:
     """The weights that were frozen or thawed since the model's training function was compiled."""
     trainable = _trainable(model)
     function = keras_own(model.train_function)
     before = _compiled_for.get(function)
     if before is not None:
-        return [each for each in model.weights if id(each) in trainable ^ before]
+        return [
+            each for each in model.weights if before.get(id(each), id(each) in trainable) != (id(each) in trainable)
+        ]
     written = {handle for concrete in traced(function) for handle in _written(concrete.graph)}
     optimized = {id(each) for each in getattr(model.optimizer, "_trainable_variables", ())}
     return [

@@ -97,6 +97,38 @@ def test_a_fit_that_others_have_compiled_is_recorded_where_no_flag_was_changed(t
     assert len(read(tmp_path / "one").steps) == len(read(tmp_path / "other").steps) == 2
 
 
+class Unbuilt(keras.Model):
+    """Has no weights before its first step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head = keras.layers.Dense(4, name="body"), keras.layers.Dense(1, name="head")
+
+    def call(self, x: Any) -> Any:
+        return self.head(self.body(x))
+
+
+@pytest.mark.parametrize("same_recorder", [True, False], ids=["one recorder", "two recorders"])
+def test_weights_that_the_fit_before_has_made_have_not_changed(same_recorder: bool, tmp_path: Path) -> None:
+    keras.utils.clear_session()
+    model = Unbuilt()
+    model.compile("sgd", "mse")
+    x, y = data(outputs=1, rows=16)
+    first = GradFlowCallback(tmp_path / "one", update_freq=1)
+    second = first if same_recorder else GradFlowCallback(tmp_path / "two", update_freq=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for recorder in (first, second):
+            model.fit(x, y, batch_size=8, verbose=0, callbacks=[recorder])
+
+    steps = [each for name in ("one", "two")[: 2 - same_recorder] for each in read(tmp_path / name).steps]
+    assert steps == [0, 1, 2, 3]
+
+    model.body.trainable = False
+    with pytest.warns(RuntimeWarning, match="body/kernel` and 1 more became frozen after"):
+        model.fit(x, y, batch_size=8, verbose=0, callbacks=[second])
+
+
 def test_a_fit_that_goes_on_is_recorded_with_the_functions_of_the_one_before(tmp_path: Path) -> None:
     keras.utils.clear_session()
     model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(1)])
