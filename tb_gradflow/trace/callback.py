@@ -282,6 +282,7 @@ class GradFlowCallback(LegacyHooks, keras.callbacks.Callback):  # type: ignore[m
     def _write_caught(self) -> None:
         assert self._guard is not None and self._recorder is not None
         guard, self._guard = self._guard, None
+        self._steps.correct()  # the last execution of an epoch may have been shorter than the others
         found = guard.measure()
         if found is not None:
             index = self._tracing.indices[index_of(found.values)]

@@ -52,12 +52,12 @@ class StepCount:
 
     def correct(self) -> None:
         """The last execution of an epoch may run fewer than `steps_per_execution` steps, and Keras does not say so;
-        before 3.7 it begins them and ends with an error. The optimizer has counted: to ask it waits for the step."""
+        before 3.7 it begins them and ends with an error, and so does an execution for which there are no batches left,
+        where Keras does not know how many there are. The optimizer has counted: to ask it waits for the step."""
         if self._begun is None or self._fitting is None:
             return
         step, iterations = self._begun
         counted = step + (self._fitting.iterations or 0) - iterations
-        few, many = (0, self.per_execution) if self._runs else (1 - self.per_execution, 0)
         # An optimizer that counts something else, such as one that is used twice in a step, is soon further away.
-        if few <= counted - self.now <= many:
+        if 1 - self.per_execution <= counted - self.now <= (self.per_execution if self._runs else 0):
             self.now = counted
