@@ -1,7 +1,8 @@
-"""The batches of the latest steps, kept as references: nothing is copied."""
+"""The batches of the latest steps, kept as references: nothing is copied. A part of a batch may be null."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import tensorflow as tf
@@ -32,7 +33,7 @@ class Batches:
 
     def keep(self, batch: Any) -> None:
         """In a step's graph: keeps the batch that it is given, tensors in any structure."""
-        components = tf.nest.flatten(batch, expand_composites=True)
+        components = [each for each in tf.nest.flatten(batch, expand_composites=True) if each is not None]
         number = len(self._specs)
         self._specs.append(tf.nest.map_structure(tf.type_spec_from_value, batch))
         kept = tf.raw_ops.OptionalFromValue(components=components)
@@ -64,16 +65,55 @@ class Batches:
             return self._sizes[number]
         spec = self._specs[number]
         size = bytes_of(self._value(kept[0], spec))
-        if all(each.shape.is_fully_defined() for each in tf.nest.flatten(spec, expand_composites=True)):
+        if all(each.shape.is_fully_defined() for each in _tensors(spec)):
             self._sizes[number] = size
         return size
 
     def _value(self, kept: Any, spec: Any) -> Any:
-        flat = tf.nest.flatten(spec, expand_composites=True)
-        components = tf.raw_ops.OptionalGetValue(
-            optional=kept, output_types=[each.dtype for each in flat], output_shapes=[each.shape for each in flat]
+        flat = _tensors(spec)
+        components = iter(
+            tf.raw_ops.OptionalGetValue(
+                optional=kept, output_types=[each.dtype for each in flat], output_shapes=[each.shape for each in flat]
+            )
         )
-        return tf.nest.pack_sequence_as(spec, components, expand_composites=True)
+        whole = [
+            next(components) if isinstance(each, tf.TensorSpec) else None
+            for each in tf.nest.flatten(spec, expand_composites=True)
+        ]
+        return tf.nest.pack_sequence_as(spec, whole, expand_composites=True)
+
+
+def _tensors(spec: Any) -> list[Any]:
+    return [each for each in tf.nest.flatten(spec, expand_composites=True) if isinstance(each, tf.TensorSpec)]
+
+
+def without_optionals(structure: Any) -> Any:
+    """A batch, or the type of one, as Keras hands it to a step: with null where a dataset can say no more than that a
+    tensor is missing."""
+    optional = (tf.experimental.Optional, tf.OptionalSpec)
+    return tf.nest.map_structure(lambda each: None if isinstance(each, optional) else each, structure)
+
+
+def dataset_of(batches: Iterable[Any], spec: Any) -> Any:
+    """A `tf.data.Dataset` of batches that are at hand, of the type `spec`; it can be gone through once."""
+    flat = tf.nest.flatten(spec)
+    there = [number for number, each in enumerate(flat) if not isinstance(each, tf.OptionalSpec)]
+
+    def whole(*parts: Any) -> Any:
+        given = iter(parts)
+        return tf.nest.pack_sequence_as(
+            spec,
+            [
+                tf.experimental.Optional.empty(each._element_spec) if isinstance(each, tf.OptionalSpec) else next(given)
+                for each in flat
+            ],
+        )
+
+    dataset = tf.data.Dataset.from_generator(
+        lambda: (tuple(tf.nest.flatten(batch)[number] for number in there) for batch in batches),
+        output_signature=tuple(flat[number] for number in there),
+    )
+    return dataset.map(tf.autograph.experimental.do_not_convert(whole))
 
 
 def bytes_of(batch: Any) -> int:

@@ -13,10 +13,12 @@ from typing import Any
 
 import keras
 import tensorflow as tf
+from tensorflow.python.distribute import distribute_lib
 
 from tb_gradflow.errors import SetupError
 from tb_gradflow.trace.inputs import Named, batch_of_keras
 from tb_gradflow.trace.step import owned_variables
+from tb_gradflow.trace.step_of_batch import StepOfBatch
 from tb_gradflow.trace.variables import Owned, Variables, local, raw_variable
 
 TrainFunction = Callable[[Any], Any]
@@ -137,6 +139,21 @@ class Fitting:
 
         return run
 
+    @property
+    def is_of_batches(self) -> bool:
+        """Whether its training function does nothing but run its step on the next batch, on one device."""
+        own = ("make_train_function", "_make_function")
+        return (
+            self.steps_per_execution == 1
+            and isinstance(self.strategy.extended, distribute_lib._DefaultDistributionExtended)
+            and all(getattr(type(self._model), name, None) is getattr(keras.Model, name, None) for name in own)
+        )
+
+    def step_of_batch(self, step: Callable[..., Any]) -> StepOfBatch:
+        """`step`, compiled as the function inside of the model's training function is that runs the model's own."""
+        run = tf.autograph.experimental.do_not_convert(lambda batch: self.strategy.run(step, args=(batch,)))
+        return StepOfBatch(tf.function(run, reduce_retracing=True, jit_compile=self._model.jit_compile))
+
     @contextlib.contextmanager
     def _stepping(self, step: Callable[..., Any]) -> Iterator[None]:
         # Past Keras's own `__setattr__`, which would track it.
@@ -162,6 +179,11 @@ class LegacyFitting(Fitting):
     def steps_per_execution(self) -> int:
         count = self._model._steps_per_execution
         return 1 if count is None else int(count.numpy())
+
+    @property
+    def is_of_batches(self) -> bool:
+        """Its training function counts its steps besides."""
+        return False
 
     @property
     def counters(self) -> Sequence[Any]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from tb_gradflow.trace.caught import Guarding
 from tb_gradflow.trace.fitting import Fitting, TrainFunction
 from tb_gradflow.trace.nonfinite_step import NonfiniteStep
+from tb_gradflow.trace.replay_batches import ReplayedBatches
 from tb_gradflow.trace.replay_fit import ReplayedFit
 from tb_gradflow.trace.step import InstrumentedStep
 from tb_gradflow.trace.workers import is_one_of_several
@@ -22,8 +26,13 @@ def guard_of_fit(fitted: Fitting, instrumented: InstrumentedStep, recorded: Trai
     if fitted.is_eager or is_one_of_several() or (several and fitted.is_for_xla):
         return None
     if several or fitted.is_for_xla or not may_branch(instrumented):
-        return ReplayedFit(fitted, instrumented, recorded)
-    return NonfiniteStep(fitted.step, instrumented, fitted.function_of, lambda: fitted.iterations)
+        replayed = ReplayedBatches if fitted.is_of_batches else ReplayedFit
+        return replayed(fitted, instrumented, recorded)
+
+    def compiled(step: Callable[..., Any]) -> TrainFunction:
+        return fitted.step_of_batch(step).on_next if fitted.is_of_batches else fitted.function_of(step)
+
+    return NonfiniteStep(fitted.step, instrumented, compiled, lambda: fitted.iterations)
 
 
 def may_branch(instrumented: InstrumentedStep) -> bool:

@@ -31,15 +31,18 @@ class Replay(abc.ABC):
 
     Args:
         instrumented: The recorder's version of the step, which has run before.
-        devices: Of each replica of this process.
+        flags: Told by the steps.
+        replicas: Of the steps in this process.
         counters: Variables that change in an execution, outside of its steps.
     """
 
-    def __init__(self, instrumented: InstrumentedStep, devices: Sequence[str], counters: Sequence[Any] = ()) -> None:
+    def __init__(
+        self, instrumented: InstrumentedStep, flags: Flags, replicas: int, counters: Sequence[Any] = ()
+    ) -> None:
         self.fault: Exception | None = None
         self._window = Window([*instrumented.touched, *counters])
-        self._devices = devices
-        self._flags = Flags(devices)
+        self._flags = flags
+        self._replicas = replicas
         self._graphs: list[Any] = []
         self._asked = 0.0
 
@@ -87,8 +90,8 @@ class Replay(abc.ABC):
         def run(*args: Any, **kwargs: Any) -> Any:
             self._graphs.append(tf.compat.v1.get_default_graph())
             self._flags.begin()
-            with watching(*(Guard(self._flags.note, self._failed, in_xla=True) for _ in self._devices)):
-                return step(*args, **kwargs)
+            with watching(*(Guard(self._flags.note, self._failed, in_xla=True) for _ in range(self._replicas))):
+                return self._flags.beside(step(*args, **kwargs))
 
         return run
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from tb_gradflow.trace.batches import bytes_of
 from tb_gradflow.trace.caught import same
+from tb_gradflow.trace.flags import CountedFlags, ReturnedFlags
 from tb_gradflow.trace.replay import Replay
 from tb_gradflow.trace.replicas import Measured
 from tb_gradflow.trace.step import InstrumentedStep
@@ -29,14 +30,15 @@ class ReplayedCall(Replay):
         instrumented: InstrumentedStep,
         devices: Sequence[str],
     ) -> None:
-        super().__init__(instrumented, devices)
+        flags = ReturnedFlags(*devices) if len(devices) == 1 else CountedFlags(devices)
+        super().__init__(instrumented, flags, len(devices))
         self._step = compiled(self._guarded(step))
         self._recorded = recorded
         self._calls: list[tuple[Any, Any, Any]] = []
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         self._begin()
-        results = self._step(*args, **kwargs)
+        results = self._flags.parted(self._step(*args, **kwargs))
         self._calls.append((args, kwargs, results))
         return results
 
@@ -49,8 +51,9 @@ class ReplayedCall(Replay):
         return bytes_of((args, kwargs))
 
     def _repeated(self, first: int) -> Measured | None:
-        for args, kwargs, _ in self._calls[:first]:
-            self._step(*args, **kwargs)
+        for args, kwargs, before in self._calls[:first]:
+            if not same(before, self._flags.parted(self._step(*args, **kwargs))):
+                return None
         args, kwargs, before = self._calls[first]
         results, measured = self._recorded(*args, **kwargs)
         return measured if same(before, results) else None

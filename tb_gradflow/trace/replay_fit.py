@@ -9,9 +9,10 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
-from tb_gradflow.trace.batches import Batches
+from tb_gradflow.trace.batches import Batches, dataset_of
 from tb_gradflow.trace.caught import same
 from tb_gradflow.trace.fitting import Fitting, TrainFunction
+from tb_gradflow.trace.flags import CountedFlags
 from tb_gradflow.trace.replaced import replaced
 from tb_gradflow.trace.replay import Replay
 from tb_gradflow.trace.replicas import Measured
@@ -31,8 +32,8 @@ class ReplayedFit(Replay):
     def __init__(self, fitted: Fitting, instrumented: InstrumentedStep, recorded: TrainFunction) -> None:
         self._strategy = fitted.strategy
         several = self._strategy.num_replicas_in_sync > 1
-        devices = self._strategy.extended.worker_devices if several else [_device_of(instrumented.touched)]
-        super().__init__(instrumented, devices, fitted.counters)
+        devices = self._strategy.extended.worker_devices if several else [device_of(instrumented.touched)]
+        super().__init__(instrumented, CountedFlags(devices), len(devices), fitted.counters)
         self._per_execution = fitted.steps_per_execution
         self._for_xla = fitted.is_for_xla
         self._rate = fitted.learning_rate
@@ -102,9 +103,7 @@ class ReplayedFit(Replay):
 
     def _iterator(self, steps: list[list[Any]]) -> Any:
         """Over these batches, of the type that the training functions were compiled for."""
-        dataset = tf.data.Dataset.from_generator(
-            lambda: (part for step in steps for part in step), output_signature=_of_one_replica(self._spec)
-        )
+        dataset = dataset_of((part for step in steps for part in step), _of_one_replica(self._spec))
         if len(steps[0]) > 1:
             return iter(self._strategy.distribute_datasets_from_function(lambda context: dataset))
         return iter(dataset)
@@ -146,7 +145,7 @@ class _Calls:
         return call
 
 
-def _device_of(variables: Sequence[Any]) -> str:
+def device_of(variables: Sequence[Any]) -> str:
     """Where a model is: counters may be elsewhere."""
     found: str = next(each.device for each in variables if each.dtype.is_floating)
     return found

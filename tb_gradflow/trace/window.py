@@ -46,7 +46,7 @@ class Window:
     def open(self) -> None:
         """Before the first step of a stretch."""
         began = time.perf_counter()
-        self._before = [_kept(variable) for variable in self._state]
+        self._before = [kept(variable) for variable in self._state]
         self.is_open = True
         self._opened = time.perf_counter()
         self._own = self._opened - began
@@ -77,8 +77,8 @@ class Window:
             yield
 
 
-def _kept(variable: Any) -> Any:
-    """The value, without a copy; of one on an accelerator, whose memory is scarce, a copy elsewhere."""
+def kept(variable: Any) -> Any:
+    """The value that a variable has now, not copied; of one on an accelerator, whose memory is scarce, a copy."""
     if isinstance(variable, BaseResourceVariable):  # a fourth of the time that its own way to read takes
         value = tf.raw_ops.ReadVariableOp(resource=variable.handle, dtype=variable.dtype)
     else:

@@ -3,7 +3,7 @@ latest steps again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +171,54 @@ def test_a_watched_step_is_guarded_too(tmp_path: Path) -> None:
         np.testing.assert_allclose(one, other, rtol=1e-5)
     assert read(tmp_path).steps == (0, BAD)
     assert tb_gradflow.open_log(tmp_path).report().findings[0].cause == "where_inactive_branch"
+
+
+@pytest.mark.parametrize("per_execution", [1, 2])
+def test_batches_that_lack_a_part_are_repeated_too(per_execution: int, tmp_path: Path) -> None:
+    """As a generator may leave out the weights of its samples."""
+    x, y = spoilt()
+
+    def batches() -> Iterator[tuple[Any, Any, None]]:
+        for first in range(0, len(x), 8):
+            yield x[first : first + 8], y[first : first + 8], None
+
+    def trained(*callbacks: Any) -> Any:
+        keras.utils.set_random_seed(7)
+        model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(2)])
+        model.compile("sgd", hidden_log, jit_compile=True, steps_per_execution=per_execution)
+        model.fit(batches(), shuffle=False, verbose=0, callbacks=list(callbacks))
+        return model.get_weights()
+
+    plain = trained()
+    guarded = trained(GradFlowCallback(tmp_path, update_freq=100))
+
+    assert read(tmp_path).steps == (per_execution - 1, BAD)
+    for one, other in zip(plain, guarded, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+@pytest.mark.parametrize("inner", [tf.function, tf.function(jit_compile=True)], ids=["traced", "for XLA"])
+def test_a_gradient_that_an_inner_function_takes_is_looked_at_too(inner: Any, tmp_path: Path) -> None:
+    x, y = spoilt()
+    weight = tf.Variable(np.ones([6, 2], "float32"))
+
+    @inner
+    def gradient_of(x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            error = hidden_log(y, tf.matmul(x, weight))
+        return tape.gradient(error, weight)
+
+    @tb_gradflow.watch(tmp_path, update_freq=100)
+    @tf.function(jit_compile=True)
+    def step(x: Any, y: Any) -> None:
+        gradient = gradient_of(x, y)
+        weight.assign_sub(0.01 * tf.where(tf.math.is_finite(gradient), gradient, 0.0))
+
+    for first in range(0, len(x), 8):
+        step(tf.constant(x[first : first + 8]), tf.constant(y[first : first + 8]))
+    step.flush()
+
+    assert read(tmp_path).steps == (0, BAD)
 
 
 def test_a_fault_of_the_guard_between_steps_is_told_and_the_training_goes_on(

@@ -1,0 +1,67 @@
+"""Repeats steps of `fit` that are called with their batches, one step an execution.
+
+So their batches are kept without an op, and a step's flag is one more of its results.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tb_gradflow.trace.batches import bytes_of, dataset_of
+from tb_gradflow.trace.caught import same
+from tb_gradflow.trace.fitting import Fitting, TrainFunction
+from tb_gradflow.trace.flags import ReturnedFlags
+from tb_gradflow.trace.replay import Replay
+from tb_gradflow.trace.replay_fit import device_of
+from tb_gradflow.trace.replicas import Measured
+from tb_gradflow.trace.step import InstrumentedStep
+from tb_gradflow.trace.window import kept
+
+
+class ReplayedBatches(Replay):
+    """Steps of a model of Keras 3, whose function is its own and runs one step on one device.
+
+    Args:
+        fitted: The model.
+        instrumented: See `Replay`.
+        recorded: The training function that records.
+    """
+
+    def __init__(self, fitted: Fitting, instrumented: InstrumentedStep, recorded: TrainFunction) -> None:
+        super().__init__(instrumented, ReturnedFlags(device_of(instrumented.touched)), 1)
+        self._step = fitted.step_of_batch(self._guarded(fitted.step))
+        self._recorded = recorded
+        self._left = instrumented.left
+        self._rate = fitted.learning_rate
+        self._steps: list[tuple[Any, Any, Any]] = []
+
+    def run(self, iterator: Any) -> Any:
+        self._begin()
+        # The learning rate, which callbacks change between steps.
+        rate = None if self._rate is None else kept(self._rate)
+        batch = self._step.drawn(iterator)
+        results = self._flags.parted(self._step(batch))
+        self._steps.append((batch, rate, results))
+        return results
+
+    def _kept(self) -> int:
+        return len(self._steps)
+
+    def _forget(self) -> int:
+        batch, _, _ = self._steps[-1]
+        self._steps.clear()
+        return bytes_of(batch)
+
+    def _repeated(self, first: int) -> Measured | None:
+        for batch, rate, before in self._steps[:first]:
+            self._set_rate(rate)
+            if not same(before, self._flags.parted(self._step(batch))):
+                return None
+        batch, rate, before = self._steps[first]
+        self._set_rate(rate)
+        results, measured = self._recorded(iter(dataset_of([batch], self._step.spec)))
+        return (measured or self._left()) if same(before, results) else None
+
+    def _set_rate(self, rate: Any) -> None:
+        if self._rate is not None:
+            self._rate.assign(rate)
