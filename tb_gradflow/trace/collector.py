@@ -141,6 +141,8 @@ class Collector(Symbols):
     def _prepare(self, tape: Any, target: Any, sources: Any, rest: Sequence[Any]) -> tuple[Call, dict[Ref, Any]]:
         flat = [tensor for tensor in tf.nest.flatten(target) if isinstance(tensor, tf.Tensor)]
         watched = frozenset(self.variables.index_of(variable) for variable in tape.watched_variables())
+        for source in tf.nest.flatten(sources):
+            self.variables.index_of_source(source)
         flattener = self.flattener(self.symbol(flat[0]).graph)
         flattener.extend()
         refs = tuple(ref for tensor in flat if (ref := flattener.ref(self.symbol(tensor))) is not None)

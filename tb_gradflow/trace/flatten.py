@@ -61,6 +61,7 @@ class Flattener:
         self._backward = self._inner = False
         self._compiled = False
         self._writes: dict[int, int] = {}
+        self._unlisted: dict[int, tuple[Any, Any]] = {}
 
     def extend(self, *, backward: bool = False, inner: bool = False) -> None:
         """Adds what the graph has gained: forward ops, or ops of a gradient's computation or application, where
@@ -101,6 +102,8 @@ class Flattener:
             variable = self._variable_of(graph, tensor)
             if variable is not None:
                 frame.handles[tensor.name] = variable
+            if variable is not None and variable < 0:
+                self._unlisted[variable] = (graph, tensor)
         elif not frame.nested:
             frame.given[tensor.name] = tensor.name
 
@@ -128,15 +131,23 @@ class Flattener:
                 if tensor.name in frame.handles
             )
         elif op.type.startswith(_WRITE_PREFIXES):
-            flat.writes = variables[0] if variables[0] >= 0 else None
+            flat.writes = self._listed(variables[0])
             # A variable that training has just updated does depend on the loss, and that is no way to the next one.
             if not flat.derived:
                 self._writes[variables[0]] = index
         else:
-            flat.reads = variables[0] if variables[0] >= 0 else None
+            flat.reads = self._listed(variables[0])
             written = self._writes.get(variables[0])
             if written is not None:
                 flat.inputs.append(Input(Ref(written, 0), 0, "state"))
+
+    def _listed(self, variable: int) -> int | None:
+        """The index of a variable, which may be listed only since its handle was met: an argument of the step is known
+        as one from the first gradient on that is asked for it."""
+        if variable < 0 and variable in self._unlisted:
+            known = self._variable_of(*self._unlisted[variable])
+            return known if known is not None and known >= 0 else None
+        return variable if variable >= 0 else None
 
     def _connect(self, flat: FlatOp, index: int, slot: int, tensor: Any, frame: _Frame) -> None:
         ref = frame.refs.get(tensor.name)

@@ -91,6 +91,45 @@ def equal_sides(suspect: Suspect) -> Verdict | None:
     return Verdict("gradient_cancellation", "warning") if both else None
 
 
+def same_on_both_sides(suspect: Suspect) -> Verdict | None:
+    """A value is compared with what the same network makes of the same input: nothing in front of the difference, or
+    the ratio, learns. An offset that both sides contain is no such thing, for its weights do learn.
+
+    The evidence is that the gradient comes back over both ways, in the same size to each layer.
+    """
+    users = _takers(suspect, suspect.state.variable)
+    join = _where_ways_join(suspect, users) if len(users) == 2 else -1
+    if join < 0 or suspect.type_of(join) not in ("Sub", "RealDiv"):
+        return None
+    same = suspect.measured.once(("same sides", suspect.target, join), lambda: _is_mirrored(suspect, join))
+    return Verdict("gradient_cancellation", "error", join) if same else None
+
+
+def _is_mirrored(suspect: Suspect, join: int) -> bool:
+    """Whether every variable in front of the op is taken on two ways, at which gradients of the same size arrive, and
+    gets nothing; a weight of a product among them."""
+    topology, measured, target = suspect.topology, suspect.measured, suspect.target
+    before, weights = topology.made_by(join), 0
+    for entry in topology.trace.variable_gradients:
+        if entry.target != target or before.isdisjoint(topology.readers[entry.variable]):
+            continue
+        gradient, takers = measured.of_variable(entry), _takers(suspect, entry.variable)
+        ways = [report for op in takers if (report := measured.of_op(target, op)) is not None]
+        if gradient is None or len(ways) != 2 or not ways[0].max_abs or gradient.max_abs > _NOISE * ways[0].max_abs:
+            return False
+        if any(abs(a - b) > _NOISE * a for a, b in ((ways[0].norm, ways[1].norm), (ways[0].max_abs, ways[1].max_abs))):
+            return False
+        weights += any(suspect.type_of(op) in PRODUCTS for op in takers)
+    return weights > 0
+
+
+def _takers(suspect: Suspect, variable: int) -> list[int]:
+    """The ops that take a variable's value and that a gradient arrives at."""
+    topology, arrives = suspect.topology, suspect.topology.gradient(suspect.target).hops
+    readers = [op for op in topology.readers[variable] if arrives[op] >= 0]
+    return sorted({user for reader in readers for user in topology.onward(reader) if arrives[user] >= 0})
+
+
 def gradient_cancellation(suspect: Suspect) -> Verdict | None:
     """A value is used more than once, a gradient comes back from each use, and together they are nothing.
 

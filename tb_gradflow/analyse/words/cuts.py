@@ -18,10 +18,11 @@ from tb_gradflow.analyse.words.names import (
     layer_of,
     namespace,
     place_of,
+    source_of,
 )
 from tb_gradflow.analyse.words.soft import soft_step
 from tb_gradflow.analyse.words.whole import only_as_integers, passed_around, weighed_in_place_of_integers
-from tb_gradflow.record.schema import Op
+from tb_gradflow.record.schema import Op, Trace
 
 
 def rounding(group: Group) -> Text:
@@ -194,7 +195,11 @@ def also_cut_by(group: Group) -> str:
     inputs = trace.ops[group.culprit].inputs if group.culprit >= 0 else ()
     valued = {edge.op for edge in inputs if edge.op >= 0 and _has_positions_beside(trace.ops[edge.op], edge.output)}
     inside = {_call_scope(op) for op in trace.ops if _stops_inside(op)}
-    others = [op for op in group.others if op not in valued and _call_scope(trace.ops[op]) not in inside]
+    others = [
+        op
+        for op in group.others
+        if op not in valued and _call_scope(trace.ops[op]) not in inside and not _is_of_a_layer(trace, op)
+    ]
     own = called(trace, group.culprit) + place_of(trace, group.culprit)
     seen = [each for each in dict.fromkeys(called(trace, op) + place_of(trace, op) for op in others) if each != own]
     if not seen:
@@ -202,6 +207,13 @@ def also_cut_by(group: Group) -> str:
     ways = "On another way" if len(seen) == 1 else "On other ways"
     lets = "lets" if len(seen) == 1 else "let"
     return f" {ways} {' and '.join(seen[:2])} {lets} no gradient through either."
+
+
+def _is_of_a_layer(trace: Trace, index: int) -> bool:
+    """Whether a `stop_gradient` is none of the user's: it stands in a layer, and on no line of theirs."""
+    op, source = trace.ops[index], source_of(trace, index)
+    said = source is not None and "stop_gradient" in source.code
+    return op.type == "StopGradient" and bool(layer_of(trace, index)) and not said
 
 
 def _has_positions_beside(op: Op, output: int) -> bool:

@@ -68,9 +68,12 @@ def single_class(group: Group) -> Text:
     fix = f"Use `{sigmoid}` for one unit, or one unit for each class."
     if "categorical_crossentropy" in (group.op.name if group.op is not None else ""):
         fix = 'For one unit use `loss="binary_crossentropy"` behind a sigmoid; or give each class a unit of its own.'
-    if several and len(shape) > 2:
-        softmax = "keras.ops.softmax" if namespace(group) == "keras.ops" else "tf.nn.softmax"
+    softmax = "keras.ops.softmax" if namespace(group) == "keras.ops" else "tf.nn.softmax"
+    called_there = call_of(group) is not None and not is_output(group)
+    if several and len(shape) > 2 and not hidden:
         fix = f"Normalise over the axis with several entries: `{softmax}({{x}}, axis={several[0]})`."
+    elif len(shape) == 2 and first == 1 and called_there and not hidden:
+        fix += f" Entries that are weighed against each other lie along another axis: `{softmax}({{x}}, axis=0)`."
     if hidden:
         why = "The model's output says nothing: {op} normalises over an axis of length one, where the result is always "
         return Text((why + "1. The loss is taken from what goes in, so training does not show it.").format_map(names),

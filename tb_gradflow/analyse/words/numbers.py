@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from tb_gradflow.analyse.causes.cancelling import same_on_both_sides
 from tb_gradflow.analyse.causes.recurrence import LARGE_DATA, is_recurrent
 from tb_gradflow.analyse.causes.strength import course_of, product_with_next_to_nothing
 from tb_gradflow.analyse.kinds import LOOPS
 from tb_gradflow.analyse.words.code import call_on
 from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template, fields
-from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of
+from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, namespace
 from tb_gradflow.analyse.zeros import PRODUCTS
 
 
@@ -54,6 +55,8 @@ def cancelling(group: Group) -> Text:
             ZERO + "both sides of {op} are computed from {them}, and in this step they are equal in every element.",
             "Let them differ, by augmentation or dropout that is switched on, `training=True`, or leave this term out.",
         )(group)
+    if same_on_both_sides(group.suspect) is not None:
+        return _same(group)
     names, stopped = fields(group), _stopped_sample(group)
     why = "several ways lead to the loss, and their gradients cancel at {op}."
     if not group.suspect.state.receives:
@@ -66,6 +69,16 @@ def cancelling(group: Group) -> Text:
     if stopped:
         fix = f"Stop the sample: `{stopped}`, so that what it was drawn from acts "
     return Text((SIZE + why).format_map(names), fix.format_map(names) + "through the density alone.")
+
+
+def _same(group: Group) -> Text:
+    call, names = call_of(group), fields(group)
+    other = call.arguments[1] if call is not None and call.is_operator and len(call.arguments) == 2 else "..."
+    why = "both sides of {op} are what the same weights make of the same values, and their gradients cancel."
+    held = f"`{namespace(group)}.stop_gradient({other})`"
+    return Text(
+        (SIZE + why).format_map(names), f"Hold one side still: {held}, or a value that was kept from before the update."
+    )
 
 
 # Of no difference, and then flat.
