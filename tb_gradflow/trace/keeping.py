@@ -13,8 +13,9 @@ from tb_gradflow.trace.variables import Owned
 
 
 def are_kin(tensor: Any, owned: Owned) -> bool:
-    """Whether a tensor and a variable are attributes of one object, cells of one closure or items of one container."""
-    return bool(_keepers(tensor) & _keepers_of_variable(owned))
+    """Whether a tensor and a variable are attributes of one object, cells of one closure or items of one container; or
+    the tensor is an item of such a container, as in a cache of the object."""
+    return not _keepers(tensor, containers=_NESTED).isdisjoint(_keepers_of_variable(owned))
 
 
 def attribute_of(tensor: Any, owned: Owned) -> str | None:
@@ -69,8 +70,13 @@ def _keepers_of_variable(owned: Owned) -> set[int]:
     return found
 
 
-def _keepers(value: Any) -> set[int]:
-    """The objects, closures and containers that hold a value, by identity."""
+# A cache, what TensorFlow wraps around it as an attribute of a module, and a list in it.
+_NESTED = 3
+
+
+def _keepers(value: Any, *, containers: int = 0) -> set[int]:
+    """The objects, closures and containers that hold a value, by identity; and what holds those, so many containers
+    far."""
     found: set[int] = set()
     for holder in gc.get_referrers(value):
         if isinstance(holder, types.CellType):
@@ -79,6 +85,8 @@ def _keepers(value: Any) -> set[int]:
             owner = _owner(holder)
             if not isinstance(owner, types.ModuleType):
                 found.add(id(owner))
+            if containers and owner is holder and isinstance(holder, (dict, list)):
+                found |= _keepers(holder, containers=containers - 1)
     return found
 
 

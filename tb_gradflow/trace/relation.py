@@ -47,7 +47,7 @@ def relation(before: Any, after: Any, *, kin: Callable[[], bool] = lambda: False
     name = next((name for name, made in _named(first) if _equal(made, second)), None)
     if name is not None:
         return name if is_telling(second) or (_is_worth_asking(name, second) and kin()) else None
-    if _has_same_order(first, second):
+    if _has_same_order(first, second) or (_is_in_every_row(first, second) and kin()):
         return UNNAMED
     return _part(first, second, kin)
 
@@ -158,6 +158,18 @@ def _holds_all(numbers: Array, wanted: Array) -> bool:
     place = np.clip(np.searchsorted(numbers, wanted), 1, len(numbers) - 1) if len(numbers) > 1 else np.zeros(1, int)
     near = np.minimum(np.abs(numbers[place] - wanted), np.abs(numbers[place - 1] - wanted))
     return bool((near <= _TOLERANCE * np.abs(wanted)).all())
+
+
+def _is_in_every_row(first: Array, second: Array) -> bool:
+    """Whether every row is a multiple of the same numbers, `positions[:, None] * frequencies`, and they are not all
+    alike."""
+    x = np.squeeze(first)
+    if x.ndim != 1 or x.size < _FEWEST_SHARED or second.ndim < 2 or second.shape[-1] != x.size or not x.all():
+        return False
+    if len(np.unique(x)) < _FEWEST_SHARED or len(np.unique(second)) <= x.size:
+        return False
+    factors = second / x
+    return bool(np.allclose(factors, factors[..., :1], rtol=_TOLERANCE, atol=1e-30))
 
 
 def _has_same_order(first: Array, second: Array) -> bool:

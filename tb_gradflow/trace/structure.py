@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tb_gradflow.record.schema import (
+    SNAPSHOT,
     Edge,
     GradientCheck,
     Layer,
@@ -212,7 +213,9 @@ class _Builder:
         known = flat.known
         frames = known.frames if known is not None and known.frames is not None else frames_of(flat.op.traceback)
         source, api = self._sources.of(frames, flat.type)
-        return source, (known.api if known is not None else None) or api
+        if known is not None and (known.api or flat.type == SNAPSHOT):
+            return source, known.api  # the line uses what was made before the step, and does not make it
+        return source, api
 
     def _edges(self, key: _Key, flat: FlatOp) -> tuple[Edge, ...]:
         edges = []

@@ -222,3 +222,35 @@ def test_what_else_the_users_function_can_reach_is_put_back() -> None:
     tb_gradflow.explain(loss, variables=[weight])
 
     assert float(count) == 0.0
+
+
+class Rotary(tf.Module):
+    """Keeps the angles of a length for the next call."""
+
+    def __init__(self, kept: str) -> None:
+        super().__init__()
+        self.freqs = tf.Variable([1.0, 0.3, 0.1], name="freqs")
+        self.cached: dict[int, Any] = {}
+        if kept == "in a cache":
+            self.cached[4] = tf.range(4.0)[:, None] * self.freqs[None, :]
+
+    def angles(self) -> Any:
+        return self.cached.get(4, OTHERS)
+
+
+OTHERS = tf.range(4.0)[:, None] * tf.constant([[1.0, 0.3, 0.1]])
+
+
+@pytest.mark.parametrize(
+    ("kept", "cause"), [("in a cache", "python_snapshot"), ("by somebody else", "output_not_used")]
+)
+def test_multiples_of_the_variable_in_a_cache_of_the_object_that_has_it_were_computed_from_it(
+    kept: str, cause: str
+) -> None:
+    rotary, scale = Rotary(kept), tf.Variable(0.7, name="scale")
+
+    report = tb_gradflow.explain(
+        lambda: tf.reduce_sum(tf.cos(rotary.angles()) * scale), variables=[rotary.freqs, scale]
+    )
+
+    assert [finding.cause for finding in report.findings] == [cause]
