@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import tensorflow as tf
+from tensorflow.python.ops import handle_data_util
+
 from tb_gradflow.record.schema import Passes
 from tb_gradflow.trace.own_gradients import OwnGradient
 from tb_gradflow.trace.source import Frame
@@ -93,6 +96,19 @@ class FlatOp:
     compiled: bool = False
     known: Known | None = None
     place: float | None = None
+
+
+def runs_functions(op: Any) -> bool:
+    """Whether an op of TensorFlow's runs functions that no gradient passes through: those of `tf.data`."""
+    return str(op.type).endswith(("Dataset", "DatasetV2", "DatasetV3")) or op.type == "MapDefun"
+
+
+def held_by(handle: Any) -> Any:
+    """Shape and type of the variable behind a handle; of any shape if nobody knows."""
+    data = handle_data_util.get_resource_handle_data(handle)
+    if data is None or not data.shape_and_type:
+        return tf.TensorSpec(None, tf.float32)
+    return tf.TensorSpec(tf.TensorShape(data.shape_and_type[0].shape), tf.as_dtype(data.shape_and_type[0].dtype))
 
 
 def consumers(ops: Sequence[FlatOp]) -> Mapping[int, list[int]]:

@@ -15,7 +15,7 @@ import tensorflow as tf
 from tensorflow.python.framework import function_def_to_graph
 from tensorflow.python.ops import cond_v2, while_v2
 
-from tb_gradflow.trace.flat_ops import FlatOp, Input, Known, Ref
+from tb_gradflow.trace.flat_ops import FlatOp, Input, Known, Ref, held_by, runs_functions
 
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 _IFS = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
@@ -111,14 +111,29 @@ class Flattener:
         outputs = tuple(op.outputs)
         known = None if frame.nested else self._known.get(op.name)
         kind = op.type if known is None else known.type
+        unseen = [] if self._backward else self._unseen_reads(op, frame)
         flat = FlatOp(self._name(frame, op.name), kind, op, outputs, frame.nested, known=known)
         index = self._append(flat)
         for slot, tensor in enumerate(op.inputs):
             self._connect(flat, index, slot, tensor, frame)
         flat.derived = (flat.backward and not self._inner) or any(self.ops[item.ref.op].derived for item in flat.inputs)
-        self._handle(flat, index, op, frame)
+        if unseen:
+            flat.inputs.extend(unseen)
+        else:
+            self._handle(flat, index, op, frame)
         for number, tensor in enumerate(outputs):
             frame.refs[tensor.name] = Ref(index, number)
+
+    def _unseen_reads(self, op: Any, frame: _Frame) -> list[Input]:
+        """An op for each variable that a function uses which the op runs where no tape looks, as those of `tf.data`."""
+        found = []
+        for slot, tensor in enumerate(op.inputs if runs_functions(op) else ()):
+            variable = self._listed(frame.handles[tensor.name]) if tensor.name in frame.handles else None
+            if variable is not None:
+                name = self._name(frame, f"{op.name}/read_{slot}")
+                read = FlatOp(name, "ReadVariableOp", op, (held_by(tensor),), True, reads=variable)
+                found.append(Input(Ref(self._append(read), 0), slot, "not_differentiable"))
+        return found
 
     def _handle(self, flat: FlatOp, index: int, op: Any, frame: _Frame) -> None:
         variables = [frame.handles[tensor.name] for tensor in op.inputs if tensor.name in frame.handles]

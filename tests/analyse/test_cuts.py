@@ -209,6 +209,17 @@ def test_an_op_without_an_entry_in_the_registry_is_an_error_that_names_it() -> N
     assert "no entry for: AdjustContrastv2" in finding.message
 
 
+def test_what_takes_the_place_of_an_op_without_an_entry_is_told_where_it_is_known() -> None:
+    graph = Graph()
+    largest = graph.op("SparseReduceMax", graph.variable("scores"), passes="unregistered", api="tf.sparse.reduce_max")
+    graph.target(graph.op("Mean", largest))
+    graph.ask("scores", outcome="error")
+
+    [finding] = graph.diagnose(measured=False).findings
+
+    assert "`tf.math.unsorted_segment_max(values, indices[:, 0], rows)`" in finding.fix
+
+
 def test_an_input_without_gradient_beside_one_that_has_it() -> None:
     finding = finding_at("ImageProjectiveTransformV3", passes="none", first=1)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tb_gradflow
 from tb_gradflow.record.schema import Op, Trace
 from tests.trace import models
 from tests.trace.recording import data, record
@@ -364,3 +365,34 @@ def test_a_function_in_a_functional_model_has_the_name_that_the_user_called_it_b
     recorded = record(tmp_path, around(lambda: gated), *data())
 
     assert recorded.op(type).api == f"keras.ops.{name}"
+
+
+@pytest.mark.parametrize("how", ["reduce", "for", "map"])
+def test_what_tf_data_computes_with_variables_is_on_the_way_and_passes_no_gradient(how: str) -> None:
+    slope, offset = tf.Variable([0.3, -0.2], name="slope"), tf.Variable(0.1, name="offset")
+    scale = tf.Variable(1.5, name="scale")
+    rows = tf.data.Dataset.from_tensor_slices(tf.constant([[1.0, 2.0], [3.0, 5.0], [0.5, 0.1]]))
+
+    def value(row: tf.Tensor) -> tf.Tensor:
+        return tf.square(tf.tensordot(slope, row, 1) + offset)
+
+    @tf.function
+    def total() -> tf.Tensor:
+        if how == "reduce":
+            return rows.reduce(0.0, lambda total, row: total + value(row))
+        values = rows.map(value) if how == "map" else rows
+        found = tf.constant(0.0)
+        for each in values:
+            found += each if how == "map" else value(each)
+        return found
+
+    report = tb_gradflow.explain(lambda: scale * total(), variables=[slope, offset, scale])
+
+    assert {name: each.status for name, each in report.variables.items()} == {
+        "slope": "disconnected",
+        "offset": "disconnected",
+        "scale": "connected",
+    }
+    [finding] = report.findings
+    assert (finding.cause, finding.variables) == ("nondiff_op", ("slope", "offset"))
+    assert "no gradient comes out of a dataset" in finding.message

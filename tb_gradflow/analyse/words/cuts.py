@@ -66,6 +66,12 @@ def sign(group: Group) -> Text:
 
 def any_op(group: Group) -> Text:
     """A way to pass it straight through is offered only where what comes out has the shape of what goes in."""
+    if group.op is not None and group.op.type.endswith(("Dataset", "DatasetV2", "DatasetV3")):
+        return Template(
+            SIZE + "`tf.data` computes with {them} in {op}, and no gradient comes out of a dataset.",
+            "Let datasets hand out data alone, and compute the loss from the batches: `for x, y in dataset` in a step "
+            "that is no `tf.function`, which makes such an op of the loop; or one tensor with all rows.",
+        )(group)
     message = SIZE + "{op} is on the only way to the loss, and TensorFlow has no derivative for `{kind}`."
     fix = _BETTER.get(group.op.type if group.op else "", "")
     if fix:
