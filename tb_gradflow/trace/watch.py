@@ -24,6 +24,7 @@ from tb_gradflow.trace.eager_only import HINT, needs_numbers
 from tb_gradflow.trace.guards import may_branch
 from tb_gradflow.trace.nonfinite_step import NonfiniteStep
 from tb_gradflow.trace.options import Options, checked
+from tb_gradflow.trace.own_trace import called_again, traced
 from tb_gradflow.trace.recorder import Identity, Recorder, Tracing, fault_message, index_of, warn
 from tb_gradflow.trace.replay_call import ReplayedCall
 from tb_gradflow.trace.replica_variables import variables_of
@@ -119,7 +120,7 @@ class Watched:
             self._run.broken = True
             # Where the user's own step is at fault, it fails again here, with their own traceback.
             try:
-                outputs = self._plain(*args, **kwargs)
+                outputs = called_again(self._plain, error, args, kwargs)
             except Exception as own:
                 if self._run.compiles and needs_numbers(own):
                     warn(HINT)
@@ -195,7 +196,7 @@ class Watched:
             self._variables = [Variables(lambda: known)]
         else:
             # Traced here at the latest, which its own next call needs anyway.
-            self._variables = variables_of(self._plain.get_concrete_function(*args, **kwargs))
+            self._variables = variables_of(traced(self._plain, self._instrumented, args, kwargs))
         if self._sampled is None or eagerly != self._eagerly:
             self._eagerly = eagerly
             self._sampled = self._instrumented()

@@ -1,0 +1,64 @@
+"""Steps of the user's own that raise while they are traced, under `watch`."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import keras
+import pytest
+import tensorflow as tf
+
+import tb_gradflow
+
+
+def untrained_actor(directory: Path) -> Any:
+    """A step whose second loss is made without the network that it is to train; Keras refuses to apply nothing."""
+    actor = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2, name="policy")], name="actor")
+    critic = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1, name="value")], name="critic")
+    optimizers = [keras.optimizers.Adam() for _ in range(2)]
+
+    def train(network: Any, optimizer: Any, loss_of: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = loss_of()
+        gradients = tape.gradient(loss, network.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, network.trainable_variables, strict=True))
+        return loss
+
+    @tb_gradflow.watch(directory)
+    def step(states: Any, actions: Any) -> Any:
+        actor(states)
+        train(critic, optimizers[0], lambda: tf.reduce_mean(critic(actions) ** 2))
+        return train(actor, optimizers[1], lambda: -tf.reduce_mean(critic(actions)))
+
+    return step
+
+
+def test_a_step_that_keras_refuses_raises_as_ever_and_the_log_says_why(tmp_path: Path) -> None:
+    """Its trace has made the slots of two optimizers by then."""
+    step = untrained_actor(tmp_path)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)  # the recorder has nothing to complain about itself
+        with pytest.raises(ValueError, match="No gradients provided for any variable"):
+            step(tf.ones((4, 3)), tf.ones((4, 2)))
+    step.flush()
+
+    report = tb_gradflow.open_log(tmp_path).report()
+    error = next(finding for finding in report.findings if finding.severity == "error")
+    assert error.cause == "output_not_used"
+    assert set(error.variables) == {"actor/policy/kernel", "actor/policy/bias"}
+    assert report.variables["critic/value/kernel"].status == "connected"
+
+
+def test_an_error_of_the_users_own_is_raised_with_their_line(tmp_path: Path) -> None:
+    @tb_gradflow.watch(tmp_path)
+    def step(x: Any) -> Any:
+        tf.Variable(1.0)
+        raise RuntimeError("the user's own")
+
+    with pytest.raises(RuntimeError, match="the user's own") as caught:
+        step(tf.ones(3))
+
+    assert any(entry.path.name == Path(__file__).name for entry in caught.traceback)
