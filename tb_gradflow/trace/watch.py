@@ -17,6 +17,7 @@ from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
 from tb_gradflow.record.schema import Trace
+from tb_gradflow.trace.alike_calls import AlikeCalls
 from tb_gradflow.trace.cadence import UpdateFreq
 from tb_gradflow.trace.caught import Guarding
 from tb_gradflow.trace.collector import Tensors
@@ -181,9 +182,12 @@ class Watched:
         step, instrumented = _converted(self._plain), self._instrumented_step
         if self._plain._jit_compile or len(self._variables) > 1 or not may_branch(instrumented):
             devices = [next(iter(replica)).variable.device for replica in self._variables]
-            self._guard = ReplayedCall(step, self._compiled_as_plain, self._sampled, instrumented, devices)
+            self._guard = ReplayedCall(step, self._guarded_as_plain, self._sampled, instrumented, devices)
         else:
-            self._guard = NonfiniteStep(step, instrumented, self._compiled_as_plain, lambda: None)
+            self._guard = NonfiniteStep(step, instrumented, self._guarded_as_plain, lambda: None)
+
+    def _guarded_as_plain(self, step: Callable[..., Any]) -> Any:
+        return AlikeCalls(self._compiled_as_plain(step))
 
     def _compiled_as_plain(self, step: Callable[..., Any]) -> Any:
         return self._plain._clone(python_function=tf.autograph.experimental.do_not_convert(step))

@@ -1,0 +1,56 @@
+"""A compiled step that is called with one batch like the other.
+
+A `tf.function` finds out in each call which of the graphs that it has traced fits what it is given, and looks at every
+variable of that graph on the way: a tenth of a step of 3 ms. Tensors of the same types and shapes have the same graph.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager import context
+
+_MOST = 256
+"""Kinds of batches that are remembered."""
+
+_HANDLES = frozenset({tf.resource, tf.variant})
+
+
+class AlikeCalls:
+    """Does what a `tf.function` does.
+
+    Args:
+        function: The `tf.function`.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+        self._known: dict[Any, Any] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        kind = _kind(args) if not kwargs else None
+        if kind is None or tf.distribute.has_strategy() or tf.config.functions_run_eagerly():
+            return self._function(*args, **kwargs)
+        kind = kind, context.context().device_name
+        concrete = self._known.get(kind)
+        if concrete is not None:
+            return concrete(*args)
+        results = self._function(*args)
+        if len(self._known) == _MOST:
+            self._known.clear()
+        self._known[kind] = self._function.get_concrete_function(*args)
+        return results
+
+
+def _kind(value: Any) -> Any:
+    """What decides which graph a value needs; null where that is more than the types and shapes of tensors."""
+    if isinstance(value, tf.__internal__.EagerTensor):
+        return None if value.dtype in _HANDLES else (value.dtype, value._shape_tuple())
+    if type(value) is dict:
+        kinds = [type(value), *value, *map(_kind, value.values())]
+    elif type(value) in (tuple, list):
+        kinds = [type(value), *map(_kind, value)]
+    else:
+        return None
+    return None if None in kinds else tuple(kinds)
