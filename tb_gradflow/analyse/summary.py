@@ -89,6 +89,7 @@ _WITHOUT_OP = {
     "nonfinite_input": "the batch is not finite",
     "nonfinite_weights": "weights were not finite before the step",
     "nonfinite_update": "the update of this step made them so",
+    "untracked": "the model does not list {them}",
     "untracked_variable": "the step makes {them} anew each time",
     "gradient_not_applied": "no recorded step{since} has changed {them}",
 }
@@ -103,8 +104,9 @@ def _because(measured: Measured, finding: Finding) -> str:
     if finding.culprit < 0 and finding.cause in _WITHOUT_OP:
         source = finding.source
         line = f" in {file_name(source.file)}:{source.line}" if source is not None else ""
+        cause = "untracked" if _is_made_before(measured, finding) else finding.cause
         since = f" since step {rest.since}" if rest is not None and rest.moved else ""
-        return f": {_WITHOUT_OP[finding.cause].format(line=line, them=many, since=since)}."
+        return f": {_WITHOUT_OP[cause].format(line=line, them=many, since=since)}."
     if finding.culprit < 0 or finding.cause == "variable_rebound":
         return "."
     shown, verb, of = finding.culprit, _VERBS.get(finding.cause), ""
@@ -125,6 +127,12 @@ def _because(measured: Measured, finding: Finding) -> str:
             f"cuts {many} off" if finding.cause.startswith(("nondiff", "stop", "integer", "python")) else "is to blame"
         )
     return f": {name}{place} {verb}."
+
+
+def _is_made_before(measured: Measured, finding: Finding) -> bool:
+    """Whether the variables of the finding are those that a model does not list, and not made by the step."""
+    made = {each.name for each in measured.topology.trace.variables if each.made}
+    return finding.cause == "untracked_variable" and made.isdisjoint(finding.variables)
 
 
 def unverified_in(

@@ -117,6 +117,38 @@ def test_a_loss_read_from_state_is_a_store() -> None:
     assert (finding.cause, finding.culprit) == ("variable_assign", update)
 
 
+def test_a_network_whose_copy_is_called_in_its_place_is_told_of_the_copy() -> None:
+    """A clone has the names of what it was made of; it takes part, and nobody trains it."""
+    graph = Graph()
+    for name in ("net/kernel", "net/bias"):
+        graph.variable(name, read=False)
+        graph.ask(name)
+    kernel, bias = graph.variable("net/kernel (2)"), graph.variable("net/bias (2)")
+    graph.target(graph.op("Mean", graph.op("BiasAdd", graph.op("MatMul", kernel), bias)))
+    for name in ("net/kernel (2)", "net/bias (2)"):
+        graph.ask(name, outcome="not_asked")
+
+    finding = next(each for each in graph.diagnose().findings if each.cause == "output_not_used")
+
+    assert (finding.severity, finding.variables) == ("error", ("net/kernel", "net/bias"))
+    assert "computes with another network that has the same names, `net/kernel (2)`" in finding.message
+    assert finding.fix.startswith("Call the network that is to be trained")
+
+
+def plain_variable(product: str) -> Graph:
+    """A `tf.Variable` that nobody asks a gradient for, and the product that it goes into."""
+    graph = Graph()
+    graph.layers.append(Layer("graph_conv", "graph_conv", "GraphConv"))
+    plain = graph.variable("weight", tracked=False)
+    graph.ops[plain] = replace(graph.ops[plain], name=product.replace("MatMul", "Read"))
+    hidden = graph.op("MatMul", plain, name=product)
+    graph.target(graph.op("Mean", graph.op("MatMul", hidden, graph.variable("dense/kernel"))))
+    graph.ask("weight", outcome="not_asked")
+    graph.ask("dense/kernel", FINE)
+    graph.weights[graph.place("weight")] = (1.0, 0.0)
+    return graph
+
+
 class TestTheTape:
     """A way passes gradient all along, and None came."""
 
@@ -218,6 +250,27 @@ class TestTheTape:
         assert (finding.cause, finding.severity) == ("untracked_variable", "info")
         assert "a target network" in finding.message
         assert "add_weight" not in finding.fix
+
+    def test_a_plain_variable_of_a_layer_is_to_be_looked_at(self) -> None:
+        """Keras 3 lists no `tf.Variable` that an attribute holds; its own have their layer's name in front."""
+        finding = plain_variable("graph_conv/MatMul").only_finding()
+
+        assert (finding.cause, finding.severity) == ("untracked_variable", "warning")
+        assert "(in layer `graph_conv`)" in finding.message
+        assert '`self.weight = self.add_weight(name="weight", shape=...)`' in finding.fix
+
+    def test_a_plain_variable_outside_of_layers_may_be_meant_so(self) -> None:
+        diagnosis = plain_variable("MatMul").diagnose()
+
+        [finding] = diagnosis.findings
+        assert (finding.cause, finding.severity) == ("untracked_variable", "info")
+        assert "add_weight" not in finding.fix
+        assert diagnosis.summary.startswith("Healthy")
+
+    def test_the_headline_says_that_a_model_does_not_list_it(self) -> None:
+        summary = plain_variable("graph_conv/MatMul").diagnose().summary
+
+        assert summary == "1 of 2 trainable variables gets no gradient: the model does not list it."
 
     def test_without_a_model_nobody_knows_variables(self) -> None:
         graph = Graph()

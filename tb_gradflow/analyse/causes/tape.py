@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.evidence import Suspect, Verdict
+from tb_gradflow.analyse.kinds import scopes_of
 from tb_gradflow.analyse.measured import Measured
 from tb_gradflow.analyse.refused import inverting_ops, is_refused_by_xla, refused_op
 
@@ -54,8 +55,8 @@ def tensor_not_watched(suspect: Suspect) -> Verdict | None:
 def untracked_variable(suspect: Suspect) -> Verdict | None:
     """Watched, trainable, on a differentiable way, and the model does not list it, so nobody asks for it.
 
-    An error where the step itself makes it, anew each time. Else information only: a frozen network inside a loss
-    looks the same, as Keras's flag is not TensorFlow's.
+    An error where the step itself makes it, anew each time, and a warning of a layer's plain `tf.Variable`. Else
+    information only: a frozen network inside a loss looks the same, as Keras's flag is not TensorFlow's.
     """
     variables = suspect.topology.trace.variables
     variable = variables[suspect.state.variable]
@@ -63,7 +64,23 @@ def untracked_variable(suspect: Suspect) -> Verdict | None:
         return None
     # What the step computes from other variables and keeps in one of its own is state.
     is_state = any(op.writes == suspect.state.variable for op in suspect.topology.trace.ops)
-    return Verdict("untracked_variable", "error" if variable.made and not is_state else "info")
+    if is_state:
+        return Verdict("untracked_variable", "info")
+    return Verdict(
+        "untracked_variable", "error" if variable.made else "warning" if is_plain_of_a_layer(suspect) else "info"
+    )
+
+
+def is_plain_of_a_layer(suspect: Suspect) -> bool:
+    """Whether a layer of Keras computes with a `tf.Variable` that is none of Keras's: these have their layer's name in
+    front of their own. Keras 3 does not list it, whatever attribute holds it."""
+    trace, place = suspect.topology.trace, suspect.state.variable
+    if "/" in trace.variables[place].name or suspect.measured.moved(place):
+        return False
+    layers = {layer.scope for layer in trace.layers}
+    named = any(each.tracked and "/" in each.name for each in trace.variables)
+    readers = suspect.topology.readers[place]
+    return named and bool(readers) and all(layers.intersection(scopes_of(trace.ops[op].name)) for op in readers)
 
 
 def not_in_gradient_sources(suspect: Suspect) -> Verdict | None:

@@ -9,11 +9,14 @@ from tb_gradflow.analyse.causes.zero_factor import learns
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.analyse.kinds import STRAIGHT, is_float, passes_gradient, scopes_of
 from tb_gradflow.analyse.topology import Topology
+from tb_gradflow.analyse.twins import numbered
 from tb_gradflow.analyse.zeros import PRODUCTS
 from tb_gradflow.record.schema import Edge, Trace
 
 # Parts that published models carry along for another task; idle in this one by design.
 _IDLE_BY_DESIGN = ("pooler", "projector", "projection_head", "proj_head", "lm_head", "nsp_head", "mlm_head")
+
+_MASKED = ("mask_token", "mask_emb", "masked_spec_embed")
 
 _PARTS = re.compile(r"_?(kernel|bias|weights?|w|b|scale|offset|gamma|beta)$")
 
@@ -92,10 +95,17 @@ def branch_not_taken(suspect: Suspect) -> Verdict | None:
 
 
 def unused_by_design(suspect: Suspect) -> Verdict | None:
-    """A pooler or projection head, called and not used: harmless, and known for it."""
+    """A pooler or projection head, called and not used, or what stands for masked places where none is masked:
+    harmless, and known for it."""
     name = suspect.topology.trace.variables[suspect.state.variable].name.lower()
     idle = any(word in name for word in _IDLE_BY_DESIGN) or _is_end_of_stream(suspect)
+    idle = idle or (suspect.culprit < 0 and stands_for_masked(name))
     return Verdict("unused_by_design", "info") if idle else None
+
+
+def stands_for_masked(name: str) -> bool:
+    """Whether a weight is called like what takes the place of masked words, patches or frames in a pre-training."""
+    return any(word in name.rpartition("/")[2].lower() for word in _MASKED)
 
 
 def _is_end_of_stream(suspect: Suspect) -> bool:
@@ -269,6 +279,8 @@ def _siblings(suspect: Suspect) -> Sequence[int]:
 
 
 def _layer_of(name: str) -> str:
-    """The layer that a variable belongs to; of a name without one what is left without the part that it plays."""
+    """The layer that a variable belongs to; of a name without one what is left without the part that it plays. What a
+    clone of a network has the same names for is numbered, and no part of that layer."""
+    name, number = numbered(name)
     layer, _, own = name.rpartition("/")
-    return layer or _PARTS.sub("", own)
+    return (layer or _PARTS.sub("", own)) + number

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tb_gradflow.analyse.causes.tape import is_plain_of_a_layer
 from tb_gradflow.analyse.words.fields import Template, fields
 from tb_gradflow.analyse.words.inside import put_into, stays_inside
 from tb_gradflow.analyse.words.names import Group, Text, Writer, blamed, place_of
@@ -114,12 +115,28 @@ def untracked(group: Group) -> Text:
             "Nothing to repair, if nothing is to train {them}. Else give {them} to `tape.gradient(...)` and to the "
             "optimizer; a Keras model asks for the layers that it holds itself, `self.{attribute} = ...`.",
         )(group)
-    why = "the step makes {them} anew each time" if made else "the model does not list {them}"
-    if made and layer.isidentifier():
+    if not made and is_plain_of_a_layer(group.suspect):
+        topology = group.suspect.topology
+        users = [op for reader in topology.readers[group.variables[0]] for op in topology.onward(reader)]
+        where = place_of(group.trace, users[0]) if users else ""
+        return Template(
+            "{they_take} part in the loss" + where + ", and the model does not list {them}, so nobody trains {them}: "
+            "Keras 3 lists what `self.add_weight(...)` makes, and no plain `tf.Variable`.",
+            'Make it a weight of its layer, `self.{variable} = self.add_weight(name="{variable}", shape=...)`; or say '
+            "that nothing is to train it, `tf.Variable(..., trainable=False)`.",
+        )(group)
+    if not made:
+        return Template(
+            "{they_take} part in the loss, and no gradient is asked for {them}.",
+            "Nothing to repair, if nothing is to train {them}. Else give {them} to `tape.gradient(...)` and to the "
+            "optimizer.",
+        )(group)
+    if layer.isidentifier():
         fix = f"Make the layer in `__init__`, `self.{layer} = ...`, and only call it in `call`: `self.{layer}(x)`."
     else:
         fix = 'Make it in `build`, not in `call`: `self.{variable} = self.add_weight(name="{variable}", shape=...)`.'
-    return Template("{they_take} part in the loss, and " + why + ", so nobody trains {them}.", fix)(group)
+    why = "{they_take} part in the loss, and the step makes {them} anew each time, so nobody trains {them}."
+    return Template(why, fix)(group)
 
 
 WRITERS: dict[str, Writer] = {

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 from tb_gradflow.analyse.causes.tape import ended_early
+from tb_gradflow.analyse.causes.unused import stands_for_masked
+from tb_gradflow.analyse.twins import twin_in_use
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, Writer, called, layer_of, place_of, quoted
 from tb_gradflow.record.schema import EAGER
@@ -40,6 +42,14 @@ def output_not_used(group: Group) -> Text:
             "Pass {names} to that function as arguments, `tf.py_function(f, [x, {variable}], x.dtype)`; if it does not "
             "use {them}, let {names} take part in the loss, or remove {them}.",
         )(group)
+    twin = twin_in_use(group.suspect.topology, group.variables[0], group.suspect.target) if group.culprit < 0 else ""
+    if twin:
+        return Template(
+            "{they_get} no gradient: the step computes with another network that has the same names, "
+            f"`{twin}`, and not with {{them}}.",
+            "Call the network that is to be trained, not the copy of it; or pass the copy's variables to "
+            "`tape.gradient(...)` and to the optimizer.",
+        )(group)
     if group.source is not None and group.culprit >= 0 and ".add_loss(" in group.source.code:
         return Template(
             "{they_get} no gradient: what is computed from {them} is given to `add_loss`{place}, and this step leaves "
@@ -61,6 +71,18 @@ def output_not_used(group: Group) -> Text:
     else:
         fix = "Call {layer} on the way to the loss, `x = {attribute}(x)`, or leave it out of the model."
     return Template("{they_get} no gradient: " + why + ".", fix)(group)
+
+
+def idle(group: Group) -> Text:
+    if group.culprit < 0 and all(map(stands_for_masked, group.names)):
+        return Template(
+            "{they_are} idle: nothing is masked in this step. That is harmless if masking is for another phase.",
+            'Nothing to repair in that case; `expected=["{variable}"]` keeps it quiet.',
+        )(group)
+    return Template(
+        "{they_are} idle: this loss does not use the output of {layer}. That is harmless.",
+        'Nothing to repair; `{attribute}.trainable = False` or `expected=["{pattern}"]` keeps it quiet.',
+    )(group)
 
 
 def _python_on_the_way(group: Group) -> str:
@@ -238,10 +260,7 @@ def _in_layer(group: Group) -> bool:
 
 WRITERS: dict[str, Writer] = {
     "output_not_used": output_not_used,
-    "unused_by_design": Template(
-        "{they_are} idle: this loss does not use the output of {layer}. That is harmless.",
-        'Nothing to repair; `{attribute}.trainable = False` or `expected=["{pattern}"]` keeps it quiet.',
-    ),
+    "unused_by_design": idle,
     "recurrent_weight_single_step": Template(
         "{they_get} no gradient: the recurrent layer sees one time step, so its state weights multiply a first "
         "state of zeros.",
