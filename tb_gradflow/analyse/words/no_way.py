@@ -77,7 +77,7 @@ def idle(group: Group) -> Text:
     if group.culprit < 0 and all(map(stands_for_masked, group.names)):
         return Template(
             "{they_are} idle: nothing is masked in this step. That is harmless if masking is for another phase.",
-            'Nothing to repair in that case; `expected=["{variable}"]` keeps it quiet.',
+            f'Nothing to repair in that case; `expected=["{group.names[0]}"]` keeps it quiet.',
         )(group)
     return Template(
         "{they_are} idle: this loss does not use the output of {layer}. That is harmless.",

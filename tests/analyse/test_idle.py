@@ -1,0 +1,34 @@
+"""Weights that published models carry along for another phase of training."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.analyse.builders import FINE, Graph
+
+
+def with_an_idle_weight(name: str, *, read: bool = False) -> Graph:
+    graph = Graph()
+    weight = graph.variable(name, read=read)
+    if read:
+        graph.op("Mul", weight)
+    graph.target(graph.op("Mean", graph.variable("speech/frames/kernel")))
+    graph.ask(name, None)
+    graph.ask("speech/frames/kernel", FINE)
+    return graph
+
+
+@pytest.mark.parametrize("name", ["speech/mask_token", "wav2vec2/masked_spec_embed", "mae/decoder_mask_token"])
+def test_what_stands_for_masked_places_is_idle_where_nothing_is_masked(name: str) -> None:
+    finding = with_an_idle_weight(name).only_finding()
+
+    assert (finding.cause, finding.severity) == ("unused_by_design", "info")
+    assert "nothing is masked in this step" in finding.message
+    assert f'expected=["{name}"]' in finding.fix
+
+
+@pytest.mark.parametrize(
+    ("name", "read"), [("speech/mask_token", True), ("speech/mask_scale", False), ("mask_token/kernel", False)]
+)
+def test_one_that_is_computed_with_in_vain_is_no_such_thing(name: str, read: bool) -> None:
+    assert with_an_idle_weight(name, read=read).only_finding().cause == "output_not_used"
