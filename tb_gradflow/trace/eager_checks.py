@@ -20,6 +20,8 @@ from tb_gradflow.trace.gradient_probe import PLACES, PLACES_OF_ONE, RAISED, Prob
 from tb_gradflow.trace.own_gradients import OwnGradient
 from tb_gradflow.trace.untaped import untaped
 
+_BY_KEYWORD = "its function is called with keyword arguments alone, and TensorFlow uses it for those by position only"
+
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
@@ -57,6 +59,10 @@ class EagerChecks:
             return returned
 
         return noting
+
+    def passed_over(self, own: OwnGradient) -> None:
+        """Notes that the gradient function is used for nothing: its function was given no argument by position."""
+        self._checks.probes[own.op.name] = Probe(own, problem=_BY_KEYWORD)
 
     def finish(self) -> None:
         """The step is over: finds the forward computations."""

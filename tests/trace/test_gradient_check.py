@@ -370,3 +370,13 @@ def test_an_eager_step_is_compared_too(function: Any) -> None:
     assert finding.source is not None
     assert __file__.endswith(finding.source.file)
     assert check.inputs
+
+
+def test_a_custom_gradient_that_keyword_arguments_pass_over_is_told() -> None:
+    """In a `tf.function` TensorFlow refuses; eagerly it differentiates what the function does, and rounding has no
+    derivative."""
+    report, [check] = explained(lambda w: straight_through(x=w))
+
+    assert [finding.cause for finding in report.findings] == ["nondiff_rounding"]
+    assert check.problem.startswith("its function is called with keyword arguments alone")
+    assert "custom gradient of `straight_through`" in " ".join(str(report).split())
