@@ -104,7 +104,7 @@ class Replay(abc.ABC):
 
     @abc.abstractmethod
     def _forget(self) -> int:
-        """Lets go of the batches, which will not be needed; how many bytes one of them took."""
+        """Lets go of the batches, which will not be needed; how many bytes were held for one of the steps."""
 
     @abc.abstractmethod
     def _repeated(self, first: int) -> Measured | None:

@@ -48,9 +48,9 @@ class ReplayedBatches(Replay):
         return len(self._steps)
 
     def _forget(self) -> int:
-        batch, _, _ = self._steps[-1]
+        batch, _, results = self._steps[-1]
         self._steps.clear()
-        return bytes_of(batch)
+        return bytes_of((batch, results))
 
     def _repeated(self, first: int) -> Measured | None:
         for batch, rate, before in self._steps[:first]:

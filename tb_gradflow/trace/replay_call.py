@@ -46,9 +46,9 @@ class ReplayedCall(Replay):
         return len(self._calls)
 
     def _forget(self) -> int:
-        args, kwargs, _ = self._calls[-1]
+        size = bytes_of(self._calls[-1])
         self._calls.clear()
-        return bytes_of((args, kwargs))
+        return size
 
     def _repeated(self, first: int) -> Measured | None:
         for args, kwargs, before in self._calls[:first]:

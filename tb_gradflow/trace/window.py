@@ -19,7 +19,7 @@ LEAST = 8
 MOST = 256
 
 HELD_BYTES = 128 << 20
-"""Of batches. What is longer ago cannot be run again."""
+"""Of batches and results. What is longer ago cannot be run again."""
 
 _SHARE = 0.0025
 """Of the time of its steps that a stretch may take."""
@@ -54,7 +54,7 @@ class Window:
     def close(self, steps: int, forget: Callable[[], int]) -> None:
         """After the last step of a stretch. The next one is as long as it takes to cost no more than its share.
 
-        `forget` lets go of the batches, and answers how many bytes one of them took.
+        `forget` lets go of the batches, and answers how many bytes were held for one of the steps.
         """
         ended = time.perf_counter()
         batch_bytes = forget()
