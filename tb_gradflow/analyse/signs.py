@@ -61,10 +61,33 @@ def _is_less_its_largest(trace: Trace, op: int) -> bool:
     """Whether the largest element of what stands on the left is taken away from it."""
     given = {edge.input: edge.op for edge in trace.ops[op].inputs}
     taken = given.get(1, -1)
-    while taken >= 0 and trace.ops[taken].type in ("StopGradient", "Identity", "Reshape", "ExpandDims", "Squeeze"):
-        taken = next((edge.op for edge in trace.ops[taken].inputs if edge.input == 0), -1)
+    while taken >= 0 and trace.ops[taken].type in _HANDING_ON:
+        # Where the largest is infinite, `tf.reduce_logsumexp` takes zero away.
+        side = 1 if trace.ops[taken].type == "SelectV2" else 0
+        taken = next((edge.op for edge in trace.ops[taken].inputs if edge.input == side), -1)
     largest = taken >= 0 and trace.ops[taken].type == "Max"
     return largest and any(edge.op == given.get(0, -2) and edge.input == 0 for edge in trace.ops[taken].inputs)
+
+
+_HANDING_ON = ("StopGradient", "Identity", "Reshape", "ExpandDims", "Squeeze", "SelectV2")
+
+_ROUTING = frozenset({"SplitV", "Split", "ConcatV2", "Pack", "Unpack"})
+# Which of its inputs a function must not be given zero in.
+_NOT_ZERO = {"Log": 0, "RealDiv": 1, "Div": 1, "Reciprocal": 0, "Inv": 0, "Xdivy": 1}
+
+
+def relu_behind(trace: Trace, op: int) -> int:
+    """The ReLU that makes what a logarithm or a division must not be given, in another shape or beside other values; -1
+    if there is none."""
+    place = _NOT_ZERO.get(trace.ops[op].type, -1) if op >= 0 else -1
+    queue = [edge.op for edge in trace.ops[op].inputs if edge.op >= 0 and edge.input == place] if place >= 0 else []
+    for made in queue:  # grows while it is walked
+        each = trace.ops[made]
+        if each.type in ("Relu", "Relu6"):
+            return made
+        if each.type in _ROUTING | {"Abs"} or (each.type in _KEEPING and each.type not in ("Sum", "Mean", "Cumsum")):
+            queue.extend(edge.op for edge in each.inputs if edge.op >= 0 and edge.op not in queue)
+    return -1
 
 
 # A sum or product of exponentials that are all zero is zero through these.

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from tb_gradflow.analyse.evidence import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.kinds import constant_of
-from tb_gradflow.analyse.signs import is_never_positive
+from tb_gradflow.analyse.signs import is_never_positive, relu_behind
 from tb_gradflow.analyse.zeros import PRODUCTS
 
 _BY_TYPE = {
@@ -172,18 +172,19 @@ def singular_here(suspect: Suspect) -> Verdict | None:
 
 
 def broken_before(suspect: Suspect) -> Verdict | None:
-    """The nearest of those functions in front of the birthplace: its value broke the forward pass."""
-    return suspect.measured.once(
-        ("broken", suspect.culprit),
-        lambda: next(
-            (
-                verdict
-                for op in suspect.topology.ancestors(suspect.culprit)
-                if (verdict := accused(suspect, op)) is not None
-            ),
-            None,
-        ),
-    )
+    """The nearest of those functions in front of the birthplace: its value broke the forward pass. One that a ReLU
+    gives zeros is surer than any that only might be given some."""
+    return suspect.measured.once(("broken", suspect.culprit), lambda: _broken_before(suspect))
+
+
+def _broken_before(suspect: Suspect) -> Verdict | None:
+    found = None
+    for op in suspect.topology.ancestors(suspect.culprit):
+        verdict = accused(suspect, op)
+        if verdict is not None and relu_behind(suspect.topology.trace, op) >= 0:
+            return verdict
+        found = found or verdict
+    return found
 
 
 def last_resort_input(suspect: Suspect) -> Verdict | None:

@@ -7,6 +7,7 @@ import math
 from tb_gradflow.analyse.kinds import LOOPS, constant_of
 from tb_gradflow.analyse.signs import vanishing_exponential
 from tb_gradflow.analyse.words.code import Call, innermost_call
+from tb_gradflow.analyse.words.cut_at_zero import of_relu
 from tb_gradflow.analyse.words.fields import Template, fields
 from tb_gradflow.analyse.words.names import (
     TERMS,
@@ -283,8 +284,8 @@ def _predicted(call: Call | None) -> str | None:
 
 WRITERS: dict[str, Writer] = {
     "sqrt_at_zero": square_root,
-    "zero_over_zero": division,
-    "log_zero": logarithm,
+    "zero_over_zero": of_relu(division),
+    "log_zero": of_relu(logarithm),
     "exp_overflow": exponential,
     "pow_fraction_at_zero": power,
     "acos_at_one": edge_of_domain,
