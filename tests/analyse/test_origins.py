@@ -138,6 +138,20 @@ class TestWeightsAndBatch:
         assert ("squares" in finding.message) == squares
         assert ("clipvalue=1.0" in finding.fix) == squares
 
+    def test_weights_that_break_beside_a_broken_gradient_are_no_fault_of_the_optimizers(self) -> None:
+        """Clipping by the norm of all gradients hands NaN on to those that are finite."""
+        graph = self.broken()
+        shift = graph.op("AddV2", graph.variable("bias"), graph.targets[0].op)
+        graph.target(shift)
+        graph.ask("bias", FINE)
+        graph.nonfinite[graph.place("bias")] = (0.0, 3.0)
+
+        findings = {finding.cause: finding for finding in graph.diagnose().findings}
+
+        assert findings["log_zero"].severity == "error"
+        assert (findings["nonfinite_update"].severity, findings["nonfinite_update"].variables) == ("info", ("bias",))
+        assert "global_clipnorm" in findings["nonfinite_update"].message
+
     def test_nan_in_the_batch_is_to_blame(self) -> None:
         graph = self.broken()
         graph.inputs.append(Input("features", graph.row((1.0, 1.0, 0.5, 0.0, 4.0, 0.0))))

@@ -57,9 +57,19 @@ def nonfinite_weights(suspect: Suspect) -> Verdict | None:
 
 
 def broken_by_update(suspect: Suspect) -> Verdict | None:
-    """A finite gradient, and weights that are NaN or infinite after the step: the optimizer made them so."""
+    """A finite gradient, and weights that are NaN or infinite after the step: the optimizer made them so. Where the
+    gradient of another variable is not finite, it did no more than pass that on: a norm of all is not finite then."""
     became = suspect.state.variable in suspect.measured.nonfinite_after and suspect.state.status not in ("nan", "inf")
-    return Verdict("nonfinite_update", "error", NO_OP) if became else None
+    if not became:
+        return None
+    return Verdict("nonfinite_update", "info" if beside_a_broken_gradient(suspect) else "error", NO_OP)
+
+
+def beside_a_broken_gradient(suspect: Suspect) -> bool:
+    """Whether the step gave any variable a gradient that is not finite."""
+    measured = suspect.measured
+    reports = [measured.of_variable(entry) for entry in suspect.topology.trace.variable_gradients]
+    return any(report is not None and (report.nan_count or report.inf_count) for report in reports)
 
 
 def where_inactive_branch(suspect: Suspect) -> Verdict | None:

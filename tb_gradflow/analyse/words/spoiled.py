@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from tb_gradflow.analyse.causes.not_finite import beside_a_broken_gradient
 from tb_gradflow.analyse.measured import NONFINITE_AFTER, NONFINITE_BEFORE
 from tb_gradflow.analyse.onset import Onset
 from tb_gradflow.analyse.words.fields import fields
@@ -49,6 +50,12 @@ def update(group: Group) -> Text:
             f"The update of this step made weights that are not finite: {became}. Their gradients are finite, but so "
             "large that their squares are not, and optimizers such as Adam take them.",
             "Mend what makes the gradient that large; until then clip it, `keras.optimizers.Adam(clipvalue=1.0)`.",
+        )
+    if beside_a_broken_gradient(group.suspect):
+        return Text(
+            f"The update of this step made weights that are not finite, from gradients that are: {became}. The "
+            "gradients of others are not: what divides by the norm of all, as `global_clipnorm` does, hands that on.",
+            "Mend what breaks those gradients: nothing else is to be repaired here.",
         )
     half = any(group.trace.variables[variable].dtype == "float16" for variable in group.variables)
     fix = (
