@@ -251,6 +251,22 @@ class TestTheTape:
         assert "a target network" in finding.message
         assert "add_weight" not in finding.fix
 
+    def test_what_ran_outside_of_the_tape_is_named(self) -> None:
+        graph = Graph()
+        outside = graph.variable("encoder/kernel")
+        hidden = graph.op("MatMul", outside)
+        loss = graph.op("Mean", graph.op("MatMul", hidden, graph.variable("head/kernel")))
+        graph.target(loss, automatic=True)
+        graph.ask("encoder/kernel", outcome="none", watched=False)
+        graph.ask("head/kernel", FINE)
+        graph.sources.append(Source("/home/me/model.py", 31, "train_step", "features = self.encoder(x)"))
+        graph.ops[outside] = replace(graph.ops[outside], source=len(graph.sources) - 1)
+
+        finding = graph.only_finding()
+
+        assert finding.cause == "tape_scope"
+        assert "ran outside of the `with` block (model.py:31)." in finding.message
+
     def test_a_plain_variable_of_a_layer_is_to_be_looked_at(self) -> None:
         """Keras 3 lists no `tf.Variable` that an attribute holds; its own have their layer's name in front."""
         finding = plain_variable("graph_conv/MatMul").only_finding()

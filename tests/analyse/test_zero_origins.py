@@ -279,3 +279,22 @@ def test_where_the_parts_are_mixed_nothing_is_said_to_be_thrown_away() -> None:
 
     assert finding.op is not None
     assert finding.op.type == "Complex"
+
+
+def test_a_slice_that_leaves_the_variables_out_is_told_as_such() -> None:
+    """Tokens are joined, and the one that is taken is none of those that the class token has a part in."""
+    graph = Graph()
+    token, patches = graph.op("MatMul", graph.variable("cls")), graph.op("MatMul", graph.variable("patch"))
+    both = graph.op("ConcatV2", token, patches)
+    taken = graph.op("StridedSlice", both, line="x = x[:, -1]", api="[]")
+    for op, row in ((token, ZERO), (patches, FINE), (both, sized(0.5, zeros=0.5)), (taken, FINE)):
+        graph.gradient(op, row)
+    graph.target(graph.op("Mean", taken))
+    graph.ask("cls", ZERO)
+    graph.ask("patch", FINE)
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.culprit) == ("zero_gradient", taken)
+    assert "takes out a part that is not made of it" in finding.message
+    assert finding.fix.startswith("Take the part that is")

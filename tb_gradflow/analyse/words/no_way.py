@@ -8,7 +8,7 @@ from tb_gradflow.analyse.causes.tape import ended_early
 from tb_gradflow.analyse.causes.unused import stands_for_masked
 from tb_gradflow.analyse.twins import twin_in_use
 from tb_gradflow.analyse.words.fields import Template
-from tb_gradflow.analyse.words.names import Group, Text, Writer, called, layer_of, place_of, quoted
+from tb_gradflow.analyse.words.names import Group, Text, Writer, called, layer_of, place_of, quoted, source_of
 from tb_gradflow.record.schema import EAGER
 
 
@@ -23,9 +23,19 @@ def tape_scope(group: Group) -> Text:
         )(group)
     return Template(
         "{they_get} no gradient: a differentiable way leads to the loss, and the tape did not see it{line}. "
-        "The forward pass, or a part of it, ran outside of the `with` block.",
+        "The forward pass, or a part of it, ran outside of the `with` block" + _read_at(group) + ".",
         "Call the model inside: `with tf.GradientTape() as tape: loss = loss_fn(y, model(x, training=True))`.",
     )(group)
+
+
+def _read_at(group: Group) -> str:
+    """Where the step reads a variable that the tape never saw; empty if it saw it, or nobody's line does."""
+    state, topology = group.suspect.state, group.suspect.topology
+    if state.entry is None or state.entry.watched:
+        return ""
+    influence = topology.influence(state.target).hops
+    readers = [op for op in topology.readers[state.variable] if influence[op] >= 0]
+    return next((place_of(group.trace, op) for op in readers if source_of(group.trace, op) is not None), "")
 
 
 def output_not_used(group: Group) -> Text:

@@ -30,9 +30,17 @@ def zero_gradient(group: Group) -> Text:
             "alone.",
             "Let the loss see both parts: `tf.abs(z)`, or `tf.concat([tf.math.real(z), tf.math.imag(z)], axis=-1)`.",
         )(group)
+    if group.op is not None and group.op.type in _TAKING:
+        return Template(
+            ZERO + "{op} takes out a part that is not made of {them}.",
+            "Take the part that is: look at the index.",
+        )(group)
     product = group.op is not None and group.op.type in ("Mul", "MatMul", "BatchMatMulV2", "Einsum", "Conv2D")
     why = "in this step {op} multiplies with zeros" if product else "it is there behind {op}, and zero in front of it"
     return Template(ZERO + why + ".", "Look at what {op} is given in this step.")(group)
+
+
+_TAKING = frozenset({"StridedSlice", "Slice", "GatherV2", "GatherNd"})
 
 
 def degenerate(group: Group) -> Text:
