@@ -43,6 +43,7 @@ def test_a_product_with_what_zero_weights_make_is_zero_by_design_while_they_lear
     finding = graph.only_finding()
 
     assert (finding.cause, finding.severity, finding.variables) == ("zero_init_by_design", "info", ("branch",))
+    assert finding.fix == "Nothing to repair: as that one grows, so does this gradient."
 
 
 def test_zeros_of_one_part_are_followed_behind_the_join_that_takes_them_out_again() -> None:

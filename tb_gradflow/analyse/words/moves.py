@@ -11,8 +11,8 @@ from tb_gradflow.analyse.words.names import Group, Text, Writer, quoted
 # A decay takes the same share of every weight, up to the rounding of a norm in float32.
 _SAME_SHARE = 1e-3
 
-# Of weights that are not finite it says nothing what moves them.
-_SPOILED = ("nonfinite_weights", "nonfinite_update", "nonfinite_input")
+# Of weights that are not finite it says nothing what moves them; and what will learn from the next step on may move.
+_NO_MATTER = ("nonfinite_weights", "nonfinite_update", "nonfinite_input", "zero_init_by_design")
 
 
 def moved_anyway(group: Group) -> Text:
@@ -21,7 +21,7 @@ def moved_anyway(group: Group) -> Text:
     Momentum hands on what earlier steps brought, a decay takes a share of the weight: of several variables the same.
     """
     measured = group.suspect.measured
-    if group.verdict.cause in _SPOILED:
+    if group.verdict.cause in _NO_MATTER:
         return Text("", "")
     still_zero = [state.variable for state in group.states if state.status == "zero"]
     moved = [variable for variable in still_zero if measured.moved(variable)]
