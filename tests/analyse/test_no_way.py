@@ -117,6 +117,39 @@ def test_a_loss_read_from_state_is_a_store() -> None:
     assert (finding.cause, finding.culprit) == ("variable_assign", update)
 
 
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ("features = self.encoder(patches)", "`features`"),
+        ("features, scores = self.encoder(patches)", "`Relu`"),
+        ("return self.encoder(patches)", "`Relu`"),
+    ],
+)
+def test_what_the_line_calls_its_result_is_what_to_use(code: str, named: str) -> None:
+    graph = with_loss()
+    hidden = graph.op("MatMul", graph.variable("a/kernel"), line=code)
+    hidden = graph.op("MatMul", hidden, graph.variable("b/kernel"), line=code)
+    graph.op("Relu", graph.op("MatMul", hidden, graph.variable("c/kernel"), line=code), line=code)
+    for name in ("a/kernel", "b/kernel", "c/kernel"):
+        graph.ask(name)
+
+    assert graph.only_finding().fix.startswith(f"Use {'what ' if named == '`Relu`' else ''}{named} ")
+
+
+def test_a_line_of_which_another_result_is_used_is_not_the_one_to_use() -> None:
+    code = "out = model(x)"
+    graph = Graph()
+    shared = graph.op("MatMul", graph.variable("used/kernel"), line=code)
+    graph.target(graph.op("Mean", shared))
+    graph.ask("used/kernel", FINE)
+    end = shared
+    for name in ("a/kernel", "b/kernel", "c/kernel"):
+        end = graph.op("MatMul", end, graph.variable(name), line=code)
+        graph.ask(name)
+
+    assert "Use what " in graph.only_finding().fix
+
+
 def test_a_network_whose_copy_is_called_in_its_place_is_told_of_the_copy() -> None:
     """A clone has the names of what it was made of; it takes part, and nobody trains it."""
     graph = Graph()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.analyse.kinds import scopes_of
 from tb_gradflow.analyse.status import State
-from tb_gradflow.analyse.words.code import Call, call_on
+from tb_gradflow.analyse.words.code import Call, assigned, call_on
 from tb_gradflow.record.schema import Layer, Op, Source, Trace
 
 
@@ -204,6 +204,16 @@ def call_of(group: Group) -> Call | None:
     if source is None or op is None:
         return None
     return call_on(source.code, op.api or _SPOKEN.get(op.type, op.type), short(group))
+
+
+def result_of_line(group: Group) -> str:
+    """What the user's line calls its result, where nothing that the line computes goes on to the loss; else empty."""
+    trace, target = group.trace, group.suspect.target
+    if group.source is None or group.op is None or target < 0:
+        return ""
+    influence = group.suspect.topology.influence(target).hops
+    used = any(influence[place] >= 0 for place, op in enumerate(trace.ops) if op.source == group.op.source)
+    return "" if used else assigned(group.source.code)
 
 
 def namespace(group: Group) -> str:

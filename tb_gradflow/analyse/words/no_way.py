@@ -8,7 +8,17 @@ from tb_gradflow.analyse.causes.tape import ended_early
 from tb_gradflow.analyse.causes.unused import stands_for_masked
 from tb_gradflow.analyse.twins import twin_in_use
 from tb_gradflow.analyse.words.fields import Template
-from tb_gradflow.analyse.words.names import Group, Text, Writer, called, layer_of, place_of, quoted, source_of
+from tb_gradflow.analyse.words.names import (
+    Group,
+    Text,
+    Writer,
+    called,
+    layer_of,
+    place_of,
+    quoted,
+    result_of_line,
+    source_of,
+)
 from tb_gradflow.record.schema import EAGER
 
 
@@ -69,7 +79,9 @@ def output_not_used(group: Group) -> Text:
         )(group)
     owners = {name.rpartition("/")[0] for name in group.names}
     if group.culprit >= 0 and len(owners) > 2:
-        fix = "Use what {op} computes on the way to the loss, or give it a loss of its own."
+        result = result_of_line(group)
+        what = f"`{result}`{{place}}" if result else "what {op} computes"
+        fix = "Use " + what + " on the way to the loss, or give it a loss of its own."
     elif not _in_layer(group):
         fix = "Let {names} take part in the loss, or remove {them}."
     elif _is_in_use(group, owners):
