@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tb_gradflow.record.schema import Layer
 from tests.analyse.builders import FINE, Graph
 
 
@@ -32,3 +33,18 @@ def test_what_stands_for_masked_places_is_idle_where_nothing_is_masked(name: str
 )
 def test_one_that_is_computed_with_in_vain_is_no_such_thing(name: str, read: bool) -> None:
     assert with_an_idle_weight(name, read=read).only_finding().cause == "output_not_used"
+
+
+def test_a_single_number_that_a_layer_makes_in_vain_may_be_a_loss_of_its_own() -> None:
+    graph = Graph()
+    graph.layers = [Layer("recogniser/pull", "pull", "CentreLoss")]
+    distance = graph.op("Square", graph.variable("pull/centres"), name="recogniser/pull/square")
+    graph.op("Mean", distance, name="recogniser/pull/mean", shape=())
+    graph.target(graph.op("Mean", graph.variable("who/kernel")))
+    graph.ask("pull/centres", None)
+    graph.ask("who/kernel", FINE)
+
+    finding = graph.only_finding()
+
+    assert finding.cause == "output_not_used"
+    assert "If `pull` gives it to `add_loss`, add such losses in the step: `loss += sum(model.losses)`" in finding.fix

@@ -19,6 +19,7 @@ from tb_gradflow.analyse.words import (
     soft,
     spoiled,
     stored,
+    unused,
 )
 from tb_gradflow.analyse.words.names import Group, Text, Writer
 
@@ -36,6 +37,7 @@ _WRITERS: dict[str, Writer] = {
     **soft.WRITERS,
     **spoiled.WRITERS,
     **stored.WRITERS,
+    **unused.WRITERS,
 }
 
 

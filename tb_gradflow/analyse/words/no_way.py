@@ -1,22 +1,16 @@
-"""Words for variables that are unused, frozen, expected, or that the tape lost."""
+"""Words for variables that are frozen, expected, never trained alone, or that the tape lost."""
 
 from __future__ import annotations
 
 import re
 
 from tb_gradflow.analyse.causes.tape import ended_early
-from tb_gradflow.analyse.causes.unused import stands_for_masked
-from tb_gradflow.analyse.twins import twin_in_use
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import (
     Group,
     Text,
     Writer,
-    called,
-    layer_of,
     place_of,
-    quoted,
-    result_of_line,
     source_of,
 )
 from tb_gradflow.record.schema import EAGER
@@ -48,117 +42,6 @@ def _read_at(group: Group) -> str:
     return next((place_of(group.trace, op) for op in readers if source_of(group.trace, op) is not None), "")
 
 
-def output_not_used(group: Group) -> Text:
-    """A variable of no layer has no output that could be used; it is the variable that has to take part."""
-    if any(group.trace.variables[variable].computed for variable in group.variables):
-        return _no_part(group)
-    why = "what is computed from {them} ends at {op} and never reaches the loss" if group.culprit >= 0 else _UNREAD
-    python = _python_on_the_way(group) if group.culprit < 0 else ""
-    if python:
-        return Template(
-            "{they_get} no gradient: no op of TensorFlow in this step computes with {them}. If the function that "
-            + python
-            + " calls does, no gradient comes of that: it has one for its arguments alone.",
-            "Pass {names} to that function as arguments, `tf.py_function(f, [x, {variable}], x.dtype)`; if it does not "
-            "use {them}, let {names} take part in the loss, or remove {them}.",
-        )(group)
-    twin = twin_in_use(group.suspect.topology, group.variables[0], group.suspect.target) if group.culprit < 0 else ""
-    if twin:
-        return Template(
-            "{they_get} no gradient: the step computes with another network that has the same names, "
-            f"`{twin}`, and not with {{them}}.",
-            "Call the network that is to be trained, not the copy of it; or pass the copy's variables to "
-            "`tape.gradient(...)` and to the optimizer.",
-        )(group)
-    if group.source is not None and group.culprit >= 0 and ".add_loss(" in group.source.code:
-        return Template(
-            "{they_get} no gradient: what is computed from {them} is given to `add_loss`{place}, and this step leaves "
-            "the losses of the layers out.",
-            "Add them in the step, `loss += sum(model.losses)`, in a `train_step` of the model `sum(self.losses)`; or "
-            "take the loss from `self.compute_loss(x, y, y_pred)`, which does.",
-        )(group)
-    owners = {name.rpartition("/")[0] for name in group.names}
-    if group.culprit >= 0 and len(owners) > 2:
-        result = result_of_line(group)
-        what = f"`{result}`{{place}}" if result else "what {op} computes"
-        fix = "Use " + what + " on the way to the loss, or give it a loss of its own."
-    elif not _in_layer(group):
-        fix = "Let {names} take part in the loss, or remove {them}."
-    elif _is_in_use(group, owners):
-        fix = "Let {names} take part in what {layer} computes for the loss, or remove {them}."
-    elif group.culprit >= 0 and _ends_outside(group, owners):
-        fix = "Use what {op} computes on the way to the loss, or give it a loss of its own."
-    elif group.culprit >= 0:
-        fix = "Use the output of {layer} on the way to the loss, `x = {attribute}(x)`, or give it a loss of its own."
-    else:
-        fix = "Call {layer} on the way to the loss, `x = {attribute}(x)`, or leave it out of the model."
-    return Template("{they_get} no gradient: " + why + ".", fix)(group)
-
-
-def idle(group: Group) -> Text:
-    if group.culprit < 0 and all(map(stands_for_masked, group.names)):
-        return Template(
-            "{they_are} idle: nothing is masked in this step. That is harmless if masking is for another phase.",
-            f'Nothing to repair in that case; `expected=["{group.names[0]}"]` keeps it quiet.',
-        )(group)
-    return Template(
-        "{they_are} idle: this loss does not use the output of {layer}. That is harmless.",
-        'Nothing to repair; `{attribute}.trainable = False` or `expected=["{pattern}"]` keeps it quiet.',
-    )(group)
-
-
-def _python_on_the_way(group: Group) -> str:
-    """The `tf.py_function` that the loss is computed through, whose function may read anything; empty if there is
-    none."""
-    topology, target = group.suspect.topology, group.suspect.target
-    reaches = topology.influence(target).hops if target >= 0 else ()
-    found = [op for op in topology.by_type.get("EagerPyFunc", ()) if reaches and reaches[op] >= 0]
-    return called(group.trace, found[0]) + place_of(group.trace, found[0]) if found else ""
-
-
-def _is_in_use(group: Group, owners: set[str]) -> bool:
-    """Whether the loss is computed from other variables of the same layer, or of layers in it: it is called already."""
-    topology, target, own = group.suspect.topology, group.suspect.target, set(group.variables)
-    others = [(place, each.name) for place, each in enumerate(group.trace.variables) if place not in own]
-    return target >= 0 and all(
-        any(name.startswith(owner + "/") and topology.influences(place, target) for place, name in others)
-        for owner in owners
-    )
-
-
-def _ends_outside(group: Group, owners: set[str]) -> bool:
-    """Whether the user's own line made the last op, behind the layers of these variables."""
-    called_here = group.op is not None and group.op.api is not None and group.source is not None
-    inside = layer_of(group.trace, group.culprit).rpartition("/")[2]
-    return called_here and inside not in {owner.rpartition("/")[2] for owner in owners}
-
-
-def _no_part(group: Group) -> Text:
-    """A tensor that was made beside the loss, and not on the way to it; and the variables that it was made of."""
-    variables = group.trace.variables
-    tensors = quoted([variables[place].name for place in group.variables if variables[place].computed])
-    used = [variables[place].name for place in group.variables if not variables[place].computed]
-    made = "{op} made " + tensors + (f" of {quoted(used)}" if used else "") + ", and " if group.culprit >= 0 else ""
-    instead = (
-        f"ask for {quoted(used)}, which the loss was made of"
-        if used
-        else ("ask for the variable that the loss was made of")
-    )
-    target = group.suspect.target
-    name = group.trace.targets[target].name if target >= 0 else ""
-    loss, told = "the loss", "the loss"
-    if name.isidentifier() and name != "loss":
-        loss, told = f"`{name}`", f"`{name}`{{line}}"
-    return Template(
-        "{they_get} no gradient: " + made + told + f" was not computed from {tensors}. A gradient follows how it was "
-        "made, not which values are equal.",
-        f"Compute {loss} from {tensors}, and ask for the gradient of that; or {instead}.",
-    )(group)
-
-
-_UNREAD = "nothing in this step computes with {them}"
-
-
 def state(group: Group) -> Text:
     if any(group.trace.variables[variable].trainable for variable in group.variables):
         return Template(
@@ -177,7 +60,7 @@ def penalised(group: Group) -> Text:
             "{they_are} only added to the loss: no data take part, and the gradient is the same in every step.",
             "Nothing to repair if this is meant; as it is, there is nothing to learn from it.",
         )(group)
-    if not _in_layer(group):
+    if not in_layer(group):
         return Template(
             "{they_get} no gradient but that of a penalty: the part of the loss that depends on the data does not use "
             "{them}.",
@@ -206,7 +89,7 @@ def not_asked(group: Group) -> Text:
     quiet = "`{attribute}.trainable = False`" if whole else '`expected=["{pattern}"]`'
     if len({name.rpartition("/")[0] for name in group.names}) > _FEW:
         quiet = "`trainable = False` for each of their layers"
-    if not _in_layer(group):
+    if not in_layer(group):
         quiet = "`tf.Variable(..., trainable=False)`"
     ask = "Pass all of them, `tape.gradient(loss, model.trainable_variables)`"
     if len(group.trace.targets) > 1:
@@ -276,13 +159,12 @@ def not_measured(group: Group) -> Text:
     )(group)
 
 
-def _in_layer(group: Group) -> bool:
+def in_layer(group: Group) -> bool:
+    """Whether the variables belong to a layer, as far as their names tell."""
     return "/" in group.names[0]
 
 
 WRITERS: dict[str, Writer] = {
-    "output_not_used": output_not_used,
-    "unused_by_design": idle,
     "recurrent_weight_single_step": Template(
         "{they_get} no gradient: the recurrent layer sees one time step, so its state weights multiply a first "
         "state of zeros.",

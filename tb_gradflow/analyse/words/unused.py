@@ -1,0 +1,147 @@
+"""Words for variables that take no part in the loss."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.unused import stands_for_masked
+from tb_gradflow.analyse.twins import twin_in_use
+from tb_gradflow.analyse.words.fields import Template
+from tb_gradflow.analyse.words.names import (
+    Group,
+    Text,
+    Writer,
+    called,
+    layer_of,
+    place_of,
+    quoted,
+    result_of_line,
+)
+from tb_gradflow.analyse.words.no_way import in_layer
+
+_UNREAD = "nothing in this step computes with {them}"
+
+
+def output_not_used(group: Group) -> Text:
+    """A variable of no layer has no output that could be used; it is the variable that has to take part."""
+    if any(group.trace.variables[variable].computed for variable in group.variables):
+        return _no_part(group)
+    why = "what is computed from {them} ends at {op} and never reaches the loss" if group.culprit >= 0 else _UNREAD
+    python = _python_on_the_way(group) if group.culprit < 0 else ""
+    if python:
+        return Template(
+            "{they_get} no gradient: no op of TensorFlow in this step computes with {them}. If the function that "
+            + python
+            + " calls does, no gradient comes of that: it has one for its arguments alone.",
+            "Pass {names} to that function as arguments, `tf.py_function(f, [x, {variable}], x.dtype)`; if it does not "
+            "use {them}, let {names} take part in the loss, or remove {them}.",
+        )(group)
+    twin = twin_in_use(group.suspect.topology, group.variables[0], group.suspect.target) if group.culprit < 0 else ""
+    if twin:
+        return Template(
+            "{they_get} no gradient: the step computes with another network that has the same names, "
+            f"`{twin}`, and not with {{them}}.",
+            "Call the network that is to be trained, not the copy of it; or pass the copy's variables to "
+            "`tape.gradient(...)` and to the optimizer.",
+        )(group)
+    if group.source is not None and group.culprit >= 0 and ".add_loss(" in group.source.code:
+        return Template(
+            "{they_get} no gradient: what is computed from {them} is given to `add_loss`{place}, and this step leaves "
+            "the losses of the layers out.",
+            "Add them in the step, `loss += sum(model.losses)`, in a `train_step` of the model `sum(self.losses)`; or "
+            "take the loss from `self.compute_loss(x, y, y_pred)`, which does.",
+        )(group)
+    owners = {name.rpartition("/")[0] for name in group.names}
+    if in_layer(group) and _is_number_of_layer(group, owners):
+        fix = (
+            "If {layer} gives it to `add_loss`, add such losses in the step: `loss += sum(model.losses)`. Else use it "
+            "on the way to the loss, or give it a loss of its own."
+        )
+    elif group.culprit >= 0 and len(owners) > 2:
+        result = result_of_line(group)
+        what = f"`{result}`{{place}}" if result else "what {op} computes"
+        fix = "Use " + what + " on the way to the loss, or give it a loss of its own."
+    elif not in_layer(group):
+        fix = "Let {names} take part in the loss, or remove {them}."
+    elif _is_in_use(group, owners):
+        fix = "Let {names} take part in what {layer} computes for the loss, or remove {them}."
+    elif group.culprit >= 0 and _ends_outside(group, owners):
+        fix = "Use what {op} computes on the way to the loss, or give it a loss of its own."
+    elif group.culprit >= 0:
+        fix = "Use the output of {layer} on the way to the loss, `x = {attribute}(x)`, or give it a loss of its own."
+    else:
+        fix = "Call {layer} on the way to the loss, `x = {attribute}(x)`, or leave it out of the model."
+    return Template("{they_get} no gradient: " + why + ".", fix)(group)
+
+
+def idle(group: Group) -> Text:
+    if group.culprit < 0 and all(map(stands_for_masked, group.names)):
+        return Template(
+            "{they_are} idle: nothing is masked in this step. That is harmless if masking is for another phase.",
+            f'Nothing to repair in that case; `expected=["{group.names[0]}"]` keeps it quiet.',
+        )(group)
+    return Template(
+        "{they_are} idle: this loss does not use the output of {layer}. That is harmless.",
+        'Nothing to repair; `{attribute}.trainable = False` or `expected=["{pattern}"]` keeps it quiet.',
+    )(group)
+
+
+def _python_on_the_way(group: Group) -> str:
+    """The `tf.py_function` that the loss is computed through, whose function may read anything; empty if there is
+    none."""
+    topology, target = group.suspect.topology, group.suspect.target
+    reaches = topology.influence(target).hops if target >= 0 else ()
+    found = [op for op in topology.by_type.get("EagerPyFunc", ()) if reaches and reaches[op] >= 0]
+    return called(group.trace, found[0]) + place_of(group.trace, found[0]) if found else ""
+
+
+def _is_in_use(group: Group, owners: set[str]) -> bool:
+    """Whether the loss is computed from other variables of the same layer, or of layers in it: it is called already."""
+    topology, target, own = group.suspect.topology, group.suspect.target, set(group.variables)
+    others = [(place, each.name) for place, each in enumerate(group.trace.variables) if place not in own]
+    return target >= 0 and all(
+        any(name.startswith(owner + "/") and topology.influences(place, target) for place, name in others)
+        for owner in owners
+    )
+
+
+def _ends_outside(group: Group, owners: set[str]) -> bool:
+    """Whether the user's own line made the last op, behind the layers of these variables."""
+    called_here = group.op is not None and group.op.api is not None and group.source is not None
+    inside = layer_of(group.trace, group.culprit).rpartition("/")[2]
+    return called_here and inside not in {owner.rpartition("/")[2] for owner in owners}
+
+
+def _is_number_of_layer(group: Group, owners: set[str]) -> bool:
+    """Whether the way ends inside of the layer of these variables, in a single number: a loss of its own, it seems."""
+    if group.op is None or not group.op.outputs or group.op.outputs[0].shape != ():
+        return False
+    inside = layer_of(group.trace, group.culprit).rpartition("/")[2]
+    return {inside} == {owner.rpartition("/")[2] for owner in owners}
+
+
+def _no_part(group: Group) -> Text:
+    """A tensor that was made beside the loss, and not on the way to it; and the variables that it was made of."""
+    variables = group.trace.variables
+    tensors = quoted([variables[place].name for place in group.variables if variables[place].computed])
+    used = [variables[place].name for place in group.variables if not variables[place].computed]
+    made = "{op} made " + tensors + (f" of {quoted(used)}" if used else "") + ", and " if group.culprit >= 0 else ""
+    instead = (
+        f"ask for {quoted(used)}, which the loss was made of"
+        if used
+        else ("ask for the variable that the loss was made of")
+    )
+    target = group.suspect.target
+    name = group.trace.targets[target].name if target >= 0 else ""
+    loss, told = "the loss", "the loss"
+    if name.isidentifier() and name != "loss":
+        loss, told = f"`{name}`", f"`{name}`{{line}}"
+    return Template(
+        "{they_get} no gradient: " + made + told + f" was not computed from {tensors}. A gradient follows how it was "
+        "made, not which values are equal.",
+        f"Compute {loss} from {tensors}, and ask for the gradient of that; or {instead}.",
+    )(group)
+
+
+WRITERS: dict[str, Writer] = {
+    "output_not_used": output_not_used,
+    "unused_by_design": idle,
+}
