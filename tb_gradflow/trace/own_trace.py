@@ -10,6 +10,8 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tensorflow.python.eager.lift_to_graph import UnliftableError
+
 
 class Refused(Exception):
     """The user's own step raised while it was traced.
@@ -25,9 +27,14 @@ class Refused(Exception):
 
 def traced(plain: Any, instrumented: Callable[[], Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """The user's `tf.function` for these arguments. Raises `Refused` where it raises, once the one that is
-    instrumented has been traced as well, as far as it goes: the log tells why."""
+    instrumented has been traced as well, as far as it goes: the log tells why.
+
+    First values that TensorFlow cannot compute by themselves are another matter: a call may give them all the same.
+    """
     try:
         return plain.get_concrete_function(*args, **kwargs)
+    except UnliftableError:
+        raise
     except Exception as own:
         with contextlib.suppress(Exception):
             instrumented().get_concrete_function(*args, **kwargs)
