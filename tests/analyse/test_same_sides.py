@@ -9,7 +9,7 @@ from tests.analyse.builders import FINE, ZERO, Graph, Row, sized
 def compared(kernel: Row, bias: Row, second: Row = FINE) -> Graph:
     """A layer that is called twice, and the difference of what it makes; `second` is what the second call gets."""
     graph = Graph()
-    sides = []
+    sides: list[int] = []
     for name, row in (("layer", FINE), ("layer_1", second)):
         graph.layers.append(Layer(name, "layer", "Dense"))
         weights = [graph.read("w/kernel"), graph.read("w/bias")] if sides else []

@@ -61,4 +61,4 @@ def test_an_error_of_the_users_own_is_raised_with_their_line(tmp_path: Path) -> 
     with pytest.raises(RuntimeError, match="the user's own") as caught:
         step(tf.ones(3))
 
-    assert any(entry.path.name == Path(__file__).name for entry in caught.traceback)
+    assert any(Path(entry.path).name == Path(__file__).name for entry in caught.traceback)
