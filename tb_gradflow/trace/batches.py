@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -118,5 +119,6 @@ def dataset_of(batches: Iterable[Any], spec: Any) -> Any:
 
 def bytes_of(batch: Any) -> int:
     """What the tensors of a batch take."""
-    flat = [each for each in tf.nest.flatten(batch, expand_composites=True) if isinstance(each, tf.Tensor)]
-    return sum(each.dtype.size * int(tf.size(each)) for each in flat)
+    flat = tf.nest.flatten(batch, expand_composites=True)
+    eager = [each for each in flat if isinstance(each, tf.__internal__.EagerTensor)]
+    return sum(each.dtype.size * math.prod(each._shape_tuple()) for each in eager)

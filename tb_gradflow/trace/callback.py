@@ -17,8 +17,10 @@ from tb_gradflow.trace.caught import Guarding
 from tb_gradflow.trace.collector import Tensors
 from tb_gradflow.trace.fitting import Fitting, TrainFunction, check_backend, fitting
 from tb_gradflow.trace.guards import guard_of_fit
+from tb_gradflow.trace.in_place import REPLACED, SET_BY_USER, is_of_the_user, owner, put, run_instead
 from tb_gradflow.trace.legacy_hooks import LegacyHooks
 from tb_gradflow.trace.options import checked
+from tb_gradflow.trace.own_trace import Refused, is_of_the_step
 from tb_gradflow.trace.recorder import Identity, Recorder, Tracing, fault_message, index_of, warn
 from tb_gradflow.trace.refit import LastFit
 from tb_gradflow.trace.step import InstrumentedStep
@@ -89,6 +91,9 @@ class GradFlowCallback(LegacyHooks, keras.callbacks.Callback):  # type: ignore[m
         self._measured: dict[str, Any] | None = None
 
     def on_train_begin(self, logs: Any = None) -> None:
+        interrupted = owner(self.model)
+        if isinstance(interrupted, GradFlowCallback) and interrupted._plain is not None:
+            put(self.model, interrupted._plain)
         self._plain = None
         self._may_postpone = True
         # Keras tells a callback of the model, and not of the other callbacks, whose list calls this.
@@ -103,15 +108,19 @@ class GradFlowCallback(LegacyHooks, keras.callbacks.Callback):  # type: ignore[m
         if self._plain is None or self._broken:
             return
         self._began = time.perf_counter()
+        if self.model.train_function is not self._plain and not isinstance(owner(self.model), GradFlowCallback):
+            self._plain = None
+            warn(REPLACED)
+            return
         self._steps.execution_begins(batch)
         self._measured = None
         if self._due():
             self._guarded(self._check_alone)
             self._guarded(self._ask_guard)
             if not self._broken:
-                self._put(self._run_sampled)
+                put(self.model, self._run_sampled)
         elif self._guard is not None:
-            self._put(self._run_guarded)
+            put(self.model, self._run_guarded)
         self._epoch_begins = False
         self._ready = time.perf_counter()
 
@@ -119,7 +128,7 @@ class GradFlowCallback(LegacyHooks, keras.callbacks.Callback):  # type: ignore[m
         if self._plain is None:
             return
         done = time.perf_counter()
-        self._put(self._plain)
+        put(self.model, self._plain)
         self._steps.execution_ends(batch)
         recorded = self._measured is not None
         if recorded:
@@ -147,13 +156,9 @@ class GradFlowCallback(LegacyHooks, keras.callbacks.Callback):  # type: ignore[m
             self._guarded(lambda: self._last_fit.ends(self.model, fitted))
         self._plain = None
 
-    def _put(self, function: TrainFunction) -> None:
-        """What Keras runs next. Past its own way to set an attribute, which takes ten microseconds to track nothing."""
-        self.model.__dict__["train_function"] = function
-
     def _prepare(self, beside: Sequence[Any] | None) -> None:
         fitted = fitting(self.model, beside)
-        reason = unsupported(fitted.strategy, fitted.is_eager)
+        reason = SET_BY_USER if is_of_the_user(self.model) else unsupported(fitted.strategy, fitted.is_eager)
         if reason:
             warn(f"tb_gradflow records nothing of this training: {reason}")
             return
@@ -188,7 +193,7 @@ class GradFlowCallback(LegacyHooks, keras.callbacks.Callback):  # type: ignore[m
 
     def _check_alone(self) -> None:
         """Two recorders would take the model's function from each other: the first one of the list keeps it."""
-        if isinstance(getattr(self.model.train_function, "__self__", None), GradFlowCallback):
+        if isinstance(owner(self.model), GradFlowCallback):
             self._broken = True
             warn(
                 "tb_gradflow: two GradFlowCallbacks are in the same fit, and one of them can record. The second one, "
@@ -210,7 +215,7 @@ class GradFlowCallback(LegacyHooks, keras.callbacks.Callback):  # type: ignore[m
 
     def _run_sampled(self, iterator: Any) -> Any:
         assert self._plain is not None and self._sampled is not None
-        self._put(self._plain)
+        put(self.model, self._plain)
         self._tracing.traced = False
         try:
             with self._tracing.told():
@@ -221,7 +226,7 @@ class GradFlowCallback(LegacyHooks, keras.callbacks.Callback):  # type: ignore[m
             self._broken = True
             # Where tracing failed no batch was drawn yet.
             lost = " The batch of this step was not used." if self._tracing.traced else ""
-            logs = self._run_instead(iterator, fault_message(self._steps.now, error, lost))
+            logs = run_instead(self._plain, iterator, fault_message(self._steps.now, error, lost))
         else:
             if self._tracing.fault is None:
                 self._measured = measured or self._instrumented.left()
@@ -245,30 +250,23 @@ class GradFlowCallback(LegacyHooks, keras.callbacks.Callback):  # type: ignore[m
 
     def _run_guarded(self, iterator: Any) -> Any:
         assert self._plain is not None and self._guard is not None
-        self._put(self._plain)
+        put(self.model, self._plain)
         try:
             logs = self._guard.run(iterator)
         except (StopIteration, tf.errors.OutOfRangeError):
             raise
+        except Refused as refused:
+            raise refused.own from None
         except Exception as error:
+            if is_of_the_step(error, self._guard):
+                raise
             self._guard = None
-            logs = self._run_instead(iterator, fault_message(self._steps.now, error))
+            lost = " The batch of this step was not used."
+            logs = run_instead(self._plain, iterator, fault_message(self._steps.now, error, lost))
         else:
             if self._guard.fault is not None:
                 warn(fault_message(self._steps.now, self._guard.fault))
                 self._guard = None
-        return logs
-
-    def _run_instead(self, iterator: Any, message: str) -> Any:
-        """The user's own function, after one of ours has failed. Where their step is at fault it fails again, with
-        their own traceback; where it does not, or finds no more batches, we were at fault, and say so."""
-        assert self._plain is not None
-        try:
-            logs = self._plain(iterator)
-        except (StopIteration, tf.errors.OutOfRangeError):
-            warn(message)
-            raise
-        warn(message)
         return logs
 
     def _look_at_guard(self) -> None:

@@ -30,7 +30,13 @@ class Caught:
 
 
 class Guarding(Protocol):
-    """Runs steps that are not recorded, with a look at their gradients."""
+    """Runs steps that are not recorded, with a look at their gradients.
+
+    Attributes:
+        has_run: Whether a step has run to its end: an error in a later one is the user's own.
+    """
+
+    has_run: bool
 
     @property
     def fault(self) -> Exception | None:

@@ -142,17 +142,28 @@ class Fitting:
     @property
     def is_of_batches(self) -> bool:
         """Whether its training function does nothing but run its step on the next batch, on one device."""
-        own = ("make_train_function", "_make_function")
+        model = self._model
         return (
             self.steps_per_execution == 1
             and isinstance(self.strategy.extended, distribute_lib._DefaultDistributionExtended)
-            and all(getattr(type(self._model), name, None) is getattr(keras.Model, name, None) for name in own)
+            and all(
+                name not in vars(model) and getattr(type(model), name, None) is getattr(keras.Model, name, None)
+                for name in ("make_train_function", "_make_function")
+            )
         )
 
-    def step_of_batch(self, step: Callable[..., Any]) -> StepOfBatch:
-        """`step`, compiled as the function inside of the model's training function is that runs the model's own."""
-        run = tf.autograph.experimental.do_not_convert(lambda batch: self.strategy.run(step, args=(batch,)))
-        return StepOfBatch(tf.function(run, reduce_retracing=True, jit_compile=self._model.jit_compile))
+    def step_of_batch(self, step: Callable[..., Any], whole: TrainFunction) -> StepOfBatch:
+        """`step`, compiled as the function inside of the model's training function is that runs the model's own.
+
+        `whole` is a training function that Keras has built; see `StepOfBatch`.
+        """
+
+        # Not a lambda: TensorFlow leaves the user's lines out of an error in a function that is called `<lambda>`.
+        def one_step_on_data(batch: Any) -> Any:
+            return _returned(self.strategy.run(step, args=(batch,)))
+
+        alone = tf.autograph.experimental.do_not_convert(one_step_on_data)
+        return StepOfBatch(tf.function(alone, reduce_retracing=True, jit_compile=self._model.jit_compile), whole)
 
     @contextlib.contextmanager
     def _stepping(self, step: Callable[..., Any]) -> Iterator[None]:
@@ -214,6 +225,16 @@ class LegacyFitting(Fitting):
             return [local(variable) for variable in (*slots, *totals, model._train_counter)]
 
         return Variables(owned, ignored)
+
+
+def _returned(results: Any) -> Any:
+    """What the user's step returns, as Keras's function returns it: with tensors for lists. The guard puts its own
+    beside that, in a tuple."""
+    if type(results) is dict:
+        return {name: _returned(each) for name, each in results.items()}
+    if type(results) is tuple:
+        return tuple(map(_returned, results))
+    return tf.convert_to_tensor(results) if isinstance(results, list) else results
 
 
 def check_backend() -> None:

@@ -30,9 +30,11 @@ def guard_of_fit(fitted: Fitting, instrumented: InstrumentedStep, recorded: Trai
         return replayed(fitted, instrumented, recorded)
 
     def compiled(step: Callable[..., Any]) -> TrainFunction:
-        return fitted.step_of_batch(step).on_next if fitted.is_of_batches else fitted.function_of(step)
+        return fitted.step_of_batch(step, recorded).on_next if fitted.is_of_batches else fitted.function_of(step)
 
-    return NonfiniteStep(fitted.step, instrumented, compiled, lambda: fitted.iterations)
+    # Of one step an execution it is known without asking; an optimizer may count something else.
+    iterations = (lambda: fitted.iterations) if fitted.steps_per_execution > 1 else (lambda: None)
+    return NonfiniteStep(fitted.step, instrumented, compiled, iterations)
 
 
 def may_branch(instrumented: InstrumentedStep) -> bool:

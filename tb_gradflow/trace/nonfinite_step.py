@@ -37,6 +37,7 @@ class NonfiniteStep:
         self._sentinel = Sentinel(state, _changed_early(state, instrumented.untrained))
         self._iterations = iterations
         self._function = compiled(self._sentinel.guarded(step))
+        self.has_run = False
 
     @property
     def fault(self) -> Exception | None:
@@ -44,7 +45,9 @@ class NonfiniteStep:
         return self._sentinel.fault
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
-        return self._function(*args, **kwargs)
+        results = self._function(*args, **kwargs)
+        self.has_run = True
+        return results
 
     def settled(self) -> bool:
         return self._sentinel.caught

@@ -1,4 +1,4 @@
-"""The user's own step, where TensorFlow cannot trace it: it is not asked a second time to say so.
+"""Errors that are the user's own: nothing is asked a second time to raise them.
 
 Once its first trace has made variables, such as an optimizer's, and has raised, TensorFlow answers the next call with
 nothing: no step runs, and no error tells of it.
@@ -10,11 +10,14 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import tensorflow as tf
 from tensorflow.python.eager.lift_to_graph import UnliftableError
+
+from tb_gradflow.trace.caught import Guarding
 
 
 class Refused(Exception):
-    """The user's own step raised while it was traced.
+    """The user's own step raised while it was traced, or their data while they were read.
 
     Attributes:
         own: What it raised.
@@ -39,6 +42,11 @@ def traced(plain: Any, instrumented: Callable[[], Any], args: Sequence[Any], kwa
         with contextlib.suppress(Exception):
             instrumented().get_concrete_function(*args, **kwargs)
         raise Refused(own) from own
+
+
+def is_of_the_step(error: Exception, guard: Guarding) -> bool:
+    """Whether an error in a guarded step is the user's own, so that the step must not be run a second time."""
+    return guard.has_run and isinstance(error, tf.errors.OpError)
 
 
 def called_again(plain: Any, error: Exception, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

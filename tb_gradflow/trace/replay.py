@@ -20,7 +20,7 @@ from tb_gradflow.trace.guard import Guard, may_run_twice
 from tb_gradflow.trace.patches import watching
 from tb_gradflow.trace.replicas import Measured
 from tb_gradflow.trace.step import InstrumentedStep
-from tb_gradflow.trace.window import Window
+from tb_gradflow.trace.window import Held, Window
 
 # Seconds. To ask takes 20 microseconds, and waits for an accelerator.
 _PAUSE = 0.1
@@ -40,6 +40,8 @@ class Replay(abc.ABC):
         self, instrumented: InstrumentedStep, flags: Flags, replicas: int, counters: Sequence[Any] = ()
     ) -> None:
         self.fault: Exception | None = None
+        self.has_run = False
+        self._held = Held()
         self._window = Window([*instrumented.touched, *counters])
         self._flags = flags
         self._replicas = replicas
@@ -66,7 +68,7 @@ class Replay(abc.ABC):
             self._asked = now
             if self._flags.first is not None:
                 return True
-        return self._kept() >= self._window.length and self.settled()
+        return (self._kept() >= self._window.length or self._held.is_full) and self.settled()
 
     def measure(self) -> Caught | None:
         """See `Guarding`. What is compared is the result of the steps before, or of the step itself."""
@@ -82,6 +84,7 @@ class Replay(abc.ABC):
         """Before each execution."""
         if not self._window.is_open:
             self._flags.reset()
+            self._held = Held()
             self._window.open()
 
     def _guarded(self, step: Callable[..., Any]) -> Callable[..., Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tb_gradflow.trace.batches import bytes_of, dataset_of
+from tb_gradflow.trace.batches import dataset_of
 from tb_gradflow.trace.caught import same
 from tb_gradflow.trace.fitting import Fitting, TrainFunction
 from tb_gradflow.trace.flags import ReturnedFlags
@@ -29,28 +29,29 @@ class ReplayedBatches(Replay):
 
     def __init__(self, fitted: Fitting, instrumented: InstrumentedStep, recorded: TrainFunction) -> None:
         super().__init__(instrumented, ReturnedFlags(device_of(instrumented.touched)), 1)
-        self._step = fitted.step_of_batch(self._guarded(fitted.step))
+        self._step = fitted.step_of_batch(self._guarded(fitted.step), recorded)
         self._recorded = recorded
         self._left = instrumented.left
         self._rate = fitted.learning_rate
         self._steps: list[tuple[Any, Any, Any]] = []
 
     def run(self, iterator: Any) -> Any:
+        batch = self._step.drawn(iterator)
         self._begin()
         # The learning rate, which callbacks change between steps.
         rate = None if self._rate is None else kept(self._rate)
-        batch = self._step.drawn(iterator)
         results = self._flags.parted(self._step(batch))
         self._steps.append((batch, rate, results))
+        self._held.add(batch, results)
+        self.has_run = True
         return results
 
     def _kept(self) -> int:
         return len(self._steps)
 
     def _forget(self) -> int:
-        batch, _, results = self._steps[-1]
         self._steps.clear()
-        return bytes_of((batch, results))
+        return self._held.largest
 
     def _repeated(self, first: int) -> Measured | None:
         for batch, rate, before in self._steps[:first]:

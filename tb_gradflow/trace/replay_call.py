@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tb_gradflow.trace.batches import bytes_of
 from tb_gradflow.trace.caught import same
 from tb_gradflow.trace.flags import CountedFlags, ReturnedFlags
 from tb_gradflow.trace.replay import Replay
@@ -40,15 +39,16 @@ class ReplayedCall(Replay):
         self._begin()
         results = self._flags.parted(self._step(*args, **kwargs))
         self._calls.append((args, kwargs, results))
+        self._held.add(args, kwargs, results)
+        self.has_run = True
         return results
 
     def _kept(self) -> int:
         return len(self._calls)
 
     def _forget(self) -> int:
-        size = bytes_of(self._calls[-1])
         self._calls.clear()
-        return size
+        return self._held.largest
 
     def _repeated(self, first: int) -> Measured | None:
         for args, kwargs, before in self._calls[:first]:

@@ -52,6 +52,7 @@ class ReplayedFit(Replay):
         with self._calls.seen() if is_new and self._for_xla else contextlib.nullcontext():
             results = self._function(iterator)
         self._results.append(results)
+        self.has_run = True
         return results
 
     def _keep(self, batch: Any) -> None:

@@ -11,7 +11,6 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import keras
 import tensorflow as tf
 from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
@@ -24,14 +23,15 @@ from tb_gradflow.trace.collector import Tensors
 from tb_gradflow.trace.eager_only import HINT, needs_numbers
 from tb_gradflow.trace.guards import may_branch
 from tb_gradflow.trace.nonfinite_step import NonfiniteStep
-from tb_gradflow.trace.options import Options, checked
-from tb_gradflow.trace.own_trace import called_again, traced
-from tb_gradflow.trace.recorder import Identity, Recorder, Tracing, fault_message, index_of, warn
+from tb_gradflow.trace.options import checked
+from tb_gradflow.trace.own_trace import called_again, is_of_the_step, traced
+from tb_gradflow.trace.recorder import Tracing, warn
 from tb_gradflow.trace.replay_call import ReplayedCall
 from tb_gradflow.trace.replica_variables import variables_of
 from tb_gradflow.trace.step import InstrumentedStep
 from tb_gradflow.trace.variables import Variables
-from tb_gradflow.trace.workers import in_step_with_others, is_one_of_several, must_begin_alone, recorder_for
+from tb_gradflow.trace.watched_run import WatchedRun
+from tb_gradflow.trace.workers import is_one_of_several, must_begin_alone
 
 
 def watch(
@@ -58,13 +58,13 @@ def watch(
         SetupError: an argument is wrong, or `log_dir` cannot be written.
     """
     options = checked(log_dir, update_freq, overhead, tensors, catch_nonfinite, expected, source)
-    return lambda step: Watched(_compiled(step), _Run(options, compiles=not _is_compiled(step)))
+    return lambda step: Watched(_compiled(step), WatchedRun(options, compiles=not _is_compiled(step)))
 
 
 class Watched:
     """A compiled training step that is recorded now and then."""
 
-    def __init__(self, plain: Any, run: _Run) -> None:
+    def __init__(self, plain: Any, run: WatchedRun) -> None:
         self._plain = plain
         self._run = run
         self._sampled: Any = None
@@ -144,6 +144,8 @@ class Watched:
         try:
             outputs = guard.run(*args, **kwargs)
         except Exception as error:
+            if is_of_the_step(error, guard):
+                raise
             self._guard = None
             # The user's own step fails again here; where it does not, the guard was at fault.
             outputs = self._plain(*args, **kwargs)
@@ -215,7 +217,12 @@ class Watched:
             self._on_trace,
             on_fault=self._tracing.failed,
         )
-        return self._compiled_as_plain(lambda *a, **k: step(*a, **k))
+
+        # Not a lambda: TensorFlow leaves the user's lines out of an error in a function that is called `<lambda>`.
+        def recorded(*args: Any, **kwargs: Any) -> Any:
+            return step(*args, **kwargs)
+
+        return self._compiled_as_plain(recorded)
 
     def _on_trace(self, trace: Trace, error: BaseException | None) -> None:
         asked = {each.variable for each in trace.variable_gradients if each.outcome != "not_asked"}
@@ -224,62 +231,6 @@ class Watched:
         )
         assert self._tracing is not None
         self._tracing.finished(dataclasses.replace(trace, variables=listed), error)
-
-
-class _Run:
-    """One log, and how far the training is."""
-
-    def __init__(self, options: Options, *, compiles: bool) -> None:
-        """`compiles` says that the step was not compiled before it was watched."""
-        self.options = options
-        self.compiles = compiles
-        self.broken = False
-        self._recorder: Recorder | None = None
-        self._step = 0
-
-    def recorder(self, name: str) -> Recorder:
-        if self._recorder is None:
-            identity = Identity(name, keras.__version__, self.options.expected)
-            self._recorder = recorder_for(self.options.log_dir, identity)
-            self._recorder.meter = self.options.cadence.meter
-            weakref.finalize(self, self._recorder.flush)
-        return self._recorder
-
-    def flush(self) -> None:
-        if self._recorder is not None:
-            self._recorder.flush()
-
-    def is_due(self) -> bool:
-        if self._step == 0:
-            self.options = in_step_with_others(self.options)
-        return self.options.cadence.is_due(self._step, self._step == 0)
-
-    def completed(self, seconds: float, *, recorded: bool) -> None:
-        self._step += 1
-        self.options.cadence.meter.took(seconds, recorded=recorded)
-
-    def write_caught(self, guard: Guarding, tracing: Tracing, ran: int) -> None:
-        """A step has a gradient that is not finite; `ran` of the latest are not completed yet."""
-        try:
-            found = guard.measure()
-        except Exception as error:
-            self.tell_fault(error)
-        else:
-            if found is not None:
-                self.write(found.values, tracing, self._step + ran - found.ago, tell=True)
-
-    def write(self, values: dict[str, Any], tracing: Tracing, step: int | None = None, *, tell: bool = False) -> None:
-        try:
-            assert self._recorder is not None
-            self._recorder.add_step(
-                self._step if step is None else step, tracing.indices[index_of(values)], values, tell=tell
-            )
-        except Exception as error:  # a fault of the recorder must never reach the training
-            self.broken = True
-            self.tell_fault(error)
-
-    def tell_fault(self, error: Exception) -> None:
-        warn(fault_message(self._step, error))
 
 
 def _is_compiled(step: Callable[..., Any]) -> bool:

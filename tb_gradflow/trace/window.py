@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable
 
+from tb_gradflow.trace.batches import bytes_of
 from tb_gradflow.trace.undo import undone
 
 LEAST = 8
@@ -26,6 +27,29 @@ _SHARE = 0.0025
 
 _COPIED_BYTES = 4e9
 """Per second: a variable that is changed while its old value is kept is copied by the step that changes it."""
+
+
+class Held:
+    """What is kept to run the steps of a stretch again, in bytes.
+
+    Attributes:
+        total: Of all steps.
+        largest: Of one step.
+    """
+
+    def __init__(self) -> None:
+        self.total = self.largest = 0
+
+    def add(self, *kept: Any) -> None:
+        """What is kept of one more step: tensors in any structure."""
+        size = bytes_of(kept)
+        self.total += size
+        self.largest = max(self.largest, size)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the stretch must end here."""
+        return self.total >= HELD_BYTES
 
 
 class Window:

@@ -1,0 +1,53 @@
+"""The function that a model of Keras trains with, while a recorder puts its own in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tb_gradflow.trace.as_compiled import keras_own
+from tb_gradflow.trace.recorder import warn
+
+_KERAS = frozenset({"keras", "tf_keras"})
+
+SET_BY_USER = (
+    "`model.train_function` was set to a function that Keras did not make. Put what it does into `train_step`, or into "
+    "`make_train_function`, of the model."
+)
+
+REPLACED = (
+    "tb_gradflow: the model's training function was replaced in the middle of `fit`, as `compile` and "
+    "`make_train_function` do. The rest of this fit is not recorded."
+)
+
+
+def put(model: Any, function: Callable[[Any], Any]) -> None:
+    """What Keras runs next. Past its own way to set an attribute, which takes ten microseconds to track nothing."""
+    model.__dict__["train_function"] = function
+
+
+def owner(model: Any) -> Any:
+    """The object whose method the model trains with; null if it is a function."""
+    return getattr(model.train_function, "__self__", None)
+
+
+def is_of_the_user(model: Any) -> bool:
+    """Whether somebody has put a function of their own where Keras would have made one."""
+    function = keras_own(model.train_function)
+    made = getattr(function, "python_function", function)
+    by_keras = [type(model).make_train_function, model.make_train_function, made]
+    return [str(each.__module__).partition(".")[0] in _KERAS for each in by_keras] == [True, True, False]
+
+
+def run_instead(plain: Callable[[Any], Any], iterator: Any, message: str) -> Any:
+    """The user's own function, after one of ours has failed. Where their step is at fault it fails again, with
+    their own traceback; where it does not, or finds no more batches, we were at fault, and say so."""
+    try:
+        logs = plain(iterator)
+    except (StopIteration, tf.errors.OutOfRangeError):
+        warn(message)
+        raise
+    warn(message)
+    return logs
