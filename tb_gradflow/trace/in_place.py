@@ -37,8 +37,14 @@ def is_of_the_user(model: Any) -> bool:
     """Whether somebody has put a function of their own where Keras would have made one."""
     function = keras_own(model.train_function)
     made = getattr(function, "python_function", function)
-    by_keras = [type(model).make_train_function, model.make_train_function, made]
-    return [str(each.__module__).partition(".")[0] in _KERAS for each in by_keras] == [True, True, False]
+    if made is None:  # a coordinator of workers makes it later
+        return False
+    return _is_of_keras(type(model).make_train_function, model.make_train_function) and not _is_of_keras(made)
+
+
+def _is_of_keras(*functions: Any) -> bool:
+    modules = [str(getattr(function, "__module__", None)) for function in functions]
+    return all(module.partition(".")[0] in _KERAS for module in modules)
 
 
 def run_instead(plain: Callable[[Any], Any], iterator: Any, message: str) -> Any:
