@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tb_gradflow.analyse import causes
-from tb_gradflow.analyse.causes.unused import is_penalty_alone
 from tb_gradflow.analyse.evidence import (
     NO_OP,
     Rule,
@@ -18,6 +17,7 @@ from tb_gradflow.analyse.evidence import (
     hidden_suspects,
 )
 from tb_gradflow.analyse.measured import UPDATE_NORM, Measured
+from tb_gradflow.analyse.penalties import is_penalty_alone
 from tb_gradflow.analyse.status import State
 from tb_gradflow.analyse.terms import suspects_of_terms
 from tb_gradflow.analyse.topology import Topology

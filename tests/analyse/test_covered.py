@@ -54,6 +54,21 @@ def test_a_penalty_of_any_form_is_one_as_long_as_it_knows_no_data() -> None:
     assert graph.only_finding().cause == "regularizer_only"
 
 
+def test_a_number_added_to_what_is_divided_by_is_no_penalty() -> None:
+    """The noise of a filter is added to a variance before anything is made of data, and beside that only compared."""
+    graph = Graph()
+    noise, data = graph.variable("noise", shape=()), graph.op("Mean", graph.op("MatMul", graph.variable("w")), shape=())
+    variance = graph.op("AddV2", graph.op("Square", data, shape=()), graph.op("Exp", noise, shape=()), shape=())
+    ratio = graph.op("RealDiv", data, variance, shape=())
+    rejected = graph.op("Cast", graph.op("Less", ratio, passes="not_differentiable", dtype="bool", shape=()), shape=(),
+                        passes="dtype")  # fmt: skip
+    graph.target(graph.op("AddV2", ratio, graph.op("Mul", rejected, shape=(), constants={1: 4.0}), shape=()))
+    graph.ask("noise", FINE)
+    graph.ask("w", FINE)
+
+    assert [finding.severity for finding in graph.diagnose().findings] == ["info"]
+
+
 def stranger(*, whole: bool) -> Graph:
     graph = Graph()
     own, other = graph.variable("own"), graph.variable("other", tracked=False)

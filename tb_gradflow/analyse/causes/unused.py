@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from tb_gradflow.analyse.causes.zero_factor import learns
 from tb_gradflow.analyse.evidence import Suspect, Verdict
-from tb_gradflow.analyse.kinds import STRAIGHT, is_float, passes_gradient, scopes_of
+from tb_gradflow.analyse.kinds import STRAIGHT, is_float, scopes_of
+from tb_gradflow.analyse.penalties import is_only_added, is_penalty_alone
 from tb_gradflow.analyse.topology import Topology
 from tb_gradflow.analyse.twins import numbered
 from tb_gradflow.analyse.zeros import PRODUCTS
-from tb_gradflow.record.schema import Edge, Trace
 
 # Parts that published models carry along for another task; idle in this one by design.
 _IDLE_BY_DESIGN = ("pooler", "projector", "projection_head", "proj_head", "lm_head", "nsp_head", "mlm_head")
@@ -25,12 +25,7 @@ _NUMBERS = re.compile(r"[0-9]+")
 _STATE_WEIGHTS = ("recurrent", "weight_hh", "w_hh")
 _NEAR = 12
 
-_LINEAR = frozenset(
-    {"ReadVariableOp", "Identity", "Cast", "Reshape", "Squeeze", "Sum", "Mean", "AddN", "AddV2", "Add", "Pack", "Neg"}
-    | {"Sub", "Mul"}
-)
 _SHIFTS = frozenset({"BiasAdd", "AddV2", "Add"})
-_ADDITIONS = frozenset({"AddN", "AddV2", "Add", "Pack"})
 
 
 def kept_as_state(suspect: Suspect) -> Verdict | None:
@@ -189,76 +184,6 @@ def regularizer_only(suspect: Suspect) -> Verdict | None:
     if not is_penalty_alone(topology, state.variable, state.target):
         return None
     return Verdict("regularizer_only", "info" if is_only_added(topology, state.variable) else "warning")
-
-
-def is_only_added(topology: Topology, variable: int) -> bool:
-    """Whether nothing but sums, and products with constants, lie between a variable and data: its gradient is the same
-    number in every step, and pulls it nowhere in particular, as the penalty on a weight does."""
-    queue = list(topology.readers[variable])
-    for op in queue:  # grows while it is walked
-        if topology.trace.ops[op].data:
-            continue
-        factors = [edge for edge in topology.trace.ops[op].inputs if edge.op >= 0]
-        if topology.trace.ops[op].type not in _LINEAR or (topology.trace.ops[op].type == "Mul" and len(factors) > 1):
-            return False
-        queue.extend(user for user in topology.onward(op) if user not in queue)
-    return True
-
-
-def is_penalty_alone(topology: Topology, variable: int, target: int) -> bool:
-    """Whether the only gradient is that of a penalty on the variable itself, a number that is added to other terms.
-
-    Its way has no part in any data before that sum; ways along which no gradient comes do not count.
-    """
-    arrives = topology.gradient(target).hops
-    readers = [reader for reader in topology.readers[variable] if arrives[reader] >= 0]
-    if not readers or any(topology.trace.ops[reader].data is None for reader in readers):
-        return False
-    seen, stack, joins = set(readers), list(readers), []
-    while stack:
-        for consumer, edge in topology.consumers[stack.pop()]:
-            if not passes_gradient(edge) or arrives[consumer] < 0 or consumer in seen:
-                continue
-            if _adds_numbers(topology.trace, consumer, edge) and not _inputs(topology.trace, consumer) <= seen:
-                joins.append(consumer)
-            elif topology.trace.ops[consumer].data or arrives[consumer] == 0:
-                return False
-            else:
-                seen.add(consumer)
-                stack.append(consumer)
-    joined = _meets_data(topology, joins, arrives)
-    return joined and _belongs_to(topology, seen) == {variable}
-
-
-def _meets_data(topology: Topology, joins: list[int], arrives: Sequence[int]) -> bool:
-    """Whether sums of numbers, added up further, are added to one that depends on data: penalties are often summed
-    among themselves first."""
-    queue = list(joins)
-    for op in queue:  # grows while it is walked
-        if topology.trace.ops[op].data:
-            return topology.trace.ops[op].type in _ADDITIONS
-        queue.extend(user for user in topology.onward(op) if arrives[user] >= 0 and user not in queue)
-    return False
-
-
-def _adds_numbers(trace: Trace, op: int, edge: Edge) -> bool:
-    """Whether numbers are added up there, one of which comes over the edge."""
-    summand = trace.ops[edge.op].outputs[edge.output] if edge.output < len(trace.ops[edge.op].outputs) else None
-    total = trace.ops[op].outputs[0] if trace.ops[op].outputs else None
-    if summand is None or total is None or summand.shape != () or trace.ops[op].type not in _ADDITIONS:
-        return False
-    return total.shape == () or trace.ops[op].type == "Pack"
-
-
-def _inputs(trace: Trace, op: int) -> set[int]:
-    return {edge.op for edge in trace.ops[op].inputs}
-
-
-def _belongs_to(topology: Topology, ops: set[int]) -> set[int]:
-    """The variables that have a part in some ops."""
-    read = {reader: variable for variable, readers in enumerate(topology.readers) for reader in readers}
-    made_by = ops.union(*(_inputs(topology.trace, op) for op in ops))
-    return {read[op] for op in made_by if op in read}
 
 
 def _has_penalised_sibling(suspect: Suspect) -> bool:

@@ -1,0 +1,103 @@
+"""Penalties: what a variable adds to a loss by itself, without any data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tb_gradflow.analyse.kinds import passes_gradient
+from tb_gradflow.analyse.topology import Topology
+from tb_gradflow.record.schema import Edge, Trace
+
+_LINEAR = frozenset(
+    {"ReadVariableOp", "Identity", "Cast", "Reshape", "Squeeze", "Sum", "Mean", "AddN", "AddV2", "Add", "Pack", "Neg"}
+    | {"Sub", "Mul"}
+)
+_ADDITIONS = frozenset({"AddN", "AddV2", "Add", "Pack"})
+_CURVED = frozenset(
+    {"Log", "Log1p", "Exp", "Square", "SquaredDifference", "Abs", "Pow", "Reciprocal", "Sigmoid", "Tanh"}
+)
+
+
+def is_only_added(topology: Topology, variable: int) -> bool:
+    """Whether nothing but sums, and products with constants, lie between a variable and data: its gradient is the same
+    number in every step, and pulls it nowhere in particular, as the penalty on a weight does."""
+    queue = list(topology.readers[variable])
+    for op in queue:  # grows while it is walked
+        if topology.trace.ops[op].data:
+            continue
+        factors = [edge for edge in topology.trace.ops[op].inputs if edge.op >= 0]
+        if topology.trace.ops[op].type not in _LINEAR or (topology.trace.ops[op].type == "Mul" and len(factors) > 1):
+            return False
+        queue.extend(user for user in topology.onward(op) if user not in queue)
+    return True
+
+
+def is_penalty_alone(topology: Topology, variable: int, target: int) -> bool:
+    """Whether the only gradient is that of a penalty on the variable itself, a number that is added to other terms.
+
+    Its way has no part in any data before that sum; ways along which no gradient comes do not count.
+    """
+    arrives = topology.gradient(target).hops
+    readers = [reader for reader in topology.readers[variable] if arrives[reader] >= 0]
+    if not readers or any(topology.trace.ops[reader].data is None for reader in readers):
+        return False
+    seen, stack, joins = set(readers), list(readers), []
+    while stack:
+        for consumer, edge in topology.consumers[stack.pop()]:
+            if not passes_gradient(edge) or arrives[consumer] < 0 or consumer in seen:
+                continue
+            if _adds_numbers(topology.trace, consumer, edge) and not _inputs(topology.trace, consumer) <= seen:
+                joins.append(consumer)
+            elif topology.trace.ops[consumer].data or arrives[consumer] == 0:
+                return False
+            else:
+                seen.add(consumer)
+                stack.append(consumer)
+    joined = _meets_data(topology, joins, arrives) and not _is_bent(topology, joins, arrives)
+    return joined and _belongs_to(topology, seen) == {variable}
+
+
+def _meets_data(topology: Topology, joins: list[int], arrives: Sequence[int]) -> bool:
+    """Whether sums of numbers, added up further, are added to one that depends on data: penalties are often summed
+    among themselves first."""
+    queue = list(joins)
+    for op in queue:  # grows while it is walked
+        if topology.trace.ops[op].data:
+            return topology.trace.ops[op].type in _ADDITIONS
+        queue.extend(user for user in topology.onward(op) if arrives[user] >= 0 and user not in queue)
+    return False
+
+
+def _is_bent(topology: Topology, joins: list[int], arrives: Sequence[int]) -> bool:
+    """Whether a sum is used otherwise than a term of a loss, which is added up and scaled: the noise that a filter adds
+    to its variance is divided by, and no penalty."""
+    queue = list(joins)
+    for op in queue:  # grows while it is walked
+        for user, edge in topology.consumers[op]:
+            if not passes_gradient(edge) or arrives[user] < 0 or user in queue:
+                continue
+            each = topology.trace.ops[user]
+            if each.type in _CURVED or (each.type in ("RealDiv", "Div", "DivNoNan") and edge.input == 1):
+                return True
+            queue.append(user)
+    return False
+
+
+def _adds_numbers(trace: Trace, op: int, edge: Edge) -> bool:
+    """Whether numbers are added up there, one of which comes over the edge."""
+    summand = trace.ops[edge.op].outputs[edge.output] if edge.output < len(trace.ops[edge.op].outputs) else None
+    total = trace.ops[op].outputs[0] if trace.ops[op].outputs else None
+    if summand is None or total is None or summand.shape != () or trace.ops[op].type not in _ADDITIONS:
+        return False
+    return total.shape == () or trace.ops[op].type == "Pack"
+
+
+def _inputs(trace: Trace, op: int) -> set[int]:
+    return {edge.op for edge in trace.ops[op].inputs}
+
+
+def _belongs_to(topology: Topology, ops: set[int]) -> set[int]:
+    """The variables that have a part in some ops."""
+    read = {reader: variable for variable, readers in enumerate(topology.readers) for reader in readers}
+    made_by = ops.union(*(_inputs(topology.trace, op) for op in ops))
+    return {read[op] for op in made_by if op in read}
