@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import islice
+
 from tb_gradflow.analyse.kinds import LOOPS, constant_of
-from tb_gradflow.record.schema import Trace
+from tb_gradflow.analyse.ways import walked
+from tb_gradflow.record.schema import Op, Trace
 
 _NEVER_NEGATIVE = frozenset(
     {"Abs", "ComplexAbs", "Square", "SquaredDifference", "Relu", "Relu6", "Softplus", "Exp", "Sigmoid", "Softmax"}
@@ -26,35 +30,56 @@ def is_never_positive(trace: Trace, op: int) -> bool:
     return sign_of(trace, op) < 0
 
 
-def sign_of(trace: Trace, op: int, deep: int = _DEEP) -> int:
+def sign_of(trace: Trace, op: int) -> int:
     """1 if no element is negative, -1 if none is positive, 0 if neither is known."""
+    return _sign(trace, op, _DEEP, {})
+
+
+def _sign(trace: Trace, op: int, deep: int, known: dict[tuple[int, int], int]) -> int:
+    """`known` is what was found on other ways: of sums of sums there are more than anybody can walk."""
     if op < 0 or not deep:
         return 0
+    if (op, deep) not in known:
+        known[op, deep] = _found(trace, op, deep, known)
+    return known[op, deep]
+
+
+def _found(trace: Trace, op: int, deep: int, known: dict[tuple[int, int], int]) -> int:
     each = trace.ops[op]
+    if any(tensor.dtype.startswith("complex") for tensor in each.outputs):
+        return 0
     if each.type in _NEVER_NEGATIVE:
         return 1
-    given = {edge.input: edge.op for edge in each.inputs}
-    if each.type in _KEEPING or each.type == "Neg":
-        turned = -1 if each.type == "Neg" else 1
-        return turned * sign_of(trace, given.get(0, -1), deep - 1)
+    given = {edge.input: edge for edge in each.inputs if not edge.carried}
+    first = given[0].op if 0 in given else -1
+    if each.type in _KEEPING:
+        return _sign(trace, first, deep - 1, known)
+    if each.type == "Neg":
+        return -_sign(trace, first, deep - 1, known)
     if each.type == "Sub":
         return -1 if _is_less_its_largest(trace, op) else 0
-    if each.type in _PRODUCTS and given.get(0, -1) == given.get(1, -2):
-        return 1
     if each.type not in _SUMS | _PRODUCTS:
         return 0
-    count = each.input_count or len(each.inputs) + len(each.constants)
-    signs = [_side(trace, op, given, side, deep) for side in range(count)]
+    # Old logs do not tell how many inputs there are; none of these has fewer than two.
+    count = each.input_count or max(2, len(each.inputs) + len(each.constants))
+    if each.type in _PRODUCTS and _is_of_itself(each):
+        return 1
+    sides = []
+    for side in range(count):
+        constant = constant_of(each, side)
+        if constant is not None:
+            sides.append(-1 if constant < 0 else 1)
+        else:
+            sides.append(_sign(trace, given[side].op if side in given else -1, deep - 1, known))
     if each.type in _PRODUCTS:
-        return signs[0] * signs[1] if count == 2 else 0
-    return signs[0] if signs and len(set(signs)) == 1 else 0
+        return sides[0] * sides[1]
+    return sides[0] if len(set(sides)) == 1 else 0
 
 
-def _side(trace: Trace, op: int, given: dict[int, int], side: int, deep: int) -> int:
-    constant = constant_of(trace.ops[op], side)
-    if constant is not None:
-        return -1 if constant < 0 else 1
-    return sign_of(trace, given.get(side, -1), deep - 1)
+def _is_of_itself(product: Op) -> bool:
+    """Whether both factors are the same tensor."""
+    factors = [(edge.op, edge.output) for edge in product.inputs if edge.op >= 0]
+    return len(factors) == 2 and factors[0] == factors[1]
 
 
 def _is_less_its_largest(trace: Trace, op: int) -> bool:
@@ -71,7 +96,7 @@ def _is_less_its_largest(trace: Trace, op: int) -> bool:
 
 _HANDING_ON = ("StopGradient", "Identity", "Reshape", "ExpandDims", "Squeeze", "SelectV2")
 
-_ROUTING = frozenset({"SplitV", "Split", "ConcatV2", "Pack", "Unpack"})
+_HANDING_ZEROS_ON = _KEEPING - {"Sum", "Mean", "Cumsum"} | {"SplitV", "Split", "ConcatV2", "Pack", "Unpack", "Abs"}
 # Which of its inputs a function must not be given zero in.
 _NOT_ZERO = {"Log": 0, "RealDiv": 1, "Div": 1, "Reciprocal": 0, "Inv": 0, "Xdivy": 1}
 
@@ -80,14 +105,12 @@ def relu_behind(trace: Trace, op: int) -> int:
     """The ReLU that makes what a logarithm or a division must not be given, in another shape or beside other values; -1
     if there is none."""
     place = _NOT_ZERO.get(trace.ops[op].type, -1) if op >= 0 else -1
-    queue = [edge.op for edge in trace.ops[op].inputs if edge.op >= 0 and edge.input == place] if place >= 0 else []
-    for made in queue:  # grows while it is walked
-        each = trace.ops[made]
-        if each.type in ("Relu", "Relu6"):
-            return made
-        if each.type in _ROUTING | {"Abs"} or (each.type in _KEEPING and each.type not in ("Sum", "Mean", "Cumsum")):
-            queue.extend(edge.op for edge in each.inputs if edge.op >= 0 and edge.op not in queue)
-    return -1
+    start = [edge.op for edge in trace.ops[op].inputs if edge.input == place] if place >= 0 else []
+
+    def before(made: int) -> Sequence[int]:
+        return [edge.op for edge in trace.ops[made].inputs] if trace.ops[made].type in _HANDING_ZEROS_ON else ()
+
+    return next((made for made in walked(start, before) if trace.ops[made].type in ("Relu", "Relu6")), -1)
 
 
 # A sum or product of exponentials that are all zero is zero through these.
@@ -97,12 +120,12 @@ _GATHERING = _KEEPING | _SUMS | LOOPS | {"MatMul", "BatchMatMulV2", "Mul", "Eins
 def vanishing_exponential(trace: Trace, value: int) -> int:
     """The exponential of what is never positive, and may be far below zero, that a value is added up or multiplied up
     from; -1 if there is none."""
-    queue = [value] if value >= 0 else []
-    for op in queue:  # grows while it is walked
-        each = trace.ops[op]
-        given = next((edge.op for edge in each.inputs if edge.input == 0), -1)
-        if each.type == "Exp" and is_never_positive(trace, given) and trace.ops[given].type != "Sub":
+
+    def before(op: int) -> Sequence[int]:
+        return [edge.op for edge in trace.ops[op].inputs] if trace.ops[op].type in _GATHERING else ()
+
+    for op in islice(walked([value], before), _DEEP):
+        given = next((edge.op for edge in trace.ops[op].inputs if edge.input == 0), -1)
+        if trace.ops[op].type == "Exp" and is_never_positive(trace, given) and trace.ops[given].type != "Sub":
             return op
-        if each.type in _GATHERING and len(queue) < _DEEP:
-            queue.extend(edge.op for edge in each.inputs if edge.op >= 0 and edge.op not in queue)
     return -1

@@ -47,6 +47,7 @@ def _terms(topology: Topology, op: int) -> list[int]:
     """The single numbers that a loss is the sum of."""
     ops, found = topology.trace.ops, []
     queue = [op] if op >= 0 else []
+    seen = set(queue)
     for place in queue:  # grows while it is walked
         given = [edge.op for edge in ops[place].inputs if edge.op >= 0]
         numbers = all(_is_number(topology, each) for each in given)
@@ -54,7 +55,8 @@ def _terms(topology: Topology, op: int) -> list[int]:
         adds = ops[place].type in _ADDING or (ops[place].type in _HANDING_ON and len(given) == 1)
         scales = ops[place].type in ("Mul", "RealDiv") and len(given) == 1
         if given and ((adds or scales) and (numbers or packed)):
-            queue.extend(each for each in given if each not in queue)
+            queue.extend(each for each in dict.fromkeys(given) if each not in seen)
+            seen.update(given)
         else:
             found.append(place)
     return found

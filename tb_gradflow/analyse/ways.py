@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -51,6 +51,21 @@ def ways_to(goal: int, sources: Sequence[Sequence[int]]) -> Ways:
                 onward[source] = op
                 queue.append(source)
     return Ways(tuple(hops), tuple(onward))
+
+
+def walked(start: Iterable[int], further: Callable[[int], Iterable[int]]) -> Iterator[int]:
+    """The ops that one gets to from some, these included: each once, the nearest first. Numbers below zero are no ops.
+
+    What lies beyond an op is asked for after the op was handed out.
+    """
+    queue = [op for op in dict.fromkeys(start) if op >= 0]
+    seen = set(queue)
+    for op in queue:  # grows while it is walked
+        yield op
+        for each in further(op):
+            if each >= 0 and each not in seen:
+                seen.add(each)
+                queue.append(each)
 
 
 def unwound(came_from: Mapping[int, int], goal: int) -> tuple[int, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tb_gradflow.analyse.signs import is_never_positive
@@ -24,8 +26,19 @@ def grown(shape: str) -> tuple[Graph, int]:
         "-(x**2 + data)": lambda: graph.op("Neg", graph.op("AddV2", square, input_count=2)),
         "x - max(x)": lambda: graph.op("Sub", x, graph.op("StopGradient", graph.op("Max", x))),
         "x - max(y)": lambda: graph.op("Sub", x, graph.op("Max", square)),
+        "-a * b of halves": lambda: graph.op("Neg", of_halves(graph, graph.op("Split", x))),
+        "-complex ** 2": lambda: graph.op("Neg", graph.op("Cast", graph.op("Square", x, dtype="complex64"))),
+        "-(x**2 + what an old log left out)": lambda: graph.op("Neg", graph.op("AddV2", square)),
     }
     return graph, made[shape]()
+
+
+def of_halves(graph: Graph, split: int) -> int:
+    """The product of both outputs of an op."""
+    product = graph.op("Mul", split, split)
+    first, second = graph.ops[product].inputs
+    graph.ops[product] = replace(graph.ops[product], inputs=(first, replace(second, output=1)))
+    return product
 
 
 @pytest.mark.parametrize(
@@ -42,9 +55,25 @@ def grown(shape: str) -> tuple[Graph, int]:
         ("-(x**2 + data)", False),
         ("x - max(x)", True),
         ("x - max(y)", False),
+        ("-a * b of halves", False),
+        ("-complex ** 2", False),
+        ("-(x**2 + what an old log left out)", False),
     ],
 )
 def test_the_sign_is_followed_through_a_formula(shape: str, never: bool) -> None:
     graph, op = grown(shape)
 
     assert is_never_positive(graph.trace(), op) is never
+
+
+def test_sums_of_sums_are_walked_once() -> None:
+    """Two to the power of thirty ways lead through these."""
+    graph = Graph()
+    total = graph.op("Square", graph.op("MatMul", graph.variable("kernel")))
+    for _ in range(30):
+        total = graph.op("AddV2", total, total)
+
+    far, near = graph.op("Neg", total), graph.op("Neg", total - 15)
+
+    assert not is_never_positive(graph.trace(), far)  # no part of a formula
+    assert is_never_positive(graph.trace(), near)

@@ -6,11 +6,13 @@ and the variable.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 from tb_gradflow.analyse.evidence import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.kinds import constant_of
 from tb_gradflow.analyse.signs import is_never_positive, relu_behind
+from tb_gradflow.analyse.ways import walked
 from tb_gradflow.analyse.zeros import PRODUCTS
 
 _BY_TYPE = {
@@ -67,9 +69,13 @@ def broken_by_update(suspect: Suspect) -> Verdict | None:
 
 def beside_a_broken_gradient(suspect: Suspect) -> bool:
     """Whether the step gave any variable a gradient that is not finite."""
-    measured = suspect.measured
-    reports = [measured.of_variable(entry) for entry in suspect.topology.trace.variable_gradients]
-    return any(report is not None and (report.nan_count or report.inf_count) for report in reports)
+    measured, entries = suspect.measured, suspect.topology.trace.variable_gradients
+
+    def search() -> bool:
+        reports = map(measured.of_variable, entries)
+        return any(report is not None and (report.nan_count or report.inf_count) for report in reports)
+
+    return measured.once("broken gradients", search)
 
 
 def where_inactive_branch(suspect: Suspect) -> Verdict | None:
@@ -190,8 +196,9 @@ def broken_before(suspect: Suspect) -> Verdict | None:
 def _broken_before(suspect: Suspect) -> Verdict | None:
     found = None
     for op in suspect.topology.ancestors(suspect.culprit):
-        verdict = accused(suspect, op)
-        if verdict is not None and relu_behind(suspect.topology.trace, op) >= 0:
+        is_surer = relu_behind(suspect.topology.trace, op) >= 0
+        verdict = accused(suspect, op) if is_surer or found is None else None
+        if verdict is not None and is_surer:
             return verdict
         found = found or verdict
     return found
@@ -256,10 +263,9 @@ def _exponential_in(suspect: Suspect, function: int, place: int) -> int:
     """The exponential that a divisor, or what a logarithm is taken of, is a sum of: too large, it is infinite, and a
     sum with it is not zero. -1 if there is none."""
     trace = suspect.topology.trace
-    queue = [edge.op for edge in trace.ops[function].inputs if edge.op >= 0 and edge.input == place]
-    for op in queue:  # grows while it is walked
-        if trace.ops[op].type in ("Exp", "Cosh", "Sinh"):
-            return op
-        if trace.ops[op].type in _SUMMING:
-            queue.extend(edge.op for edge in trace.ops[op].inputs if edge.op >= 0 and edge.op not in queue)
-    return -1
+    start = [edge.op for edge in trace.ops[function].inputs if edge.input == place]
+
+    def before(op: int) -> Sequence[int]:
+        return [edge.op for edge in trace.ops[op].inputs] if trace.ops[op].type in _SUMMING else ()
+
+    return next((op for op in walked(start, before) if trace.ops[op].type in ("Exp", "Cosh", "Sinh")), -1)

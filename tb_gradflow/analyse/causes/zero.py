@@ -154,7 +154,7 @@ def part_left_out(suspect: Suspect) -> Verdict | None:
     topology, ops = suspect.topology, suspect.topology.trace.ops
     influence = topology.influence(suspect.target).hops
     kept = {"Cast": 0, "Real": 0, "Imag": 1}
-    taken, queue = set[int](), [suspect.culprit]
+    taken, queue, seen = set[int](), [suspect.culprit], {suspect.culprit}
     for op in queue:  # grows while it is walked
         for user in {user for user, _ in topology.consumers[op] if influence[user] >= 0}:
             complex_still = any(tensor.dtype.startswith("complex") for tensor in ops[user].outputs)
@@ -162,7 +162,8 @@ def part_left_out(suspect: Suspect) -> Verdict | None:
                 taken.add(user)
             elif ops[user].type not in _PART_BY_PART:
                 return None
-            elif user not in queue:
+            elif user not in seen:
+                seen.add(user)
                 queue.append(user)
     sides = {kept[ops[user].type] for user in taken}
     left_out = {edge.input for edge in suspect.edges} if suspect.producer >= 0 else set()
