@@ -299,3 +299,31 @@ def test_a_slice_that_leaves_the_variables_out_is_told_as_such() -> None:
     assert (finding.cause, finding.culprit) == ("zero_gradient", taken)
     assert "takes out a part that is not made of it" in finding.message
     assert finding.fix.startswith("Take the part that is")
+
+
+def heads_taken_apart(kind: str, *, room: bool = True) -> Graph:
+    """Boxes and classes are joined; boxes are compared as they are, classes by what `kind` makes of them."""
+    graph = Graph()
+    box, label = graph.op("MatMul", graph.variable("box")), graph.op("MatMul", graph.variable("label"))
+    both = graph.op("Reshape", graph.op("ConcatV2", box, label, shape=(None, 6)), shape=(None, 2, 3))
+    compared = graph.op("StridedSlice", both, shape=(None, 3 if room else 6))
+    chosen = graph.op(kind, graph.op("StridedSlice", both), passes="none", dtype="int64", api="tf.argmax")
+    hot = graph.op("Cast", chosen, passes="dtype")
+    half = sized(0.5, zeros=0.5)
+    for op, row in ((box, FINE), (label, ZERO), (both - 1, half), (both, half), (compared, FINE), (hot, FINE)):
+        graph.gradient(op, row)
+    graph.target(graph.op("AddV2", compared, hot))
+    graph.ask("box", FINE)
+    graph.ask("label", ZERO)
+    return graph
+
+
+def test_where_the_part_made_of_the_variable_is_taken_out_and_cut_the_cut_is_told() -> None:
+    finding = heads_taken_apart("ArgMax").only_finding()
+
+    assert (finding.cause, finding.severity, finding.variables) == ("nondiff_index", "error", ("label",))
+    assert "`label` gets a gradient of exactly zero: `tf.argmax`" in finding.message
+
+
+def test_where_the_parts_that_pass_a_gradient_may_hold_the_variable_they_may_be_to_blame() -> None:
+    assert heads_taken_apart("ArgMax", room=False).only_finding().cause == "zero_gradient"

@@ -25,6 +25,7 @@ from tb_gradflow.analyse.causes import (
     zero_factor,
 )
 from tb_gradflow.analyse.evidence import Rule, Suspect, Verdict
+from tb_gradflow.analyse.joined import cuts_behind
 
 CUT: tuple[Rule, ...] = (
     no_derivative.integer_variable,
@@ -209,6 +210,8 @@ def judge_zeros(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
     derivative of zero: what makes zeros of the other ways is told."""
     listed = tuple(suspects)
     found = judge(listed, ZERO)
+    if found is not None and found[1].cause == "zero_gradient":
+        return judge_cuts(cut for each in listed for cut in cuts_behind(each)) or found
     if found is None or found[1].cause not in _ITS_OWN_WAY:
         return found
     if found[1].cause == "branch_not_taken":
