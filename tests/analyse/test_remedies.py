@@ -328,3 +328,36 @@ def test_what_is_made_safe_is_made_so_by_the_users_own_condition(chosen: str, to
     assert told in finding.fix
     assert "`keras.ops.where(ok, ops.power(safe, self.gamma), other)`" in finding.fix
     assert "ops.where` (" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("line", "side", "told"),
+    [
+        (
+            "return tf.where(p > 0, n * tf.math.log(p), 0.0)",
+            1,
+            "`ok = p > 0`, `safe = tf.where(ok, p, 1.0)`, then `tf.where(ok, n * tf.math.log(safe), 0.0)`",
+        ),
+        (
+            "return tf.where(p <= 0, 0.0, tf.math.log(p))",
+            2,
+            "`ok = p > 0`, `safe = tf.where(ok, p, 1.0)`, then `tf.where(ok, tf.math.log(safe), 0.0)`",
+        ),
+        (
+            "return tf.where(empty, x=0.0, y=tf.math.log(p))",
+            2,
+            "`ok = ~empty`, `safe = tf.where(ok, p, 1.0)`, then `tf.where(ok, tf.math.log(safe), 0.0)`",
+        ),
+    ],
+)
+def test_what_is_hidden_where_the_condition_holds_is_safe_where_it_does_not(line: str, side: int, told: str) -> None:
+    graph = Graph()
+    logarithm = graph.op("Log", graph.variable("p"), api="tf.math.log", line=line)
+    graph.gradient(0, NAN)
+    graph.gradient(logarithm, sized(0.1, zeros=0.4))
+    kept = graph.op("SelectV2", logarithm, first=side, api="tf.where", line=line)
+    graph.gradient(kept, FINE)
+    graph.target(graph.op("Mean", kept), loss=0.5)
+    graph.ask("p", NAN)
+
+    assert graph.only_finding().fix == f"Make what goes in safe as well: {told}."

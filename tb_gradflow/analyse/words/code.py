@@ -166,6 +166,21 @@ def bracketed(expression: str) -> str:
     return expression if whole else f"({expression})"
 
 
+def negated(condition: str) -> str:
+    """Where a condition does not hold, as code."""
+    tree = _parsed(condition)
+    body = tree.body if isinstance(tree, ast.Module) else []
+    node = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _OPPOSITE:
+        return f"{ast.unparse(node.left)} {_OPPOSITE[type(node.ops[0])]} {ast.unparse(node.comparators[0])}"
+    return f"~{bracketed(condition)}"
+
+
+_OPPOSITE: dict[type[ast.AST], str] = {
+    ast.Lt: ">=", ast.LtE: ">", ast.Gt: "<=", ast.GtE: "<", ast.Eq: "!=", ast.NotEq: "==",
+}  # fmt: skip
+
+
 def _calls(node: ast.AST, name: str, api: str) -> Iterator[Call]:
     if isinstance(node, ast.Call) and (node.args or node.keywords) and _name_of(node.func) == name:
         yield _call(node)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.words.code import Call, bracketed, call_on, innermost_call
+from itertools import pairwise
+
+from tb_gradflow.analyse.words.code import Call, bracketed, call_on, innermost_call, negated
 from tb_gradflow.analyse.words.fields import fields
 from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, called, namespace, place_of, source_of
 from tb_gradflow.analyse.words.spoiled import of_batch
@@ -15,38 +17,62 @@ def where_inactive(group: Group) -> Text:
     divides = group.op is not None and group.op.type in _DIVISIONS
     x, hidden = _made_safe(call, divides=divides) if call else ("x", "f(safe)")
     batch, lib = of_batch(group), namespace(group)
-    chooser = _chooser(group)
+    chooser, side = _chooser(group)
     hides = called(group.trace, chooser) if chooser >= 0 else "`tf.where`"
     where = place_of(group.trace, chooser) if chooser >= 0 and group.trace.ops[chooser].source != _line(group) else ""
+    chosen = _chosen(group, chooser, side, call, hidden) or f"{hidden}, other"
     return Text(
         f"{names['they_get']} NaN: {names['op']} {why} for some elements, and {hides}{where} hides their value but not "
         f"their gradient, which becomes 0 * inf.{' ' + batch if batch else ''}",
-        f"Make what goes in safe as well{_condition(group, chooser)}`safe = {lib}.where(ok, {x}, 1.0)`, then "
-        f"`{lib}.where(ok, {hidden}, other)`.",
+        f"Make what goes in safe as well{_condition(group, chooser, side)}`safe = {lib}.where(ok, {x}, 1.0)`, then "
+        f"`{lib}.where(ok, {chosen})`.",
     )
+
+
+def _chosen(group: Group, chooser: int, side: int, call: Call | None, hidden: str) -> str:
+    """What the user's own `tf.where` is given for both cases, the one to be hidden with the safe value in it first;
+    empty if it does not stand on the same line."""
+    choice, source = _choice(group, chooser), source_of(group.trace, chooser)
+    if choice is None or call is None or source is None or source != group.source or len(choice.arguments) != 3:
+        return ""
+    hides, other = choice.arguments[side].partition("="), choice.arguments[3 - side]
+    text = hides[2] if hides[0].isidentifier() else choice.arguments[side]
+    other = other.partition("=")[2] if other.partition("=")[0].isidentifier() else other
+    return f"{text.replace(call.text, hidden)}, {other}" if call.text in text else ""
 
 
 def _line(group: Group) -> int | None:
     return group.op.source if group.op is not None else None
 
 
-def _chooser(group: Group) -> int:
-    """The `tf.where` behind the culprit; -1 if it is not found."""
+def _chooser(group: Group) -> tuple[int, int]:
+    """The `tf.where` behind the culprit, and which of its inputs that is in: 1 where the condition holds, 2 where
+    it does not; -1 if it is not found."""
     target = group.suspect.target
     way = group.suspect.topology.gradient(target).from_op(group.culprit) if group.culprit >= 0 <= target else ()
-    return next((op for op in way if group.trace.ops[op].type in ("Select", "SelectV2")), -1)
+    for op, after in pairwise(way):
+        if group.trace.ops[after].type in ("Select", "SelectV2"):
+            sides = [edge.input for edge in group.trace.ops[after].inputs if edge.op == op and edge.input > 0]
+            return after, sides[0] if len(sides) == 1 else 1
+    return -1, 1
 
 
-def _condition(group: Group, chooser: int) -> str:
-    """What `ok` is, by the user's own call of `tf.where`: code where it can be said on the same line."""
+def _choice(group: Group, chooser: int) -> Call | None:
     source = source_of(group.trace, chooser)
-    call = call_on(source.code, called(group.trace, chooser).strip("`")) if source is not None else None
+    return call_on(source.code, called(group.trace, chooser).strip("`")) if source is not None else None
+
+
+def _condition(group: Group, chooser: int, side: int) -> str:
+    """What `ok` is, by the user's own call of `tf.where`: code where it can be said on the same line."""
+    source, call = source_of(group.trace, chooser), _choice(group, chooser)
     condition = (call.argument(0, "condition") or call.argument(0, "x1")) if call is not None else None
     if condition is None or group.source is None or source is None:
         return ": "
+    ok = condition if side == 1 else negated(condition)
     if (source.file, source.function) == (group.source.file, group.source.function):
-        return ": " if condition == "ok" else f": `ok = {condition}`, "
-    return f", with its condition for `ok`, `{condition}`: "
+        return ": " if ok == "ok" else f": `ok = {ok}`, "
+    opposite = "" if side == 1 else "the opposite of "
+    return f", with {opposite}its condition for `ok`, `{ok}`: "
 
 
 def _made_safe(call: Call, *, divides: bool) -> tuple[str, str]:
