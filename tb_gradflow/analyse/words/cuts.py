@@ -87,6 +87,8 @@ _BETTER = {
     "RandomShuffle": "Shuffle positions and gather: `tf.gather({x}, tf.random.shuffle(tf.range(tf.shape({x})[0])))`.",
     "OneHot": "Build it of ones and zeros, and let the value come in afterwards: "
     "`hot = tf.one_hot(labels, classes)`, then `hot * on_value + (1.0 - hot) * off_value`.",
+    "SparseSparseMaximum": "Compare them dense: `tf.maximum(tf.sparse.to_dense(a), tf.sparse.to_dense(b))`.",
+    "SparseSparseMinimum": "Compare them dense: `tf.minimum(tf.sparse.to_dense(a), tf.sparse.to_dense(b))`.",
     "CTCBeamSearchDecoder": "Train on `tf.nn.ctc_loss(labels, logits, label_length, logit_length)`, and search for the "
     "best sequence in a metric.",
 }
@@ -110,6 +112,10 @@ def integer(group: Group) -> Text:
             'Make it a float, `tf.Variable(..., dtype=tf.float32, name="{variable}")`, and cast where integers are '
             "needed.",
         )(group)
+    message = SIZE + "{op} makes an integer of what comes from {them}, and integers carry no gradient."
+    if only_as_integers(group):
+        fix = weighed_in_place_of_integers(group)
+        return Text(message.format_map(names), fix[0].upper() + fix[1:])
     x = names["x"]
     through = passed_around(group)
     if not through and api_of(group).rpartition(".")[2] in ("cast", "to_int32", "to_int64"):
@@ -118,7 +124,6 @@ def integer(group: Group) -> Text:
             through = f"`v = {x}`, then `v + tf.stop_gradient(tf.round(v) - v)`"
     elif not through:
         through = f"`{x} + tf.stop_gradient(back - {x})`, where `back` is what is made of the integers again"
-    message = SIZE + "{op} makes an integer of what comes from {them}, and integers carry no gradient."
     return Text(message.format_map(names), f"Stay in floating point, or pass the gradient straight through: {through}.")
 
 
@@ -261,6 +266,13 @@ def unregistered(group: Group) -> Text:
     instead = _HAVE_A_GRADIENT.get(group.op.type if group.op is not None else "")
     if instead:
         return Template(_UNREGISTERED, f"Compute the same with what has one: {instead}.")(group)
+    if image and "glimpse" in api_of(group) and all(edge.input > 0 for edge in group.suspect.edges):
+        return Template(
+            _UNREGISTERED,
+            "What comes from {them} decides where to look, and {fn} cannot learn that. Take the part out softly: "
+            "weights `tf.nn.relu(1.0 - tf.abs(rows - positions[..., None]))` for rows, likewise for columns, and "
+            "`tf.einsum('bir,bjc,brcd->bijd', by_row, by_column, images)`; or train the place by a policy gradient.",
+        )(group)
     before = (
         "Move {fn} in front of the layers that learn, into the input pipeline, or give it" if image else "Give {fn}"
     )

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cancelling import takes_out
-from tb_gradflow.analyse.kinds import LOOPS, SELECTING
+from tb_gradflow.analyse.kinds import LOOPS, SELECTING, constant_of
 from tb_gradflow.analyse.measured import LARGE_INPUT, is_empty
 from tb_gradflow.analyse.words.clipped import FROM_LOGITS, clipped
 from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template, fields
-from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, layer_of, namespace, quoted
+from tb_gradflow.analyse.words.names import (
+    Group,
+    Text,
+    Writer,
+    call_of,
+    called,
+    layer_of,
+    namespace,
+    place_of,
+    quoted,
+)
 from tb_gradflow.analyse.zeros import PRODUCTS
 
 
@@ -41,11 +51,40 @@ def saturated_sigmoid(group: Group) -> Text:
     loop = group.op is not None and group.op.type in ("While", "StatelessWhile")
     what = "what goes into the gates of {op}" if loop else "what goes into {op}"
     logits = ", or " + FROM_LOGITS if is_output(group) and not loop else ""
+    scaled = "Scale what goes in, for example by `keras.layers.BatchNormalization()` in front of it"
+    if not group.trace.layers and not loop:
+        scaled = "Scale what goes in, `{head}({bx} / 10.0)` or by more, until it is of about one"
+    factor = _made_large(group)
+    told = f", which {factor}," if factor else ""
+    if factor:
+        less = "Divide by a larger" if " divides by " in factor else "Multiply with a smaller"
+        scaled = less + " number, so that what goes in is of about one; a schedule can sharpen it later"
     text = Template(
-        SIZE + what + " is so large that its slope is next to nothing.",
-        "Scale what goes in, for example by `keras.layers.BatchNormalization()` in front of it" + logits + ".",
+        SIZE + what + told + " is so large that its slope is next to nothing.",
+        scaled + logits + ".",
     )(group)
     return Text(text.message, text.fix + large_inputs(group))
+
+
+def _made_large(group: Group) -> str:
+    """By what number the value that goes into the culprit was multiplied or divided just before; empty if by none that
+    makes it much larger."""
+    trace = group.trace
+    place = next((edge.op for edge in (group.op.inputs if group.op is not None else ()) if edge.op >= 0), -1)
+    if place < 0 or trace.ops[place].type not in ("Mul", "RealDiv"):
+        return ""
+    op = trace.ops[place]
+    divides = op.type == "RealDiv"
+    number = next((value for side in (1, 0)[: 1 + (not divides)] if (value := constant_of(op, side)) is not None), None)
+    factor = abs(number if not divides else 1 / number) if number else 0.0
+    if factor < _MUCH:
+        return ""
+    return (
+        f"{called(trace, place)}{place_of(trace, place)} {'divides by' if divides else 'multiplies with'} {number:.3g}"
+    )
+
+
+_MUCH = 10.0
 
 
 def saturated_softmax(group: Group) -> Text:

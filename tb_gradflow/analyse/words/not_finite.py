@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import math
 
-from tb_gradflow.analyse.kinds import LOOPS, constant_of
+from tb_gradflow.analyse.kinds import constant_of
 from tb_gradflow.analyse.signs import vanishing_exponential
 from tb_gradflow.analyse.words.code import Call, innermost_call
 from tb_gradflow.analyse.words.cut_at_zero import of_relu
 from tb_gradflow.analyse.words.fields import Template, fields
-from tb_gradflow.analyse.words.names import (
-    TERMS,
-    Group,
-    Text,
-    Writer,
-    call_of,
-    called,
-    made_by,
-    namespace,
-    place_of,
-)
+from tb_gradflow.analyse.words.logarithms import BROKEN as _BROKEN
+from tb_gradflow.analyse.words.logarithms import is_undefined, logarithm, logsumexp
+from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, called, namespace, place_of
 
-_BROKEN = "{plight}: "
 _NEAR = 6
 _LARGEST_HALF = 65504.0
 
@@ -30,7 +21,7 @@ def square_root(group: Group) -> Text:
     """`tf.norm` and `tf.math.reduce_std` end in a square root that has no place for an epsilon: written out."""
     name = ((group.op.api if group.op else None) or "").rpartition(".")[2]
     inside = _under_the_root(group, name)
-    if inside is None and _is_undefined(group):
+    if inside is None and is_undefined(group):
         return Template(
             _BROKEN + "{op} is given something negative, where there is no square root.",
             "Keep it above zero: `{lib}.sqrt({lib}.maximum({x}, 1e-12))`.",
@@ -58,49 +49,12 @@ def _under_the_root(group: Group, name: str) -> str | None:
 _AXIS_SECOND = ("reduce_euclidean_norm", "reduce_std", "std")
 
 
-def logarithm(group: Group) -> Text:
-    """Of probabilities, of sums of exponentials, or of anything else."""
-    probabilities = made_by(group, ("Softmax", "Sigmoid"))
-    if probabilities:
-        keras = namespace(group) == "keras.ops"
-        stable = {"Softmax": "log_softmax", "Sigmoid": "log_sigmoid"}[probabilities]
-        stable = f"{'keras.ops' if keras else 'tf.nn' if probabilities == 'Softmax' else 'tf.math'}.{stable}"
-        fix = f"Compute it from the logits: `{stable}(logits)`, or take the loss from them, `from_logits=True`."
-    elif made_by(group, ("Exp",), TERMS):
-        total = _logsumexp(group)
-        fix = f"Add up logarithms, `{total}(log_terms, axis=-1)`, where `log_terms` are the logarithms of the summands."
-    elif _is_product_gone(group):
-        fix = (
-            "Add up the logarithms of its factors instead of multiplying them, in a recurrence with `{total}` for its "
-            "sums of products: a floor, `{lib}.maximum({x}, 1e-7)`, would leave no gradient."
-        ).replace("{total}", _logsumexp(group))
-    else:
-        fix = "Keep it above zero: `{head}({lib}.maximum({x}, 1e-7))`."
-    why = "something negative, which has no" if _is_undefined(group) else "zero or less, where there is no finite"
-    return Template(_BROKEN + "{op} is given " + why + " logarithm.", fix)(group)
-
-
-def _logsumexp(group: Group) -> str:
-    return "keras.ops.logsumexp" if namespace(group) == "keras.ops" else "tf.reduce_logsumexp"
-
-
 def _named(group: Group, op: int) -> str:
     return called(group.trace, op) + place_of(group.trace, op)
 
 
-def _is_product_gone(group: Group) -> bool:
-    """Whether the logarithm is of zero for every element, and of something that was multiplied up: that underflows."""
-    suspect = group.suspect
-    report = suspect.measured.of_op(suspect.target, suspect.producer) if suspect.producer >= 0 else None
-    somewhere = report is None or report.max_abs or report.zero_fraction
-    if somewhere or suspect.culprit != group.culprit or _is_undefined(group):
-        return False
-    made = suspect.topology.ancestors(group.culprit)[:_NEAR]
-    return any(suspect.type_of(op) in (*LOOPS, "Prod", "Cumprod", "TensorListStack") for op in made)
-
-
 def power(group: Group) -> Text:
-    if _is_undefined(group):
+    if is_undefined(group):
         return Template(
             _BROKEN + "{op} is given something negative, which has no such power.",
             f"Keep it above zero: `{_raised(group, 'tf.maximum({x}, 1e-7)')}`.",
@@ -130,16 +84,6 @@ def _raised(group: Group, base: str) -> str:
     return call.with_subject(given) if call is not None else f"tf.pow({given}, p)"
 
 
-def _is_undefined(group: Group) -> bool:
-    """Whether the value itself was NaN: the loss is NaN, and the function is finite where its derivative is not; or
-    the loss is NaN and the gradient is not."""
-    suspect = group.suspect
-    if group.op is None or suspect.measured.loss_is_finite(suspect.target):
-        return False
-    hidden = suspect.state.status not in ("nan", "inf")
-    return hidden or (group.op.type in ("Sqrt", "Pow") and suspect.measured.loss_is_nan(suspect.target))
-
-
 def division(group: Group) -> Text:
     if group.op is not None and group.op.type == "Mean":
         return Template(
@@ -156,7 +100,7 @@ def division(group: Group) -> Text:
         return Template(
             _BROKEN + "{op} divides by zero: of numbers far below zero " + _named(group, vanished) + " makes nothing "
             "but zeros.",
-            f"Stay with the logarithms: `{_logsumexp(group)}(log_terms)` for a sum of exponentials, and a difference "
+            f"Stay with the logarithms: `{logsumexp(group)}(log_terms)` for a sum of exponentials, and a difference "
             "where {op} divides.",
         )(group)
     call = call_of(group)
@@ -204,7 +148,7 @@ def _stable_form(group: Group) -> str:
         if kind == "Log1p" or (kind == "Log" and with_one):
             return f"{neural}.softplus({{x}})"
         if kind == "Log" and summed:
-            return f"{_logsumexp(group)}({{x}}, axis=-1)"
+            return f"{logsumexp(group)}({{x}}, axis=-1)"
         if kind in ("RealDiv", "Reciprocal") and (summed or with_one):
             turned = constant_of(trace.ops[op], 0) is not None and not summed
             return f"{neural}.{'softmax' if summed else 'sigmoid'}({'-{bx}' if turned else '{x}'})"

@@ -30,6 +30,13 @@ def zero_gradient(group: Group) -> Text:
             "alone.",
             "Let the loss see both parts: `tf.abs(z)`, or `tf.concat([tf.math.real(z), tf.math.imag(z)], axis=-1)`.",
         )(group)
+    if group.op is not None and group.op.type == "Cumprod":
+        call, x = call_of(group), fields(group)["bx"]
+        kept = call.with_subject(f"{x} + 1e-06") if call is not None else f"tf.math.cumprod({x} + 1e-06)"
+        return Template(
+            ZERO + "{op} is given a zero, and TensorFlow's derivative of it says zero there, whatever the slope is.",
+            "Keep away from zero: `" + _braces(kept) + "`; or add up logarithms, `tf.exp(tf.cumsum(log_factors))`.",
+        )(group)
     if group.op is not None and group.op.type in _TAKING:
         return Template(
             ZERO + "{op} takes out a part that is not made of {them}.",

@@ -14,8 +14,9 @@ def only_as_integers(group: Group) -> bool:
     topology, ops = group.suspect.topology, group.trace.ops
     influence = topology.influence(group.suspect.target).hops
     users = [user for user, _ in topology.consumers[group.culprit] if influence[user] >= 0]
+    made = users if ops[group.culprit].type != "Cast" else [group.culprit]
     casts = all(
-        ops[user].type == "Cast" and not any(is_float(tensor.dtype) for tensor in ops[user].outputs) for user in users
+        ops[user].type == "Cast" and not any(is_float(tensor.dtype) for tensor in ops[user].outputs) for user in made
     )
     uses = discrete_part(group.suspect).uses
     return bool(users) and casts and bool(uses) and all(ops[use.consumer].type != "Cast" for use in uses)
@@ -34,6 +35,13 @@ def weighed_in_place_of_integers(group: Group) -> str:
             f"{what} takes whole numbers alone. Weigh elements by their distance from the diagonal: `rows, columns = "
             f"tf.range(tf.shape({x})[-2]), tf.range(tf.shape({x})[-1])`, `distance = tf.cast(tf.abs(rows[:, None] - "
             f"columns), tf.float32)`, then `{x} * tf.sigmoid(({size} - distance) / 0.5)`."
+        )
+    if group.trace.ops[taker].type == "Roll" and (given := _call_of(group, taker)) is not None:
+        lib, low = given.head.rpartition(".")[0] or "tf", f"tf.cast(tf.floor({size}), tf.int32)"
+        shifted = [f"{lib}.roll({', '.join((given.subject, at, *given.arguments[2:]))})" for at in ("k", "k + 1")]
+        return (
+            f"{what} takes whole numbers alone. Move by both neighbours and weigh these: `k = {low}`, `w = {size} - "
+            f"tf.floor({size})`, then `(1 - w) * {shifted[0]} + w * {shifted[1]}`."
         )
     return (
         f"{what} takes whole numbers alone, so no gradient passes there however they are made. Let `{size}` into the "
