@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tb_gradflow.trace.differentiable import VALUE_FREE
 from tb_gradflow.trace.flat_ops import FlatOp
 
 
-def influenced_by(ops: Sequence[FlatOp], users: Mapping[int, list[int]], start: Iterable[int]) -> set[int]:
-    """The ops whose value depends on one of `start`, these included.
+def influenced_by(
+    ops: Sequence[FlatOp],
+    users: Mapping[int, list[int]],
+    start: Iterable[int],
+    *,
+    passes: Callable[[int, FlatOp], bool] = lambda producer, user: True,
+) -> set[int]:
+    """The ops whose value depends on one of `start`, these included; on ways alone on which every op `passes` what it
+    has from another.
 
     Ops that see sizes and types alone end the way: their result depends on no value.
     """
     seen = set(start)
     stack = list(seen)
     while stack:
-        for user in users.get(stack.pop(), ()):
-            if user not in seen and ops[user].type not in VALUE_FREE:
+        producer = stack.pop()
+        for user in users.get(producer, ()):
+            if user not in seen and ops[user].type not in VALUE_FREE and passes(producer, ops[user]):
                 seen.add(user)
                 stack.append(user)
     return seen

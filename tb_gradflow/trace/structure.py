@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -119,6 +119,9 @@ class _Builder:
                 kept.update(op for op in influenced_by(ops, users, forward) if not ops[op].backward)
                 if isinstance(self._collector.variables[variable].variable, MadeTensor):
                     kept.update(influenced_by(ops, users, start) & needed_for(ops, forward))
+        for variable, answer in call.variables.items():
+            if answer.outcome == "none":
+                kept.update(self._in_vain(ops, users, [op for op in reads.get(variable, ()) if op in kept], needed))
         # What may not be finite although no variable has a part in it, and makes a variable's gradient so.
         self._data[graph] = given_data(ops, users)
         beside = {item.ref.op for op in kept for item in ops[op].inputs} & self._data[graph]
@@ -126,6 +129,21 @@ class _Builder:
         # Keras takes the loss from what goes into a model's last softmax, and the softmax itself is left aside.
         kept.update(user for op in list(kept) for user in users.get(op, ()) if ops[user].type == "Softmax")
         self._chosen.update(_Key(graph, op) for op in kept)
+
+    def _in_vain(
+        self, ops: Sequence[FlatOp], users: Mapping[int, list[int]], start: Sequence[int], needed: set[int]
+    ) -> set[int]:
+        """The ways of `start` that a gradient would come back on from single numbers that the target does not depend
+        on: such as a term of a loss that was never added to it."""
+
+        def passes(producer: int, op: FlatOp) -> bool:
+            answers = self._differentiability.of(op.op, by_tape=self._by_tape(op))
+            given = [item for item in op.inputs if item.ref.op == producer and not op.backward]
+            return any((item.passes or answers[item.slot]) == "yes" for item in given)
+
+        reached = influenced_by(ops, users, start, passes=passes)
+        numbers = [op for op in reached - needed if ops[op].tensors and shape_of(ops[op].tensors[0]) == ()]
+        return needed_for(ops, numbers) & reached
 
     def number(self) -> None:
         """Fixes the order: graph by graph, each in the order in which its ops were made."""

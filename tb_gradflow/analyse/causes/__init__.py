@@ -31,6 +31,7 @@ CUT: tuple[Rule, ...] = (
     no_derivative.integer_variable,
     no_derivative.second_order_missing,
     left_graph.density_of_own_sample,
+    left_graph.term_left_out,
     left_graph.stop_gradient_misuse,
     left_graph.variable_rebound,
     left_graph.python_snapshot,
@@ -54,7 +55,8 @@ CUT_PRECEDENCE = (
     "integer_dtype", "custom_gradient_wrong", "no_gradient_registered", "second_order_missing", "variable_rebound",
     "python_snapshot", "python_escape", "nondiff_rounding",
     "nondiff_index", "nondiff_sampling", "nondiff_counting", "nondiff_op_input", "nondiff_op", "variable_assign",
-    "nondiff_comparison", "predicate_only", "gradient_cancellation", "stop_gradient_misuse",
+    "nondiff_comparison", "predicate_only", "gradient_cancellation", "output_not_used",
+    "stop_gradient_misuse",
 )  # fmt: skip
 """Of several cuts around one variable, the one to speak of: a gradient of the user's own, which was meant to replace
 what lies beside it; values, then mere conditions, then what was asked for on purpose."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 from tb_gradflow.analyse.evidence import Suspect, Verdict
-from tb_gradflow.record.schema import PYTHON, SNAPSHOT
+from tb_gradflow.analyse.topology import Topology
+from tb_gradflow.analyse.vain import term_in_vain
+from tb_gradflow.record.schema import PYTHON, SNAPSHOT, Op
 
 # The same name scope, entered again.
 _NUMBERED = re.compile(r"_[0-9]+$")
@@ -46,6 +48,33 @@ def variable_assign(suspect: Suspect) -> Verdict | None:
 def stop_gradient_misuse(suspect: Suspect) -> Verdict | None:
     """`tf.stop_gradient` on the only way. A straight-through estimator has another way, and is no suspect."""
     return Verdict("stop_gradient_misuse", "error") if suspect.op.type in _STOPS else None
+
+
+def term_left_out(suspect: Suspect) -> Verdict | None:
+    """What a straight-through line leaves without a gradient, such as the codes of a codebook, has a term of its own
+    to learn from; and that term is computed and never reaches the loss."""
+    left = suspect.state.status == "disconnected" and suspect.op.type in _STOPS
+    if not left or not keeps_value_alone(suspect.topology, suspect.culprit):
+        return None
+    term = term_in_vain(suspect.topology, suspect.state.variable)
+    return Verdict("output_not_used", "error", term) if term >= 0 else None
+
+
+def keeps_value_alone(topology: Topology, stop: int) -> bool:
+    """Whether a `stop_gradient` is that of `x + stop_gradient(q - x)`, which has the value of `q` and hands the
+    gradient to `x`."""
+    ops = topology.trace.ops
+    inner = ops[stop].inputs[0].op if ops[stop].inputs else -1
+    if inner < 0 or ops[inner].type != "Sub":
+        return False
+    taken = [edge.op for edge in ops[inner].inputs if edge.input == 1 and edge.op >= 0]
+    sums = [user for user, _ in topology.consumers[stop] if ops[user].type in ("AddV2", "Add")]
+    added = [edge.op for user in sums for edge in ops[user].inputs if edge.op >= 0 and edge.op != stop]
+    return any(one == other or _reads_same(ops[one], ops[other]) for one in taken for other in added)
+
+
+def _reads_same(one: Op, other: Op) -> bool:
+    return one.reads is not None and one.reads == other.reads
 
 
 def density_of_own_sample(suspect: Suspect) -> Verdict | None:

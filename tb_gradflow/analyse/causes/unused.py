@@ -11,6 +11,7 @@ from tb_gradflow.analyse.kinds import STRAIGHT, is_float, scopes_of
 from tb_gradflow.analyse.penalties import is_only_added, is_penalty_alone
 from tb_gradflow.analyse.topology import Topology
 from tb_gradflow.analyse.twins import numbered
+from tb_gradflow.analyse.vain import term_in_vain
 from tb_gradflow.analyse.zeros import PRODUCTS
 
 # Parts that published models carry along for another task; idle in this one by design.
@@ -93,7 +94,9 @@ def unused_by_design(suspect: Suspect) -> Verdict | None:
     """A pooler or projection head, called and not used, or what stands for masked places where none is masked:
     harmless, and known for it."""
     name = suspect.topology.trace.variables[suspect.state.variable].name.lower()
-    idle = any(word in name for word in _IDLE_BY_DESIGN) or _is_end_of_stream(suspect)
+    # Whoever computes a loss with a head does not leave it idle.
+    named = any(word in name for word in _IDLE_BY_DESIGN) and term_in_vain(suspect.topology, suspect.state.variable) < 0
+    idle = named or _is_end_of_stream(suspect)
     idle = idle or (suspect.culprit < 0 and stands_for_masked(name))
     return Verdict("unused_by_design", "info") if idle else None
 

@@ -130,16 +130,6 @@ def sides_of(expression: str, operator: str) -> tuple[str, str] | None:
     return None
 
 
-def assigned(line: str) -> str:
-    """The name that a line gives to what one call returns, `name = call(...)`; empty for any other line."""
-    tree = _parsed(line)
-    body = tree.body if isinstance(tree, ast.Module) else []
-    if len(body) != 1 or not isinstance(body[0], ast.Assign) or not isinstance(body[0].value, ast.Call):
-        return ""
-    [*names] = body[0].targets
-    return names[0].id if len(names) == 1 and isinstance(names[0], ast.Name) else ""
-
-
 def without_cast(expression: str) -> str:
     """What is cast or rounded, of `tf.cast(x, tf.int32)` or `tf.round(x)`; anything else as it is."""
     try:

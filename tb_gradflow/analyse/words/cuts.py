@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tb_gradflow.analyse.causes.left_graph import keeps_value_alone
 from tb_gradflow.analyse.causes.no_derivative import COMPARISON, ROUNDING
 from tb_gradflow.analyse.evidence import discrete_part
 from tb_gradflow.analyse.kinds import is_float
@@ -148,25 +149,12 @@ def stop_gradient(group: Group) -> Text:
 def _straight_through(group: Group) -> tuple[str, str] | None:
     """Of `x + stop_gradient(q - x)`, the user's `q` and `x`: it keeps the value of the one and passes the gradient to
     the other. Null for any other use."""
-    call, trace, topology = call_of(group), group.trace, group.suspect.topology
-    inner = group.op.inputs[0].op if group.op is not None and group.op.inputs else -1
-    if call is None or inner < 0 or trace.ops[inner].type != "Sub" or (sides := sides_of(call.subject, "-")) is None:
+    call = call_of(group)
+    sides = sides_of(call.subject, "-") if call is not None else None
+    if sides is None or not keeps_value_alone(group.suspect.topology, group.culprit):
         return None
-    taken = [edge.op for edge in trace.ops[inner].inputs if edge.input == 1]
-    added = [
-        edge.op
-        for user, _ in topology.consumers[group.culprit]
-        if trace.ops[user].type in ("AddV2", "Add")
-        for edge in trace.ops[user].inputs
-        if edge.op >= 0 and edge.op != group.culprit
-    ]
-    same = any(a == b or _reads_same(trace.ops[a], trace.ops[b]) for a in taken for b in added if a >= 0)
     kept, passed = (side.replace("{", "{{").replace("}", "}}") for side in sides)
-    return (kept, passed) if same else None
-
-
-def _reads_same(one: Op, other: Op) -> bool:
-    return one.reads is not None and one.reads == other.reads
+    return kept, passed
 
 
 def _beside(group: Group, kept: str, passed: str) -> str:
@@ -200,7 +188,7 @@ def also_cut_by(group: Group) -> str:
     What a function stops inside for itself, as a normalisation does in its variance, is nothing that anybody mends. Nor
     are the positions that an op hands to the culprit beside its values, as `tf.sparse.reorder` does.
     """
-    if not group.others or group.verdict.cause == "second_order_missing":
+    if not group.others or group.verdict.cause in ("second_order_missing", "output_not_used"):
         return ""
     trace = group.trace
     inputs = trace.ops[group.culprit].inputs if group.culprit >= 0 else ()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.analyse.kinds import scopes_of
 from tb_gradflow.analyse.status import State
-from tb_gradflow.analyse.words.code import Call, assigned, call_on
+from tb_gradflow.analyse.words.code import Call, assigned_by, call_on
 from tb_gradflow.record.schema import Layer, Op, Source, Trace
 
 
@@ -213,7 +213,8 @@ def result_of_line(group: Group) -> str:
         return ""
     influence = group.suspect.topology.influence(target).hops
     used = any(influence[place] >= 0 for place, op in enumerate(trace.ops) if op.source == group.op.source)
-    return "" if used else assigned(group.source.code)
+    name = assigned_by(group.source.code)
+    return name if name.isidentifier() and not used else ""
 
 
 def namespace(group: Group) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.unused import stands_for_masked
 from tb_gradflow.analyse.twins import twin_in_use
+from tb_gradflow.analyse.words.code import assigned_by
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import (
     Group,
@@ -16,6 +17,7 @@ from tb_gradflow.analyse.words.names import (
     result_of_line,
 )
 from tb_gradflow.analyse.words.no_way import in_layer
+from tb_gradflow.record.schema import Op
 
 _UNREAD = "nothing in this step computes with {them}"
 
@@ -24,6 +26,8 @@ def output_not_used(group: Group) -> Text:
     """A variable of no layer has no output that could be used; it is the variable that has to take part."""
     if any(group.trace.variables[variable].computed for variable in group.variables):
         return _no_part(group)
+    if group.suspect.state.status == "disconnected":
+        return _left_out(group)
     why = "what is computed from {them} ends at {op} and never reaches the loss" if group.culprit >= 0 else _UNREAD
     python = _python_on_the_way(group) if group.culprit < 0 else ""
     if python:
@@ -50,13 +54,15 @@ def output_not_used(group: Group) -> Text:
             "take the loss from `self.compute_loss(x, y, y_pred)`, which does.",
         )(group)
     owners = {name.rpartition("/")[0] for name in group.names}
+    result = result_of_line(group) if group.culprit >= 0 else ""
     if in_layer(group) and _is_number_of_layer(group, owners):
         fix = (
             "If {layer} gives it to `add_loss`, add such losses in the step: `loss += sum(model.losses)`. Else use it "
             "on the way to the loss, or give it a loss of its own."
         )
-    elif group.culprit >= 0 and len(owners) > 2:
-        result = result_of_line(group)
+    elif result and group.op is not None and _is_number(group.op) and group.op.data:
+        fix = f"Add `{result}`{{place}} to the loss, or use it on the way to the loss."
+    elif group.culprit >= 0 and (len(owners) > 2 or (result and _is_in_use(group, owners))):
         what = f"`{result}`{{place}}" if result else "what {op} computes"
         fix = "Use " + what + " on the way to the loss, or give it a loss of its own."
     elif not in_layer(group):
@@ -112,10 +118,26 @@ def _ends_outside(group: Group, owners: set[str]) -> bool:
 
 def _is_number_of_layer(group: Group, owners: set[str]) -> bool:
     """Whether the way ends inside of the layer of these variables, in a single number: a loss of its own, it seems."""
-    if group.op is None or not group.op.outputs or group.op.outputs[0].shape != ():
+    if group.op is None or not _is_number(group.op):
         return False
     inside = layer_of(group.trace, group.culprit).rpartition("/")[2]
     return {inside} == {owner.rpartition("/")[2] for owner in owners}
+
+
+def _is_number(op: Op) -> bool:
+    return bool(op.outputs) and op.outputs[0].shape == ()
+
+
+def _left_out(group: Group) -> Text:
+    """A term that would train what a straight-through line does not, and that nobody adds to the loss."""
+    term = assigned_by(group.source.code) if group.source is not None else ""
+    stop = called(group.trace, group.suspect.culprit) + place_of(group.trace, group.suspect.culprit)
+    add = f"`self.add_loss({term})`{{place}}" if layer_of(group.trace, group.culprit) else f"`{term}`{{place}}"
+    return Template(
+        "{they_get} no gradient: what is computed from {them} ends at {op} and never reaches the loss, and what does "
+        f"reach it is held still by {stop}.",
+        f"Add it to the loss: {add}.",
+    )(group)
 
 
 def _no_part(group: Group) -> Text:
