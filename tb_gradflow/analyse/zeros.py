@@ -27,6 +27,8 @@ _KEEPING = frozenset(
     | {"Asinh", "Atanh", "Erf", "Softsign", "Square", "Sqrt", "Sign", "Expm1", "Log1p", "MaxPool", "AvgPool"}
     | {"SpaceToBatchND", "BatchToSpaceND", "ReverseV2", "Cumsum", "MatrixTranspose", "L2Loss", "StopGradient"}
 )
+# The same where what counts is not their first input: they put a gradient back to where its tensor was taken from.
+_KEEPING_AT = {"StridedSliceGrad": 4, "TanhGrad": 1, "SigmoidGrad": 1}
 
 
 def zero_values(measured: Measured) -> list[Zero]:
@@ -72,6 +74,8 @@ def _zero(measured: Measured, op: Op, of: Callable[[int], Zero]) -> Zero:
     given = {edge.input: of(edge.op) for edge in op.inputs}
     if op.type in PRODUCTS:
         return next((zero for zero in given.values() if zero is not None), None)
+    if op.type in _KEEPING_AT:
+        return given.get(_KEEPING_AT[op.type])
     if op.type in _KEEPING or op.type in _QUOTIENTS:
         return given.get(min(given)) if given and (op.type not in _QUOTIENTS or 0 in given) else None
     if op.type in _SUMS:

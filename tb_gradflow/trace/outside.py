@@ -19,7 +19,11 @@ _FRESH = (
     *("StatefulStandard", "StatefulUniform", "StatefulTruncated", "PyFunc", "EagerPyFunc"),
 )
 
-_COPIES = frozenset({"Identity", "Cast", "ExpandDims", "Reshape", "BroadcastTo"})
+# The input that their elements are copies of: by Fill TensorFlow makes constants of more than a thousand elements.
+_COPIES = {"Identity": 0, "Cast": 0, "ExpandDims": 0, "Reshape": 0, "BroadcastTo": 0, "Fill": 1}
+
+# What all their elements are, whatever they are given.
+_ALIKE = {"ZerosLike": 0.0, "OnesLike": 1.0}
 
 _LARGEST_SHAPE = 8
 
@@ -66,8 +70,13 @@ def _is_source(op: FlatOp) -> bool:
 
 
 def _value(ops: Sequence[FlatOp], index: int) -> float | None:
-    while ops[index].type in _COPIES and ops[index].inputs:
-        index = ops[index].inputs[0].ref.op
+    while (slot := _COPIES.get(ops[index].type)) is not None:
+        given = next((item.ref.op for item in ops[index].inputs if item.slot == slot), None)
+        if given is None:
+            return None
+        index = given
+    if ops[index].type in _ALIKE and ops[index].tensors[0].dtype.is_floating:
+        return _ALIKE[ops[index].type]
     if ops[index].type != "Const" or not ops[index].tensors[0].dtype.is_floating:
         return None
     value = _elements(ops[index].op)
