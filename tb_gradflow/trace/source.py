@@ -30,6 +30,8 @@ _WRAPPERS = (
     "deprecation.py",
     "weak_tensor_ops.py",
     "py_builtins.py",
+    "/util/nest.py",
+    "/util/nest_util.py",
     "/backend/tensorflow/sparse.py",
 )
 

@@ -396,3 +396,16 @@ def test_what_tf_data_computes_with_variables_is_on_the_way_and_passes_no_gradie
     [finding] = report.findings
     assert (finding.cause, finding.variables) == ("nondiff_op", ("slope", "offset"))
     assert "no gradient comes out of a dataset" in finding.message
+
+
+def test_a_function_that_is_mapped_over_a_structure_is_the_one_that_is_named() -> None:
+    w = tf.Variable([1.0, 2.0], name="w")
+
+    def loss() -> tf.Tensor:
+        parts = tf.nest.map_structure(tf.stop_gradient, {"twice": w * 2.0, "thrice": w * 3.0})
+        return tf.reduce_sum(parts["twice"] * parts["thrice"])
+
+    [finding] = tb_gradflow.explain(loss, variables=[w]).findings
+
+    assert finding.cause == "stop_gradient_misuse"
+    assert "`tf.stop_gradient`" in finding.message
