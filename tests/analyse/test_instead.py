@@ -34,7 +34,7 @@ def test_of_a_diagonal_the_logarithm_comes_last() -> None:
     assert "diag_part" not in logarithm("Square", before=False).fix
 
 
-def shifted(kind: str, *, rounds: bool) -> Finding:
+def shifted(kind: str, *, rounds: bool, dtype: str = "float32") -> Finding:
     graph = Graph()
     inner = "tf.round(self.d)" if rounds else "self.d"
     line = f"y = tf.roll(x, tf.cast({inner}, tf.int32), axis=-1)"
@@ -42,7 +42,7 @@ def shifted(kind: str, *, rounds: bool) -> Finding:
     if rounds:
         value = graph.op("Round", value, passes="none", api="tf.round", line=line)
     whole = graph.op("Cast", value, passes="yes" if rounds else "dtype", dtype="int32", api="tf.cast", line=line)
-    taken = graph.op(kind, whole, passes="dtype", first=1, api="tf.roll", line=line)
+    taken = graph.op(kind, whole, passes="dtype", first=1, api="tf.roll", line=line, dtype=dtype)
     graph.target(graph.op("Mean", graph.op("Mul", taken, graph.variable("w"))))
     graph.ask("d")
     graph.ask("w", FINE)
@@ -63,6 +63,10 @@ def test_nothing_is_passed_straight_through_to_what_takes_whole_numbers_alone() 
     assert finding.cause == "integer_dtype"
     assert "takes whole numbers alone" in finding.fix
     assert "stop_gradient" not in finding.fix
+
+
+def test_what_a_loop_is_given_as_integers_may_be_made_numbers_again() -> None:
+    assert "stop_gradient" in shifted("TensorListFromTensor", rounds=False, dtype="variant").fix
 
 
 def test_a_product_of_a_zero_has_a_derivative_that_is_not_to_be_trusted() -> None:

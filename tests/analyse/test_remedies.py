@@ -348,6 +348,11 @@ def test_what_is_made_safe_is_made_so_by_the_users_own_condition(chosen: str, to
             2,
             "`ok = ~empty`, `safe = tf.where(ok, p, 1.0)`, then `tf.where(ok, tf.math.log(safe), 0.0)`",
         ),
+        (
+            "return tf.where(p > 9, p, tf.math.log(p))",
+            2,
+            "`ok = p <= 9`, `safe = tf.where(ok, p, 1.0)`, then `tf.where(ok, tf.math.log(safe), p)`",
+        ),
     ],
 )
 def test_what_is_hidden_where_the_condition_holds_is_safe_where_it_does_not(line: str, side: int, told: str) -> None:

@@ -33,12 +33,12 @@ def _chosen(group: Group, chooser: int, side: int, call: Call | None, hidden: st
     """What the user's own `tf.where` is given for both cases, the one to be hidden with the safe value in it first;
     empty if it does not stand on the same line."""
     choice, source = _choice(group, chooser), source_of(group.trace, chooser)
-    if choice is None or call is None or source is None or source != group.source or len(choice.arguments) != 3:
+    if choice is None or call is None or source is None or source != group.source:
         return ""
-    hides, other = choice.arguments[side].partition("="), choice.arguments[3 - side]
-    text = hides[2] if hides[0].isidentifier() else choice.arguments[side]
-    other = other.partition("=")[2] if other.partition("=")[0].isidentifier() else other
-    return f"{text.replace(call.text, hidden)}, {other}" if call.text in text else ""
+    hides, other = (
+        choice.argument(place, "xy"[place - 1]) or choice.argument(place, f"x{place}") for place in (side, 3 - side)
+    )
+    return f"{hides.replace(call.text, hidden)}, {other}" if hides and other and call.text in hides else ""
 
 
 def _line(group: Group) -> int | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.evidence import discrete_part
-from tb_gradflow.analyse.kinds import is_float
+from tb_gradflow.analyse.kinds import LOOPS, is_float
 from tb_gradflow.analyse.words.code import Call, assigned_by, bracketed, call_around, call_on, is_simple, without_cast
 from tb_gradflow.analyse.words.names import Group, call_of, called, place_of, source_of
+from tb_gradflow.record.schema import Op
 
 
 def only_as_integers(group: Group) -> bool:
@@ -19,7 +20,15 @@ def only_as_integers(group: Group) -> bool:
         ops[user].type == "Cast" and not any(is_float(tensor.dtype) for tensor in ops[user].outputs) for user in made
     )
     uses = discrete_part(group.suspect).uses
-    return bool(users) and casts and bool(uses) and all(ops[use.consumer].type != "Cast" for use in uses)
+    return bool(users) and casts and bool(uses) and not any(_may_compute(ops[use.consumer]) for use in uses)
+
+
+def _may_compute(op: Op) -> bool:
+    """Whether what an op makes of integers may be numbers again: a loop takes its values from lists of tensors."""
+    return op.type in _COMPUTING or any(tensor.dtype == "variant" for tensor in op.outputs)
+
+
+_COMPUTING = LOOPS | {"Cast", "If", "StatelessIf", "Case", "StatelessCase", "EagerPyFunc", "PyFunc"}
 
 
 def weighed_in_place_of_integers(group: Group) -> str:
