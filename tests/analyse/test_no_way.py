@@ -402,3 +402,50 @@ def test_what_is_given_to_add_loss_has_to_be_added_by_a_step_of_ones_own() -> No
     assert finding.cause == "output_not_used"
     assert "is given to `add_loss` (model.py:17), and this step leaves the losses of the layers out" in finding.message
     assert "`loss += sum(model.losses)`" in finding.fix
+
+
+@pytest.mark.parametrize(
+    ("kind", "api", "why", "fix"),
+    [
+        ("EagerPyFunc", "tf.py_function", "it has one for its arguments alone", "Pass `gain` to that function"),
+        ("PyFunc", "tf.numpy_function", "it has none at all", "Compute that with functions of TensorFlow"),
+    ],
+)
+def test_what_a_python_function_may_read_is_said_of_both_kinds(kind: str, api: str, why: str, fix: str) -> None:
+    graph = Graph()
+    made = graph.op("MatMul", graph.variable("used/kernel"))
+    graph.variable("gain", read=False)
+    outside = graph.op(kind, made, passes="not_differentiable", api=api, line=f"y = {api}(scaled, [x], tf.float32)")
+    graph.target(graph.op("Mean", graph.op("AddV2", made, outside)))
+    graph.ask("used/kernel", FINE)
+    graph.ask("gain")
+
+    finding = next(each for each in graph.diagnose().findings if each.variables == ("gain",))
+
+    assert why in finding.message
+    assert f"`{api}` (model.py:17)" in finding.message
+    assert finding.fix.startswith(fix)
+
+
+@pytest.mark.parametrize("other", ["teacher/dense/kernel", "student/head/kernel"])
+def test_of_a_network_that_nothing_uses_or_that_is_stopped_the_network_is_spoken_of(other: str) -> None:
+    """Which of two networks was to be held still nobody can tell; of a part of one that question does not arise."""
+    fixes = []
+    for stops in (True, False):
+        graph = Graph()
+        trained = graph.op("MatMul", graph.variable(other))
+        hidden = graph.op("MatMul", graph.variable("student/dense/kernel"))
+        made = graph.op("MatMul", hidden, graph.variable("student/dense_1/kernel"))
+        if stops:
+            line = "s = tf.stop_gradient(student(x))"
+            held = graph.op("StopGradient", made, passes="not_differentiable", api="tf.stop_gradient", line=line)
+            trained = graph.op("Sub", trained, held)
+        graph.target(graph.op("Mean", trained))
+        graph.ask(other, FINE)
+        graph.ask("student/dense/kernel")
+        graph.ask("student/dense_1/kernel")
+        fixes.append(graph.only_finding().fix)
+
+    whole = other.startswith("teacher")
+    assert ("stop that one in its place" in fixes[0]) is whole
+    assert ("Use the output of `student` on the way" in fixes[1]) is whole

@@ -176,3 +176,25 @@ def test_what_was_not_compared_is_said() -> None:
     assert "Whether the custom gradient of `half` is the derivative: its forward computation runs Python." in (
         diagnosis.unverified
     )
+
+
+@pytest.mark.parametrize(
+    ("second", "swapped"), [(sample(2.0, 5.0, 5.0), True), (sample(2.0, 7.0, 7.0), False)], ids=["swapped", "not"]
+)
+def test_gradients_in_the_wrong_order_are_no_matter_of_a_factor(second: GradientSample, swapped: bool) -> None:
+    first = compared(sample(5.0, 2.0, 2.0), shape=(), returned_shape=(), ratio=2.5)
+    found = check(first, compared(second, input=0, shape=(), returned_shape=(), ratio=0.4))
+
+    [finding] = judged(graph(FINE), found).findings
+
+    assert ("the other way round" in finding.message) is swapped
+    assert finding.fix.startswith("Return the gradients in the order of the arguments" if swapped else "Return `upst")
+
+
+@pytest.mark.parametrize(("ratio", "fix"), [(0.5, "Return 2 times as much"), (0.154, "Return `upstream` times the")])
+def test_one_number_alone_has_no_factor_but_a_whole_one(ratio: float, fix: str) -> None:
+    found = check(compared(sample(2.0 * ratio, 2.0, 2.0), shape=(), returned_shape=(), ratio=ratio))
+
+    [finding] = judged(graph(FINE), found).findings
+
+    assert finding.fix.startswith(fix)

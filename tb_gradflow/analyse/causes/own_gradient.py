@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 
 from tb_gradflow.analyse.causes.no_derivative import ROUNDING, SAMPLING, SEARCHING
 from tb_gradflow.analyse.evidence import Suspect, Verdict
@@ -55,6 +56,24 @@ def flaws_of(check: GradientCheck) -> Iterator[Flaw]:
             wrong = [sample for sample in each.samples if _is_wrong(sample)]
             if wrong:
                 yield Flaw(check, each, max(wrong, key=_distance))
+
+
+def are_swapped(check: GradientCheck) -> bool:
+    """Whether two inputs get each other's gradient, at every element that both are known at."""
+    known = [{sample.index: sample for sample in each.samples} for each in check.inputs]
+    return any(
+        bool(one.keys() & other.keys())
+        and one != other
+        and all(
+            _is_near(one[at].returned, other[at].derivative) and _is_near(other[at].returned, one[at].derivative)
+            for at in one.keys() & other.keys()
+        )
+        for one, other in combinations(known, 2)
+    )
+
+
+def _is_near(returned: float | None, derivative: float) -> bool:
+    return returned is not None and abs(returned - derivative) <= _WITNESSES_AGREE * abs(derivative)
 
 
 def has_wrong_shape(checked: InputCheck) -> bool:

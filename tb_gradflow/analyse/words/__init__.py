@@ -18,6 +18,7 @@ from tb_gradflow.analyse.words import (
     own_gradient,
     soft,
     spoiled,
+    stopped,
     stored,
     unused,
 )
@@ -36,6 +37,7 @@ _WRITERS: dict[str, Writer] = {
     **own_gradient.WRITERS,
     **soft.WRITERS,
     **spoiled.WRITERS,
+    **stopped.WRITERS,
     **stored.WRITERS,
     **unused.WRITERS,
 }

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from tb_gradflow.analyse.causes.no_derivative import COUNTING, COUNTING_CALLS, INDEX_INPUTS
 from tb_gradflow.analyse.evidence import discrete_part
 from tb_gradflow.analyse.words.code import bracketed, is_simple
-from tb_gradflow.analyse.words.cuts import api_of
 from tb_gradflow.analyse.words.fields import SIZE, Template, fields
-from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, layer_of, namespace
+from tb_gradflow.analyse.words.names import Group, Text, Writer, api_of, call_of, layer_of, namespace
 from tb_gradflow.analyse.words.soft import soft_step
 from tb_gradflow.analyse.words.tables import looked_up
 

@@ -32,6 +32,7 @@ def moved_anyway(group: Group) -> Text:
     if len(moved) < len(group.states):
         they = f"{quoted(names)} {'moves' if len(moved) == 1 else 'move'}"
         them = "it" if len(moved) == 1 else "them"
+    subject = "it is to" if them == "it" else "they are to"
     length = max(float(measured.variables[variable, UPDATE_NORM]) for variable in moved)
     share = _common_share(group, moved)
     if share:
@@ -42,8 +43,7 @@ def moved_anyway(group: Group) -> Text:
     return Text(
         f" {they} all the same, by {length:.2g} in this step: not by this gradient, but by what the optimizer "
         "remembers of earlier ones (Adam, momentum), by a weight decay, or by code of your own.",
-        f" To hold {them} still in such steps, leave {them} out of `optimizer.apply(...)`, or use an optimizer "
-        "without memory, `keras.optimizers.SGD()`.",
+        f" Only if {subject} stand still until then: an optimizer without memory, `keras.optimizers.SGD()`.",
     )
 
 

@@ -206,6 +206,16 @@ def call_of(group: Group) -> Call | None:
     return call_on(source.code, op.api or _SPOKEN.get(op.type, op.type), short(group))
 
 
+def api_of(group: Group) -> str:
+    """The function that the user's line called; empty if unknown."""
+    return (group.op.api if group.op else None) or ""
+
+
+def network_of(name: str) -> str:
+    """What the layer of a variable belongs to, as far as names tell; empty if that is nothing."""
+    return name.partition("/")[0] if name.count("/") > 1 else ""
+
+
 def result_of_line(group: Group) -> str:
     """What the user's line calls its result, where nothing that the line computes goes on to the loss; else empty."""
     trace, target = group.trace, group.suspect.target

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from math import isclose
+from math import isclose, prod
 
-from tb_gradflow.analyse.causes.own_gradient import Flaw, flaws_of
+from tb_gradflow.analyse.causes.own_gradient import Flaw, are_swapped, flaws_of
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, Writer, called, file_name, place_of
 from tb_gradflow.record.schema import GradientCheck, Trace
@@ -99,6 +99,12 @@ def _not_finite(group: Group, name: str) -> Text:
 def _differs(group: Group, flaw: Flaw, name: str) -> Text:
     assert flaw.sample is not None
     returned, derivative = (_number(each or 0.0) for each in (flaw.sample.returned, flaw.sample.derivative))
+    if are_swapped(flaw.check):
+        return Template(
+            "{they_get} the gradient of another argument: " + f"{name} returns {returned} where the derivative is "
+            f"{derivative}{_at(flaw)}, and the other way round.",
+            "Return the gradients in the order of the arguments: `return upstream * d_first, upstream * d_second`.",
+        )(group)
     message = "{they_get} a gradient that is not the derivative: " + name
     message += f" returns {returned} where the derivative is {derivative}{_at(flaw)}{_everywhere(flaw)}."
     return Template(message, _repair(group, flaw))(group)
@@ -108,12 +114,22 @@ def _everywhere(flaw: Flaw) -> str:
     """What the element has in common with all the others."""
     if flaw.check.response == "constant":
         return "; it is the same whatever arrives from the loss"
-    ratio = flaw.input.ratio
+    ratio = _factor(flaw)
     if ratio is None:
         return ""
     if isclose(ratio, -1, rel_tol=1e-2):
         return ", everywhere with the wrong sign"
     return f", everywhere {_number(ratio)} times the derivative"
+
+
+def _factor(flaw: Flaw) -> float | None:
+    """What it returns over the derivative, where that is a factor and no mere quotient: of a single number there is
+    always one, and only whole ones and their inverses tell something."""
+    ratio, shape = flaw.input.ratio, flaw.input.shape
+    if not ratio or shape is None or prod(shape) != 1:
+        return ratio
+    whole = any(isclose(each, round(each), rel_tol=1e-2) for each in (ratio, 1 / ratio))
+    return ratio if whole else None
 
 
 def _repair(group: Group, flaw: Flaw) -> str:
@@ -123,7 +139,7 @@ def _repair(group: Group, flaw: Flaw) -> str:
         instead = f", or leave {own} out: TensorFlow has a derivative for this forward computation"
     if flaw.check.response == "constant":
         return f"Multiply with what arrives, `def grad(upstream): return upstream * derivative`{instead}."
-    ratio = flaw.input.ratio
+    ratio = _factor(flaw)
     if ratio is not None and isclose(ratio, -1, rel_tol=1e-2):
         return f"Return the negative of it{instead}."
     if ratio:

@@ -12,6 +12,7 @@ from tb_gradflow.analyse.words.names import (
     Writer,
     called,
     layer_of,
+    network_of,
     place_of,
     quoted,
     result_of_line,
@@ -29,15 +30,9 @@ def output_not_used(group: Group) -> Text:
     if group.suspect.state.status == "disconnected":
         return _left_out(group)
     why = "what is computed from {them} ends at {op} and never reaches the loss" if group.culprit >= 0 else _UNREAD
-    python = _python_on_the_way(group) if group.culprit < 0 else ""
-    if python:
-        return Template(
-            "{they_get} no gradient: no op of TensorFlow in this step computes with {them}. If the function that "
-            + python
-            + " calls does, no gradient comes of that: it has one for its arguments alone.",
-            "Pass {names} to that function as arguments, `tf.py_function(f, [x, {variable}], x.dtype)`; if it does not "
-            "use {them}, let {names} take part in the loss, or remove {them}.",
-        )(group)
+    python = _python_on_the_way(group) if group.culprit < 0 else -1
+    if python >= 0:
+        return _perhaps_read_in(group, python)
     twin = twin_in_use(group.suspect.topology, group.variables[0], group.suspect.target) if group.culprit < 0 else ""
     if twin:
         return Template(
@@ -54,6 +49,8 @@ def output_not_used(group: Group) -> Text:
             "take the loss from `self.compute_loss(x, y, y_pred)`, which does.",
         )(group)
     owners = {name.rpartition("/")[0] for name in group.names}
+    networks = {network_of(name) for name in group.names}
+    network = networks.pop() if len(owners) > 1 and len(networks) == 1 else ""
     result = result_of_line(group) if group.culprit >= 0 else ""
     if in_layer(group) and _is_number_of_layer(group, owners):
         fix = (
@@ -71,6 +68,8 @@ def output_not_used(group: Group) -> Text:
         fix = "Let {names} take part in what {layer} computes for the loss, or remove {them}."
     elif group.culprit >= 0 and _ends_outside(group, owners):
         fix = "Use what {op} computes on the way to the loss, or give it a loss of its own."
+    elif network and group.culprit >= 0 and not _is_in_use(group, {network}):
+        fix = f"Use the output of `{network}` on the way to the loss, or give it a loss of its own."
     elif group.culprit >= 0:
         fix = "Use the output of {layer} on the way to the loss, `x = {attribute}(x)`, or give it a loss of its own."
     else:
@@ -90,13 +89,30 @@ def idle(group: Group) -> Text:
     )(group)
 
 
-def _python_on_the_way(group: Group) -> str:
-    """The `tf.py_function` that the loss is computed through, whose function may read anything; empty if there is
-    none."""
+def _perhaps_read_in(group: Group, python: int) -> Text:
+    """What a Python function reads leaves no trace in the graph: it may be that, or nothing reads the variables."""
+    call = called(group.trace, python)
+    where = (
+        f"If the function that {call}{place_of(group.trace, python)} calls reads {{them}}, no gradient comes of that: "
+    )
+    if group.trace.ops[python].type == "EagerPyFunc":
+        why, fix = "it has one for its arguments alone.", "`tf.py_function(f, [x, {variable}], x.dtype)`"
+        fix = "Pass {names} to that function as arguments, " + fix
+    else:
+        why, fix = "it has none at all.", f"Compute that with functions of TensorFlow, outside of {call}"
+    return Template(
+        "{they_get} no gradient: no op of TensorFlow in this step computes with {them}. " + where + why,
+        fix + "; if it does not use {them}, let {names} take part in the loss, or remove {them}.",
+    )(group)
+
+
+def _python_on_the_way(group: Group) -> int:
+    """The `tf.py_function` or `tf.numpy_function` that the loss is computed through, whose function may read anything;
+    -1 if there is none."""
     topology, target = group.suspect.topology, group.suspect.target
     reaches = topology.influence(target).hops if target >= 0 else ()
-    found = [op for op in topology.by_type.get("EagerPyFunc", ()) if reaches and reaches[op] >= 0]
-    return called(group.trace, found[0]) + place_of(group.trace, found[0]) if found else ""
+    kinds = ("EagerPyFunc", "PyFunc", "PyFuncStateless")
+    return next((op for kind in kinds for op in topology.by_type.get(kind, ()) if reaches and reaches[op] >= 0), -1)
 
 
 def _is_in_use(group: Group, owners: set[str]) -> bool:
