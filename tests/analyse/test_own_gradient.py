@@ -160,6 +160,26 @@ def test_zeros_of_its_own_are_told_from_zeros_that_arrive() -> None:
     assert "itself returns zeros, where the derivative is 2" in finding.message
 
 
+@pytest.mark.parametrize(("arrives", "cause"), [(FINE, "custom_gradient_wrong"), (ZERO, "")])
+def test_zeros_of_a_gradient_that_nobody_could_call_are_no_matter_of_the_loop_inside(arrives: Row, cause: str) -> None:
+    made = Graph()
+    weights = made.variable("field/kernel")
+    squashed = made.op("Tanh", made.op("MatMul", made.read("field/kernel"), name="while/MatMul"), name="while/Tanh")
+    loop = made.op("While", squashed)
+    solved = made.op("IdentityN", loop, weights, passes=("none", "yes"), custom_gradient="CustomGradient-7")
+    ahead = made.op("Sub", made.op("Identity", solved))
+    made.gradient(ahead, arrives)
+    made.target(made.op("Mean", ahead, shape=()))
+    made.ask("field/kernel", ZERO)
+
+    findings = judged(made, GradientCheck(0, "", None, response="unknown")).findings
+
+    assert "saturation_sigmoid" not in [finding.cause for finding in findings]
+    if cause:
+        [finding] = findings
+        assert (finding.cause, finding.culprit) == (cause, solved)
+
+
 def test_a_closed_gate_is_worth_a_look() -> None:
     gate = check(compared(sample(0.0, 2.0, 2.0), ratio=0.0), identity=True)
 

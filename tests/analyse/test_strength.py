@@ -8,6 +8,7 @@ import pytest
 
 from tb_gradflow.analyse.course import courses_to
 from tb_gradflow.analyse.topology import Topology
+from tb_gradflow.record.schema import EAGER
 from tests.analyse.builders import FINE, Graph, sized
 
 
@@ -229,3 +230,35 @@ def test_a_layer_whose_input_is_next_to_zero_is_not_deep(arrives: float, capsule
 
     assert (found.cause, found.severity) == ("vanishing_depth", severity)
     assert ("goes into that layer" in found.message) == (severity == "info")
+
+
+@pytest.mark.parametrize("spread", [True, False])
+def test_what_a_softmax_weighs_has_in_common_nearly_cancels_by_design(spread: bool) -> None:
+    graph = Graph()
+    query = graph.op("MatMul", graph.variable("attention/query/kernel"), shape=(8, 1, 16) if spread else (8, 7, 16))
+    keys = graph.op("MatMul", graph.variable("attention/keys/kernel"), shape=(8, 7, 16))
+    both = graph.op("AddV2", query, keys, shape=(8, 7, 16))
+    bent = graph.op("Tanh", both, shape=(8, 7, 16))
+    weights = graph.op("Softmax", graph.op("MatMul", bent, shape=(8, 7, 1)), shape=(8, 7, 1))
+    for op, level in ((weights, 1e-2), (bent, 1e-3), (both, 1e-3), (keys, 1e-3), (query, 1e-6)):
+        graph.gradient(op, sized(level))
+    graph.target(graph.op("Mean", weights))
+    graph.ask("attention/query/kernel", sized(5e-9))
+    graph.ask("attention/keys/kernel", sized(1e-3))
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.severity) == ("vanishing_depth", "info")
+    assert ("softmax" in finding.message) == spread
+
+
+def test_of_an_eager_loss_no_line_is_blamed_for_what_fades() -> None:
+    graph = Graph()
+    loss = graph.op(EAGER, graph.variable("policy/kernel"), line="tb_gradflow.summary.gradients(loss, weights, grads)")
+    graph.target(loss)
+    graph.ask("policy/kernel", sized(3e-17))
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.op, finding.source) == ("vanishing_depth", None, None)
+    assert "eager" in finding.message

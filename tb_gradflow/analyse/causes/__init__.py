@@ -89,6 +89,7 @@ UNUSED: tuple[Rule, ...] = (
 
 ZERO: tuple[Rule, ...] = (
     own_gradient.own_gradient_is_zero,
+    own_gradient.own_gradient_gives_zero,
     left_graph.python_escape,
     no_derivative.nondiff_sign,
     unseen.sign_unseen,
@@ -158,6 +159,7 @@ VANISHING: tuple[Rule, ...] = (
     cancelling.same_on_both_sides,
     cancelling.offset_on_both_sides,
     cancelling.gradient_cancellation,
+    strength.common_to_a_softmax,
     strength.shift_without_influence,
     strength.scale_without_influence,
     normalisers.unit_of_one,

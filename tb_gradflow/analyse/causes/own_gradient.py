@@ -14,6 +14,7 @@ from itertools import combinations
 
 from tb_gradflow.analyse.causes.no_derivative import ROUNDING, SAMPLING, SEARCHING
 from tb_gradflow.analyse.evidence import Suspect, Verdict
+from tb_gradflow.analyse.measured import is_zero
 from tb_gradflow.record.report import Severity
 from tb_gradflow.record.schema import GradientCheck, GradientSample, InputCheck
 
@@ -119,6 +120,34 @@ def own_gradient_is_zero(suspect: Suspect) -> Verdict | None:
     if check is None:
         return None
     return _verdict("warning" if check.identity else "error", check)
+
+
+def own_gradient_gives_zero(suspect: Suspect) -> Verdict | None:
+    """A function with a gradient of its own uses the variable: whatever is computed inside, loops included, what comes
+    back is what that gradient returns for it. Said where nothing else leads to the loss, and a gradient arrives."""
+    topology, target = suspect.topology, suspect.target
+    if target < 0:
+        return None
+    hops = topology.gradient(target).hops
+    readers = [reader for reader in topology.readers[suspect.state.variable] if hops[reader] >= 0]
+    users = {user for reader in readers for user in topology.onward(reader) if hops[user] >= 0}
+    for check in topology.trace.gradient_checks:
+        if users == {check.op} and check.response == "unknown" and _arrives_behind(suspect, check.op):
+            return _verdict("error", check)
+    return None
+
+
+def _arrives_behind(suspect: Suspect, op: int) -> bool:
+    """Whether the first gradients that were recorded on the way from the loss to an op are there."""
+    seen, queue = {op}, [op]
+    for place in queue:  # grows while it is walked
+        gradient = suspect.measured.of_op(suspect.target, place)
+        if gradient is not None:
+            return not is_zero(gradient)
+        fresh = [user for user in suspect.topology.onward(place) if user not in seen]
+        seen.update(fresh)
+        queue.extend(fresh)
+    return False
 
 
 def own_gradient_is_not_finite(suspect: Suspect) -> Verdict | None:

@@ -7,10 +7,12 @@ from statistics import median
 
 from tb_gradflow.analyse.causes.zero_factor import learns
 from tb_gradflow.analyse.course import Course
-from tb_gradflow.analyse.evidence import Suspect, Verdict
+from tb_gradflow.analyse.evidence import NO_OP, Suspect, Verdict
+from tb_gradflow.analyse.kinds import SOFTMAX
 from tb_gradflow.analyse.measured import UPDATE_NORM, VANISHING_BELOW, Measured
 from tb_gradflow.analyse.zeros import PRODUCTS
 from tb_gradflow.record.report import Severity
+from tb_gradflow.record.schema import EAGER
 
 # One op that alone takes this many orders of magnitude is no matter of depth.
 _SINGLE_DECADES = 4.0
@@ -28,6 +30,11 @@ _SAME_VALUE = frozenset({"Reshape", "Cast", "Identity", "ExpandDims", "Squeeze",
 _DIVIDING = frozenset({"Rsqrt", "FusedBatchNormV3"})
 _NEAR = 8
 _SUMS = frozenset({"AddV2", "Add", "BiasAdd", "Sub"})
+
+# Where a softmax takes out what its entries have in common, but for the bend of a function in between.
+_NEARLY_CANCELLED = 2.0
+_BENT = frozenset({"Tanh", "Sigmoid", "Relu", "Elu", "Selu", "LeakyRelu", "Softplus", "Softsign", "Erf"})
+_AS_FAR_AS_SOFTMAX = 24
 
 LOCAL_FADING = {
     "Sigmoid": "saturation_sigmoid",
@@ -59,6 +66,34 @@ def shift_without_influence(suspect: Suspect) -> Verdict | None:
     return Verdict("shift_invariant_parameter", "info", place) if sums else None
 
 
+def common_to_a_softmax(suspect: Suspect) -> Verdict | None:
+    """What is added to all that a softmax weighs hardly changes it: at the sum the gradient is there, and over the
+    entries it nearly cancels. So begins the query of an additive attention, and it grows as the keys learn."""
+    most, place = _steepest(suspect)
+    if most < _NEARLY_CANCELLED or suspect.type_of(place) not in _SUMS or not _is_spread(suspect, place):
+        return None
+    behind = [suspect.type_of(op) for op in _just_behind(suspect, place, _AS_FAR_AS_SOFTMAX)]
+    weighed = next((index for index, kind in enumerate(behind) if kind in SOFTMAX), 0)
+    bent = not _BENT.isdisjoint(behind[:weighed])
+    return Verdict("vanishing_depth", "info", place) if bent else None
+
+
+def _is_spread(suspect: Suspect, place: int) -> bool:
+    """Whether a sum adds the same to several entries: what comes from the variable is smaller than the result."""
+    topology = suspect.topology
+    trace = topology.trace
+    whole = _size(trace.ops[place].outputs[0].shape)
+    made = topology.reached_from(topology.readers[suspect.state.variable])
+    parts = [edge for edge in trace.ops[place].inputs if edge.op >= 0 and edge.op in made]
+    sizes = [_size(trace.ops[edge.op].outputs[edge.output].shape) for edge in parts]
+    return whole > 0 and any(0 < size < whole for size in sizes)
+
+
+def _size(shape: tuple[int | None, ...] | None) -> int:
+    """How many elements there are, those of an unknown length counted as one; 0 if nothing is known."""
+    return prod(length or 1 for length in shape) if shape is not None else 0
+
+
 def scale_without_influence(suspect: Suspect) -> Verdict | None:
     """The same for a factor: at the product with it the gradient is there, over all elements it cancels, and behind the
     product everything is divided by its own length or deviation."""
@@ -71,10 +106,10 @@ def scale_without_influence(suspect: Suspect) -> Verdict | None:
     return Verdict("shift_invariant_parameter", "info", place) if divided else None
 
 
-def _just_behind(suspect: Suspect, place: int) -> list[int]:
+def _just_behind(suspect: Suspect, place: int, count: int = _NEAR) -> list[int]:
     queue = list(suspect.topology.onward(place))
     for op in queue:  # grows while it is walked
-        if len(queue) < _NEAR:
+        if len(queue) < count:
             queue.extend(user for user in suspect.topology.onward(op) if user not in queue)
     return queue
 
@@ -202,7 +237,8 @@ def vanishing_depth(suspect: Suspect) -> Verdict | None:
     expected = suspect.measured.is_learned(suspect.target) or keeps_pace(suspect)
     severity: Severity = "info" if expected else "warning"
     place = _inside_loop(suspect, worst.most[1]) if worst is not None else suspect.culprit
-    return Verdict("vanishing_depth", severity, place)
+    # Of an eager loss nobody knows the way.
+    return Verdict("vanishing_depth", severity, NO_OP if suspect.type_of(place) == EAGER else place)
 
 
 def normalise_zero_vector(suspect: Suspect) -> Verdict | None:

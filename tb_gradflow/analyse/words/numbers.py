@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cancelling import same_on_both_sides
 from tb_gradflow.analyse.causes.recurrence import LARGE_DATA, is_recurrent
-from tb_gradflow.analyse.causes.strength import course_of, product_with_next_to_nothing
+from tb_gradflow.analyse.causes.strength import common_to_a_softmax, course_of, product_with_next_to_nothing
+from tb_gradflow.analyse.evidence import NO_OP
 from tb_gradflow.analyse.kinds import LOOPS
 from tb_gradflow.analyse.words.code import call_on
 from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template, fields
@@ -188,6 +189,18 @@ def exploding(group: Group) -> Text:
 
 
 def fading(group: Group) -> Text:
+    if group.verdict.culprit == NO_OP:
+        return Template(
+            SIZE + "where it fades is not known: the loss was eager, so its way is not recorded.",
+            "Take the step inside of `tf.function`, or record it with `tb_gradflow.watch`, to see it. Where terms of "
+            "the loss cancel, or stand on both sides of a quotient, nothing but rounding is left.",
+        )(group)
+    if group.verdict.severity == "info" and common_to_a_softmax(group.suspect) is not None:
+        return Template(
+            SIZE + "it arrives at {op} and nearly cancels there: what comes from {them} is added to all entries alike, "
+            "and the softmax behind takes that out again.",
+            "Nothing to repair where this grows in later steps: it does as the entries become different.",
+        )(group)
     if group.verdict.severity == "info" and product_with_next_to_nothing(group.suspect) == group.culprit >= 0:
         return Template(
             SIZE + "it arrives at {op}, which multiplies it with what goes into that layer, and that is next to zero.",

@@ -84,6 +84,13 @@ def _zeros(group: Group, check: GradientCheck, flaw: Flaw | None, name: str) -> 
     if check.identity:
         fix = f"Return what is to pass, `return upstream`, or leave `{check.function}` out."
         return Template(zero + ", and its forward pass changes nothing.", fix)(group)
+    if check.response == "unknown":
+        # Nobody could call it to see what it does.
+        return Template(
+            zero + ".",
+            "Look at what it computes for {them}, and from what: `tf.print(tf.norm(gradient))` in front of its "
+            "`return`.",
+        )(group)
     return Template(
         zero + ".", "Return a gradient that teaches something: to pass it straight through, `return upstream`."
     )(group)
