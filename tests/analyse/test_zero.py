@@ -312,3 +312,24 @@ def test_a_choice_between_two_values_is_no_limit_where_the_other_one_gets_a_grad
     assert (finding.cause, finding.severity) == ("mask_multiplies_to_zero", "warning")
     assert finding.op is not None
     assert finding.op.name == "free"
+
+
+def test_a_state_of_zeros_is_told_beside_a_softmax_of_one_class_on_the_other_way() -> None:
+    graph = Graph()
+    kernel = graph.op("MatMul", graph.variable("decoder/gru_cell/kernel"))
+    state = graph.op("MatMul", graph.variable("decoder/gru_cell/recurrent_kernel"))
+    hidden = graph.op("AddV2", kernel, state)
+    query = graph.op("MatMul", hidden, graph.variable("attention/kernel"), shape=(3, 1))
+    weights = graph.op("Softmax", query, shape=(3, 1))
+    for op in (kernel, state, hidden, weights):
+        graph.gradient(op, FINE)
+    graph.gradient(query, ZERO)
+    graph.target(graph.op("Mean", graph.op("Mul", hidden, weights)))
+    graph.ask("decoder/gru_cell/kernel", FINE)
+    graph.ask("decoder/gru_cell/recurrent_kernel", ZERO)
+    graph.ask("attention/kernel", ZERO)
+
+    told = {finding.cause: finding.variables for finding in graph.diagnose().findings}
+
+    assert told["recurrent_weight_single_step"] == ("decoder/gru_cell/recurrent_kernel",)
+    assert told["softmax_single_class"] == ("attention/kernel",)

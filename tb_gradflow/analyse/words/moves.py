@@ -105,7 +105,8 @@ def _rests(group: Group, rest: Rest) -> Text:
             else "Nothing to repair if gradients are summed up over more steps, or the rate begins at zero. "
         )
         + "Give the gradients to an optimizer, `optimizer.apply_gradients(zip(gradients, variables))`; where that is "
-        "done, look at what becomes of them before, and at the learning rate.",
+        "done, look at what becomes of them before, and at the learning rate. In an optimizer of your own "
+        "`v = v - rate * gradient` makes a tensor and leaves the variable as it is: `v.assign_sub(rate * gradient)`.",
     )(group)
 
 
