@@ -8,7 +8,7 @@ from tb_gradflow.analyse.kinds import is_float
 from tb_gradflow.analyse.topology import Topology
 from tb_gradflow.analyse.ways import walked
 
-_NAMED = re.compile(r"\s*\w+\s*=[^=]")
+_NAMED = re.compile(r"\s*[\w.]+\s*=[^=]")
 
 
 def term_in_vain(topology: Topology, variable: int) -> int:

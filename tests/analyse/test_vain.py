@@ -30,14 +30,16 @@ def codebook(line: str = TERM, *, straight: bool = True, shape: tuple[int, ...] 
     return graph.diagnose().findings[0]
 
 
-def test_a_term_that_was_not_added_is_what_a_codebook_lacks() -> None:
-    found = codebook()
+@pytest.mark.parametrize("name", ["loss", "self.vq_loss"])
+def test_a_term_that_was_not_added_is_what_a_codebook_lacks(name: str) -> None:
+    term = TERM.replace("loss", name)
+    found = codebook(term)
 
     assert (found.cause, found.severity, found.variables) == ("output_not_used", "error", ("codebook",))
     assert found.source is not None
-    assert found.source.code == TERM
+    assert found.source.code == term
     assert "tf.stop_gradient" in found.message
-    assert "Add it to the loss: `loss`" in found.fix
+    assert f"Add it to the loss: `{name}`" in found.fix
 
 
 @pytest.mark.parametrize(
