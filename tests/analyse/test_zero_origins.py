@@ -304,9 +304,12 @@ def test_a_slice_that_leaves_the_variables_out_is_told_as_such() -> None:
 def heads_taken_apart(kind: str, *, room: bool = True) -> Graph:
     """Boxes and classes are joined; boxes are compared as they are, classes by what `kind` makes of them."""
     graph = Graph()
-    box, label = graph.op("MatMul", graph.variable("box")), graph.op("MatMul", graph.variable("label"))
-    both = graph.op("Reshape", graph.op("ConcatV2", box, label, shape=(None, 6)), shape=(None, 2, 3))
-    compared = graph.op("StridedSlice", both, shape=(None, 3 if room else 6))
+    box, label = (
+        graph.op("MatMul", graph.variable("box"), shape=(4, 3)),
+        graph.op("MatMul", graph.variable("label"), shape=(4, 3)),
+    )
+    both = graph.op("Reshape", graph.op("ConcatV2", box, label, shape=(4, 6)), shape=(4, 2, 3))
+    compared = graph.op("StridedSlice", both, shape=(4, 3 if room else 6))
     chosen = graph.op(kind, graph.op("StridedSlice", both), passes="none", dtype="int64", api="tf.argmax")
     hot = graph.op("Cast", chosen, passes="dtype")
     half = sized(0.5, zeros=0.5)
