@@ -52,6 +52,26 @@ def test_what_is_rounded_and_then_compared_is_compared_softly() -> None:
     )
 
 
+def test_how_often_a_row_is_repeated_is_not_compared_softly() -> None:
+    graph = Graph()
+    line = "n = tf.cast(tf.round(length), tf.int32)"
+    rounded = graph.op("Round", graph.variable("length"), passes="none", api="tf.round", line=line)
+    integer = graph.op("Cast", rounded, passes="none", dtype="int32", api="tf.cast", line=line)
+    line = "frames = tf.repeat(tokens, n, axis=0)"
+    rows = graph.op("Less", integer, first=1, passes="dtype", dtype="bool", api="tf.repeat", line=line)
+    places = graph.op("Where", rows, passes="dtype", dtype="int64", api="tf.repeat", line=line)
+    tokens = graph.variable("tokens")
+    frames = graph.op("GatherV2", tokens, places, passes=("yes", "dtype"), api="tf.repeat", line=line)
+    graph.target(graph.op("Mean", frames))
+    graph.ask("length")
+    graph.ask("tokens", FINE)
+
+    fix = graph.only_finding().fix
+
+    assert "a loss of its own" in fix
+    assert "`tf.repeat`" in fix
+
+
 @pytest.mark.parametrize(
     ("there", "back", "fix"),
     [

@@ -30,7 +30,13 @@ def rounding(group: Group) -> Text:
     names = fields(group)
     fix = f"pass the gradient straight through: {passed_through(group)}."
     compared = [op for op in discrete_part(group.suspect).ops if group.trace.ops[op].type in COMPARISON]
-    if compared:
+    counting = [op for op in compared if (group.trace.ops[op].api or "").endswith(".repeat")]
+    if counting:
+        fix = (
+            "give what is rounded a loss of its own in front of the rounding, against counts that are known: how often "
+            f"{called(group.trace, counting[0])} repeats a row has no slope."
+        )
+    elif compared:
         fix = f"leave the rounding out and compare softly: `{soft_step(replace(group, culprit=compared[0]))}`."
     elif only_as_integers(group):
         fix = weighed_in_place_of_integers(group)
