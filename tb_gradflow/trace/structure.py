@@ -119,9 +119,9 @@ class _Builder:
                 kept.update(op for op in influenced_by(ops, users, forward) if not ops[op].backward)
                 if isinstance(self._collector.variables[variable].variable, MadeTensor):
                     kept.update(influenced_by(ops, users, start) & needed_for(ops, forward))
-        for variable, answer in call.variables.items():
-            if answer.outcome == "none":
-                kept.update(self._in_vain(ops, users, [op for op in reads.get(variable, ()) if op in kept], needed))
+        without = [variable for variable, answer in call.variables.items() if answer.outcome == "none"]
+        cut_off = [op for variable in without for op in reads.get(variable, ()) if op in kept]
+        kept.update(self._in_vain(ops, users, cut_off, needed))
         # What may not be finite although no variable has a part in it, and makes a variable's gradient so.
         self._data[graph] = given_data(ops, users)
         beside = {item.ref.op for op in kept for item in ops[op].inputs} & self._data[graph]

@@ -333,3 +333,15 @@ def test_a_state_of_zeros_is_told_beside_a_softmax_of_one_class_on_the_other_way
 
     assert told["recurrent_weight_single_step"] == ("decoder/gru_cell/recurrent_kernel",)
     assert told["softmax_single_class"] == ("attention/kernel",)
+
+
+@pytest.mark.parametrize(("update", "moves"), [(0.1, True), (0.0, False)])
+def test_what_moves_a_weight_without_a_gradient_is_said_after_what_to_mend(update: float, moves: bool) -> None:
+    graph = dying_at("Relu")
+    graph.weights[0] = (1.0, update)
+
+    finding = graph.only_finding()
+
+    assert ("It moves all the same, by 0.1 in this step" in finding.message) is moves
+    assert finding.fix.endswith("in such steps: an optimizer without memory, `keras.optimizers.SGD()`.") is moves
+    assert not finding.fix.startswith(" Only")

@@ -38,12 +38,12 @@ def moved_anyway(group: Group) -> Text:
     if share:
         return Text(
             f" {they} all the same, each by {share:.2g} of its length in this step: that is a weight decay.",
-            " To keep it from this, `optimizer.exclude_from_weight_decay(var_names=[...])`.",
+            f" To keep {them} from this, `optimizer.exclude_from_weight_decay(var_names=[...])`.",
         )
     return Text(
         f" {they} all the same, by {length:.2g} in this step: not by this gradient, but by what the optimizer "
         "remembers of earlier ones (Adam, momentum), by a weight decay, or by code of your own.",
-        f" Only if {subject} stand still until then: an optimizer without memory, `keras.optimizers.SGD()`.",
+        f" Only if {subject} stand still in such steps: an optimizer without memory, `keras.optimizers.SGD()`.",
     )
 
 
