@@ -9,18 +9,16 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import keras
-import tensorflow as tf
-
 from tb_gradflow.trace.cadence import UpdateFreq
 from tb_gradflow.trace.caught import Guarding
 from tb_gradflow.trace.collector import Tensors
-from tb_gradflow.trace.fitting import Fitting, TrainFunction, check_backend, fitting
+from tb_gradflow.trace.fitting import Fitting, TrainFunction
+from tb_gradflow.trace.fitting_of import check_backend, fitting
 from tb_gradflow.trace.guards import guard_of_fit
-from tb_gradflow.trace.in_place import REPLACED, SET_BY_USER, is_of_the_user, owner, put, run_instead
-from tb_gradflow.trace.legacy_hooks import LegacyHooks
+from tb_gradflow.trace.in_place import REPLACED, SET_BY_USER, is_of_the_user, owner, put
+from tb_gradflow.trace.keras_callback import KerasCallback
 from tb_gradflow.trace.options import checked
-from tb_gradflow.trace.own_trace import Refused, is_of_the_step
+from tb_gradflow.trace.own_errors import run_instead
 from tb_gradflow.trace.recorder import Identity, Recorder, Tracing, fault_message, index_of, warn
 from tb_gradflow.trace.refit import LastFit
 from tb_gradflow.trace.step import InstrumentedStep
@@ -28,7 +26,7 @@ from tb_gradflow.trace.step_count import StepCount
 from tb_gradflow.trace.workers import in_step_with_others, is_one_of_several, recorder_for, unsupported
 
 
-class GradFlowCallback(LegacyHooks, keras.callbacks.Callback):  # type: ignore[misc]  # Keras ships no types
+class GradFlowCallback(KerasCallback):
     """Records where the gradient goes during `fit`, for the tab "Gradient flow" of TensorBoard.
 
     On the steps chosen by `update_freq` a second compiled version of the training step runs, which updates the
@@ -188,7 +186,7 @@ class GradFlowCallback(LegacyHooks, keras.callbacks.Callback):  # type: ignore[m
             fitted.inputs,
             self._tracing.failed,
         )
-        self._sampled = fitted.function_of(lambda data: step(data))
+        self._sampled = fitted.recording(lambda data: step(data))
         self._plain = self.model.train_function
 
     def _check_alone(self) -> None:
@@ -216,24 +214,23 @@ class GradFlowCallback(LegacyHooks, keras.callbacks.Callback):  # type: ignore[m
     def _run_sampled(self, iterator: Any) -> Any:
         assert self._plain is not None and self._sampled is not None
         put(self.model, self._plain)
-        self._tracing.traced = False
         try:
             with self._tracing.told():
                 logs, measured = self._sampled(iterator)
-        except (StopIteration, tf.errors.OutOfRangeError):
-            raise
         except Exception as error:
-            self._broken = True
-            # Where tracing failed no batch was drawn yet.
-            lost = " The batch of this step was not used." if self._tracing.traced else ""
-            logs = run_instead(self._plain, iterator, fault_message(self._steps.now, error, lost))
+            return run_instead(self._plain, iterator, error, self._stops)
+        if self._tracing.fault is None:
+            self._measured = measured or self._instrumented.left()
         else:
-            if self._tracing.fault is None:
-                self._measured = measured or self._instrumented.left()
-            else:
-                self._broken = True
-                warn(fault_message(self._steps.now, self._tracing.fault))
+            self._stops(self._tracing.fault)
         return logs
+
+    def _stops(self, fault: Exception, cost: str = "") -> None:
+        self._broken = True
+        self._tell_fault(fault, cost)
+
+    def _tell_fault(self, fault: Exception, cost: str = "") -> None:
+        warn(fault_message(self._steps.now, fault, cost))
 
     def _write(self, step: int) -> None:
         assert self._recorder is not None and self._measured is not None
@@ -253,21 +250,15 @@ class GradFlowCallback(LegacyHooks, keras.callbacks.Callback):  # type: ignore[m
         put(self.model, self._plain)
         try:
             logs = self._guard.run(iterator)
-        except (StopIteration, tf.errors.OutOfRangeError):
-            raise
-        except Refused as refused:
-            raise refused.own from None
         except Exception as error:
-            if is_of_the_step(error, self._guard):
-                raise
-            self._guard = None
-            lost = " The batch of this step was not used."
-            logs = run_instead(self._plain, iterator, fault_message(self._steps.now, error, lost))
-        else:
-            if self._guard.fault is not None:
-                warn(fault_message(self._steps.now, self._guard.fault))
-                self._guard = None
+            return run_instead(self._plain, iterator, error, self._dismiss_guard)
+        if self._guard.fault is not None:
+            self._dismiss_guard(self._guard.fault)
         return logs
+
+    def _dismiss_guard(self, fault: Exception, cost: str = "") -> None:
+        self._guard = None
+        self._tell_fault(fault, cost)
 
     def _look_at_guard(self) -> None:
         if self._guard is not None and self._guard.caught_by_now():

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from tb_gradflow.record.schema import GRADIENT_STATISTICS
+from tb_gradflow.trace.own_errors import Refused, StepFailed
 from tb_gradflow.trace.replicas import Measured
 
 # Of two compiled versions of a step that round in other ways.
@@ -29,29 +31,46 @@ class Caught:
     ago: int
 
 
-class Guarding(Protocol):
-    """Runs steps that are not recorded, with a look at their gradients.
+class Guarding(abc.ABC):
+    """Runs steps that are not recorded, with a look at their gradients."""
 
-    Attributes:
-        has_run: Whether a step has run to its end: an error in a later one is the user's own.
-    """
-
-    has_run: bool
+    def __init__(self) -> None:
+        self._has_run = False
 
     @property
+    @abc.abstractmethod
     def fault(self) -> Exception | None:
         """An exception that the guard itself is to blame for; null while there is none."""
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
-        """A step, or an execution of several: does what the user's own does."""
+        """A step, or an execution of several: does what the user's own does.
 
+        Raises `Refused` for an error while it runs, if it has run before: it is the user's own. Whose any other is
+        cannot be known.
+        """
+        try:
+            results = self._run(*args, **kwargs)
+        except (tf.errors.OpError, StepFailed) as error:
+            if not self._has_run:
+                raise
+            raise Refused(error.error if isinstance(error, StepFailed) else error) from None
+        self._has_run = True
+        return results
+
+    @abc.abstractmethod
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs guarded steps, and keeps what it takes to run them again."""
+
+    @abc.abstractmethod
     def settled(self) -> bool:
         """Whether a step that has run had a gradient that is not finite. To be asked before anything else changes the
         model, a recorded step among them."""
 
+    @abc.abstractmethod
     def caught_by_now(self) -> bool:
         """The same, asked after every step and answered so seldom that it costs nothing: maybe some steps late."""
 
+    @abc.abstractmethod
     def measure(self) -> Caught | None:
         """What the step that was caught measures when it is run again; the training is left as it was. Null if it may
         not be run again, or if it does not do the same then."""

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 from tensorflow.python.distribute import distribute_lib
 
-from tb_gradflow.errors import SetupError
 from tb_gradflow.trace.inputs import Named, batch_of_keras
 from tb_gradflow.trace.step import owned_variables
-from tb_gradflow.trace.step_of_batch import StepOfBatch
-from tb_gradflow.trace.variables import Owned, Variables, local, raw_variable
+from tb_gradflow.trace.step_of_batch import StepOfBatch, StepsOfBatches
+from tb_gradflow.trace.variables import Variables, local, raw_variable
 
 TrainFunction = Callable[[Any], Any]
 
@@ -40,7 +39,7 @@ class Fitting:
     @property
     def keras(self) -> str:
         """The version of its Keras."""
-        return _version("keras")
+        return version("keras")
 
     @property
     def is_eager(self) -> bool:
@@ -132,7 +131,27 @@ class Fitting:
         def run(iterator: Any) -> Any:
             # Keras asks for the model's step when it traces the function, in its first run or in a later one.
             with self._stepping(step):
-                result = function(iterator)
+                return function(iterator)
+
+        return run
+
+    def guarding(self, step: Callable[..., Any], recorded: TrainFunction) -> TrainFunction:
+        """A training function that runs `step`, which is guarded. Where its batches can be drawn for it, and it takes
+        no time, it raises `StepFailed`; if it takes time, in the first run. `recorded` is the function that records."""
+        if self.is_of_batches:
+            return self.step_of_batch(step, recorded).on_next
+        return self._drawn_for(self.function_of(step), most=1)
+
+    def recording(self, step: Callable[..., Any]) -> TrainFunction:
+        """A training function that runs `step`, which records. It raises `StepFailed` where its batches can be drawn
+        for it."""
+        model = self._model
+        of_batch = self.is_of_batches and not self.is_eager
+        function = self.step_of_batch(step).on_next if of_batch else self._drawn_for(self.function_of(step))
+        compiled, plain = getattr(model, "train_tf_function", None), model.train_function
+
+        def run(iterator: Any) -> Any:
+            result = function(iterator)
             if self.shows_graph:
                 _trace(compiled if compiled is not None else plain, iterator)
             return result
@@ -142,20 +161,30 @@ class Fitting:
     @property
     def is_of_batches(self) -> bool:
         """Whether its training function does nothing but run its step on the next batch, on one device."""
+        return self.steps_per_execution == 1 and self._is_keras_own
+
+    def _drawn_for(self, function: TrainFunction, most: int | None = None) -> TrainFunction:
+        return StepsOfBatches(function, self.steps_per_execution, most) if self._is_keras_own else function
+
+    @property
+    def _is_keras_own(self) -> bool:
+        """Whether Keras alone decides what its training function draws and does, on one device."""
         model = self._model
-        return (
-            self.steps_per_execution == 1
-            and isinstance(self.strategy.extended, distribute_lib._DefaultDistributionExtended)
-            and all(
-                name not in vars(model) and getattr(type(model), name, None) is getattr(keras.Model, name, None)
-                for name in ("make_train_function", "_make_function")
-            )
+        return isinstance(self.strategy.extended, distribute_lib._DefaultDistributionExtended) and all(
+            name not in vars(model) and getattr(type(model), name, None) is getattr(self._base, name, None)
+            for name in ("make_train_function", "_make_function")
         )
 
-    def step_of_batch(self, step: Callable[..., Any], whole: TrainFunction) -> StepOfBatch:
+    @property
+    def _base(self) -> type:
+        """The class of its Keras that all models are of."""
+        base: type = keras.Model
+        return base
+
+    def step_of_batch(self, step: Callable[..., Any], whole: TrainFunction | None = None) -> StepOfBatch:
         """`step`, compiled as the function inside of the model's training function is that runs the model's own.
 
-        `whole` is a training function that Keras has built; see `StepOfBatch`.
+        `whole` is what to run where the data have ended; see `StepOfBatch`.
         """
 
         # Not a lambda: TensorFlow leaves the user's lines out of an error in a function that is called `<lambda>`.
@@ -179,54 +208,6 @@ class Fitting:
                 attributes["train_step"] = own
 
 
-class LegacyFitting(Fitting):
-    """A model of Keras 2, which has other names for some of it."""
-
-    @property
-    def keras(self) -> str:
-        return _version("tf_keras")
-
-    @property
-    def steps_per_execution(self) -> int:
-        count = self._model._steps_per_execution
-        return 1 if count is None else int(count.numpy())
-
-    @property
-    def is_of_batches(self) -> bool:
-        """Its training function counts its steps besides."""
-        return False
-
-    @property
-    def counters(self) -> Sequence[Any]:
-        return (local(self._model._train_counter),)
-
-    def build(self) -> None:
-        """Keras 2 is left to do this by itself."""
-
-    @property
-    def must_begin_alone(self) -> bool:
-        return False
-
-    def variables(self) -> Variables:
-        model = self._model
-
-        def owned() -> Iterator[Owned]:
-            trainable = {id(variable) for variable in model.trainable_variables}
-            for variable in model.variables:
-                raw = local(variable)
-                # The words that a TextVectorization knows are listed too: they stand in a table, not in a variable.
-                if isinstance(raw, tf.Variable):
-                    yield Owned(raw, _path(variable), id(variable) in trainable, tracked=True)
-
-        def ignored() -> list[Any]:
-            optimizers = [value for value in vars(model).values() if _is_legacy_optimizer(value)]
-            slots = [variable for optimizer in optimizers for variable in _slots(optimizer)]
-            totals = [variable for metric in model.metrics for variable in metric.variables]
-            return [local(variable) for variable in (*slots, *totals, model._train_counter)]
-
-        return Variables(owned, ignored)
-
-
 def _returned(results: Any) -> Any:
     """What the user's step returns, as Keras's function returns it: with tensors for lists. The guard puts its own
     beside that, in a tuple."""
@@ -237,34 +218,6 @@ def _returned(results: Any) -> Any:
     return tf.convert_to_tensor(results) if isinstance(results, list) else results
 
 
-def check_backend() -> None:
-    """Raises SetupError where Keras computes with something else than TensorFlow."""
-    # Who loads Keras 2 trains with that, whatever backend Keras 3 has.
-    if keras.backend.backend() != "tensorflow" and "tf_keras" not in sys.modules:
-        raise SetupError(
-            f"GradFlowCallback records TensorFlow, and Keras runs on {keras.backend.backend()}: "
-            'set KERAS_BACKEND="tensorflow" before Keras is imported'
-        )
-
-
-def fitting(model: Any, beside: Sequence[Any] | None) -> Fitting:
-    """For whichever Keras the model is of, and the callbacks of the same `fit`; null if nobody knows those."""
-    shows_graph = beside is None or any(_is_tensorboard(each) for each in beside)
-    return (LegacyFitting if is_legacy(model) else Fitting)(model, shows_graph=shows_graph)
-
-
-def _is_tensorboard(callback: Any) -> bool:
-    legacy = sys.modules.get("tf_keras")
-    kinds = [each.callbacks.TensorBoard for each in (keras, legacy) if each is not None]
-    return isinstance(callback, tuple(kinds))
-
-
-def is_legacy(model: Any) -> bool:
-    """Whether a model is of Keras 2."""
-    legacy = sys.modules.get("tf_keras")
-    return legacy is not None and isinstance(model, legacy.Model)
-
-
 def _trace(own: Any, iterator: Any) -> None:
     """Traces the model's own function, which its next run needs anyway."""
     if hasattr(own, "function_spec") and not hasattr(own, "_concrete_variable_creation_fn"):
@@ -273,20 +226,6 @@ def _trace(own: Any, iterator: Any) -> None:
             own.get_concrete_function(iterator)
 
 
-def _version(package: str) -> str:
+def version(package: str) -> str:
+    """Of a package that is loaded."""
     return str(sys.modules[package].__version__)
-
-
-def _path(variable: Any) -> str:
-    return str(variable.name).removesuffix(":0")
-
-
-def _is_legacy_optimizer(value: Any) -> bool:
-    legacy = sys.modules["tf_keras"]
-    return isinstance(value, (legacy.optimizers.Optimizer, legacy.optimizers.legacy.Optimizer))
-
-
-def _slots(optimizer: Any) -> Iterable[Any]:
-    variables = optimizer.variables
-    listed: Iterable[Any] = variables() if callable(variables) else variables
-    return listed

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import functools
 
 from tb_gradflow.trace.caught import Guarding
 from tb_gradflow.trace.fitting import Fitting, TrainFunction
@@ -29,11 +28,9 @@ def guard_of_fit(fitted: Fitting, instrumented: InstrumentedStep, recorded: Trai
         replayed = ReplayedBatches if fitted.is_of_batches else ReplayedFit
         return replayed(fitted, instrumented, recorded)
 
-    def compiled(step: Callable[..., Any]) -> TrainFunction:
-        return fitted.step_of_batch(step, recorded).on_next if fitted.is_of_batches else fitted.function_of(step)
-
     # Of one step an execution it is known without asking; an optimizer may count something else.
     iterations = (lambda: fitted.iterations) if fitted.steps_per_execution > 1 else (lambda: None)
+    compiled = functools.partial(fitted.guarding, recorded=recorded)
     return NonfiniteStep(fitted.step, instrumented, compiled, iterations)
 
 

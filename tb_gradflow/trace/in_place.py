@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import tensorflow as tf
-
 from tb_gradflow.trace.as_compiled import keras_own
-from tb_gradflow.trace.recorder import warn
 
 _KERAS = frozenset({"keras", "tf_keras"})
 
@@ -30,7 +27,7 @@ def put(model: Any, function: Callable[[Any], Any]) -> None:
 
 def owner(model: Any) -> Any:
     """The object whose method the model trains with; null if it is a function."""
-    return getattr(model.train_function, "__self__", None)
+    return getattr(getattr(model, "train_function", None), "__self__", None)
 
 
 def is_of_the_user(model: Any) -> bool:
@@ -45,15 +42,3 @@ def is_of_the_user(model: Any) -> bool:
 def _is_of_keras(*functions: Any) -> bool:
     modules = [str(getattr(function, "__module__", None)) for function in functions]
     return all(module.partition(".")[0] in _KERAS for module in modules)
-
-
-def run_instead(plain: Callable[[Any], Any], iterator: Any, message: str) -> Any:
-    """The user's own function, after one of ours has failed. Where their step is at fault it fails again, with
-    their own traceback; where it does not, or finds no more batches, we were at fault, and say so."""
-    try:
-        logs = plain(iterator)
-    except (StopIteration, tf.errors.OutOfRangeError):
-        warn(message)
-        raise
-    warn(message)
-    return logs

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tb_gradflow.trace.caught import Caught, caught
+from tb_gradflow.trace.caught import Caught, Guarding, caught
 from tb_gradflow.trace.sentinel import Sentinel
 from tb_gradflow.trace.step import InstrumentedStep
 
@@ -15,8 +15,8 @@ from tb_gradflow.trace.step import InstrumentedStep
 _CHEAP = 1024
 
 
-class NonfiniteStep:
-    """Runs the guarded version of a step between recorded ones, until it has caught one: a `Guarding`.
+class NonfiniteStep(Guarding):
+    """Runs the guarded version of a step between recorded ones, until it has caught one.
 
     Args:
         step: The user's own, as it is to be traced.
@@ -32,22 +32,20 @@ class NonfiniteStep:
         compiled: Callable[[Callable[..., Any]], Callable[..., Any]],
         iterations: Callable[[], int | None],
     ) -> None:
+        super().__init__()
         self._instrumented = instrumented
         state = instrumented.touched
         self._sentinel = Sentinel(state, _changed_early(state, instrumented.untrained))
         self._iterations = iterations
         self._function = compiled(self._sentinel.guarded(step))
-        self.has_run = False
 
     @property
     def fault(self) -> Exception | None:
         """An exception that the guard itself is to blame for; null while there is none."""
         return self._sentinel.fault
 
-    def run(self, *args: Any, **kwargs: Any) -> Any:
-        results = self._function(*args, **kwargs)
-        self.has_run = True
-        return results
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
 
     def settled(self) -> bool:
         return self._sentinel.caught

@@ -206,10 +206,9 @@ def _sizeless(trace: Trace) -> Trace:
 
 
 class Tracing:
-    """Whether the step was traced to its end, and which recorded trace each compiled version of it is."""
+    """Which recorded trace each compiled version of the step is, and whether the recorder failed in one."""
 
     def __init__(self, recorder: Recorder | None = None) -> None:
-        self.traced = False
         self.fault: Exception | None = None
         self.indices: dict[int, int] = {}
         self._recorder = recorder
@@ -227,7 +226,6 @@ class Tracing:
         assert self._recorder is not None
         if error is None:
             self.indices[trace.index] = self._recorder.add_trace(trace)
-            self.traced = True
         else:
             self._recorder.add_failed_trace(trace)
 

@@ -14,7 +14,8 @@ from weakref import WeakKeyDictionary
 from tensorflow.python.framework import auto_control_deps_utils, dtypes
 
 from tb_gradflow.trace.as_compiled import AsCompiled, keras_own, traced
-from tb_gradflow.trace.fitting import Fitting, is_legacy
+from tb_gradflow.trace.fitting import Fitting
+from tb_gradflow.trace.legacy_fitting import is_legacy
 from tb_gradflow.trace.recorder import warn
 from tb_gradflow.trace.variables import raw_variable
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tb_gradflow.trace.caught import Caught, caught
+from tb_gradflow.trace.caught import Caught, Guarding, caught
 from tb_gradflow.trace.flags import Flags
 from tb_gradflow.trace.guard import Guard, may_run_twice
 from tb_gradflow.trace.patches import watching
@@ -26,7 +26,7 @@ from tb_gradflow.trace.window import Held, Window
 _PAUSE = 0.1
 
 
-class Replay(abc.ABC):
+class Replay(Guarding):
     """What it takes, whoever runs the steps.
 
     Args:
@@ -39,8 +39,8 @@ class Replay(abc.ABC):
     def __init__(
         self, instrumented: InstrumentedStep, flags: Flags, replicas: int, counters: Sequence[Any] = ()
     ) -> None:
-        self.fault: Exception | None = None
-        self.has_run = False
+        super().__init__()
+        self._fault: Exception | None = None
         self._held = Held()
         self._window = Window([*instrumented.touched, *counters])
         self._flags = flags
@@ -48,9 +48,9 @@ class Replay(abc.ABC):
         self._graphs: list[Any] = []
         self._asked = 0.0
 
-    @abc.abstractmethod
-    def run(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs guarded steps, and keeps what it takes to run them again."""
+    @property
+    def fault(self) -> Exception | None:
+        return self._fault
 
     def settled(self) -> bool:
         """Whether a step that has run had a gradient that is not finite; the next is no continuation of it."""
@@ -99,7 +99,7 @@ class Replay(abc.ABC):
         return run
 
     def _failed(self, fault: Exception) -> None:
-        self.fault = self.fault or fault
+        self._fault = self._fault or fault
 
     @abc.abstractmethod
     def _kept(self) -> int:

@@ -35,7 +35,7 @@ class ReplayedBatches(Replay):
         self._rate = fitted.learning_rate
         self._steps: list[tuple[Any, Any, Any]] = []
 
-    def run(self, iterator: Any) -> Any:
+    def _run(self, iterator: Any) -> Any:
         batch = self._step.drawn(iterator)
         self._begin()
         # The learning rate, which callbacks change between steps.
@@ -43,7 +43,6 @@ class ReplayedBatches(Replay):
         results = self._flags.parted(self._step(batch))
         self._steps.append((batch, rate, results))
         self._held.add(batch, results)
-        self.has_run = True
         return results
 
     def _kept(self) -> int:

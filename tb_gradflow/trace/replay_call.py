@@ -35,12 +35,11 @@ class ReplayedCall(Replay):
         self._recorded = recorded
         self._calls: list[tuple[Any, Any, Any]] = []
 
-    def run(self, *args: Any, **kwargs: Any) -> Any:
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
         self._begin()
         results = self._flags.parted(self._step(*args, **kwargs))
         self._calls.append((args, kwargs, results))
         self._held.add(args, kwargs, results)
-        self.has_run = True
         return results
 
     def _kept(self) -> int:

@@ -39,20 +39,19 @@ class ReplayedFit(Replay):
         self._rate = fitted.learning_rate
         self._batches = Batches(len(devices))
         self._calls = _Calls(self._keep)
-        self._function = fitted.function_of(self._kept_and_guarded(fitted.step))
+        self._function = fitted.guarding(self._kept_and_guarded(fitted.step), recorded)
         self._recorded = recorded
         self._left = instrumented.left
         self._results: list[Any] = []
         self._spec: Any = None
 
-    def run(self, iterator: Any) -> Any:
+    def _run(self, iterator: Any) -> Any:
         self._begin()
         # A function that was traced for a type of batch is not traced for it again.
         is_new, self._spec = iterator.element_spec is not self._spec, iterator.element_spec
         with self._calls.seen() if is_new and self._for_xla else contextlib.nullcontext():
             results = self._function(iterator)
         self._results.append(results)
-        self.has_run = True
         return results
 
     def _keep(self, batch: Any) -> None:

@@ -1,8 +1,4 @@
-"""A step of `fit` that is called with its batch, without the function that Keras compiles around it.
-
-Keras draws a batch inside of that function and wraps up what it returns, which takes a tenth of a short step. What the
-step itself computes is compiled in the same way.
-"""
+"""Steps of `fit` that are called with their batches: where one fails, they are still at hand."""
 
 from __future__ import annotations
 
@@ -11,22 +7,26 @@ from typing import Any
 
 import tensorflow as tf
 
-from tb_gradflow.trace.batches import without_optionals
-from tb_gradflow.trace.own_trace import Refused
+from tb_gradflow.trace.batches import dataset_of, without_optionals
+from tb_gradflow.trace.own_errors import Refused, StepFailed
 
 
 class StepOfBatch:
-    """One step on the batches of one iterator after the other.
+    """One step on the batches of one iterator after the other, without the function that Keras compiles around it.
+
+    Keras draws a batch inside of that function and wraps up what it returns, which takes a tenth of a short step. What
+    the step itself computes is compiled in the same way.
 
     Args:
         function: A `tf.function` of a batch.
         whole: A training function of the same model. Where there are no more batches, it still does what a step does
-            that needs none, such as to count.
+            that needs none, such as to count. Null for one that runs `function`; it must not order its updates after
+            what needs the batch.
     """
 
-    def __init__(self, function: Any, whole: Callable[[Any], Any]) -> None:
+    def __init__(self, function: Any, whole: Callable[[Any], Any] | None = None) -> None:
         self._function = function
-        self._whole = whole
+        self._whole = _drawing(function) if whole is None else whole
         self._concrete: Any = None
         self.spec: Any = None
 
@@ -45,9 +45,62 @@ class StepOfBatch:
             raise Refused(own) from own
 
     def __call__(self, batch: Any) -> Any:
-        """Runs the step on a batch that was drawn."""
-        return self._concrete(batch)
+        """Runs the step on a batch that was drawn. Raises `StepFailed` with that batch."""
+        try:
+            return self._concrete(batch)
+        except Exception as error:
+            raise StepFailed(error, iter(dataset_of([batch], self.spec))) from error
 
     def on_next(self, iterator: Any) -> Any:
         """What a training function does."""
         return self(self.drawn(iterator))
+
+
+class StepsOfBatches:
+    """Whole executions of a training function, on batches that are drawn for it.
+
+    Args:
+        function: Built by Keras. It draws `count` batches in each run.
+        count: Steps per execution.
+        most: After how many executions it draws its batches itself; null if it never does.
+    """
+
+    def __init__(self, function: Callable[[Any], Any], count: int, most: int | None) -> None:
+        self._function = function
+        self._count = count
+        self._left = most
+
+    def __call__(self, iterator: Any) -> Any:
+        """What the training function does. Raises `StepFailed` with the batches that were drawn for it."""
+        if self._left == 0:
+            return self._function(iterator)
+        batches = self._drawn(iterator)
+        try:
+            results = self._function(iter(dataset_of(batches, iterator.element_spec)))
+        except (StopIteration, tf.errors.OutOfRangeError):
+            raise
+        except Exception as error:
+            raise StepFailed(error, iter(dataset_of(batches, iterator.element_spec))) from error
+        if self._left is not None:
+            self._left -= 1
+        return results
+
+    def _drawn(self, iterator: Any) -> list[Any]:
+        batches: list[Any] = []
+        try:
+            while len(batches) < self._count:
+                batches.append(iterator.get_next())
+        except tf.errors.OutOfRangeError:
+            pass
+        except Exception as own:
+            raise Refused(own) from own
+        return batches
+
+
+def _drawing(function: Any) -> Any:
+    """The training function that Keras would make of a step."""
+
+    def on_next(iterator: Any) -> Any:
+        return function(without_optionals(iterator.get_next()))
+
+    return tf.function(tf.autograph.experimental.do_not_convert(on_next), reduce_retracing=True)

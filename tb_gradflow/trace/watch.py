@@ -24,7 +24,7 @@ from tb_gradflow.trace.eager_only import HINT, needs_numbers
 from tb_gradflow.trace.guards import may_branch
 from tb_gradflow.trace.nonfinite_step import NonfiniteStep
 from tb_gradflow.trace.options import checked
-from tb_gradflow.trace.own_trace import called_again, is_of_the_step, traced
+from tb_gradflow.trace.own_errors import Refused, called_again, traced
 from tb_gradflow.trace.recorder import Tracing, warn
 from tb_gradflow.trace.replay_call import ReplayedCall
 from tb_gradflow.trace.replica_variables import variables_of
@@ -143,9 +143,9 @@ class Watched:
             return self._plain(*args, **kwargs)
         try:
             outputs = guard.run(*args, **kwargs)
+        except Refused as refused:
+            raise refused.own from None
         except Exception as error:
-            if is_of_the_step(error, guard):
-                raise
             self._guard = None
             # The user's own step fails again here; where it does not, the guard was at fault.
             outputs = self._plain(*args, **kwargs)

@@ -1,0 +1,86 @@
+"""What the callback needs of a model of Keras 2 (tf_keras) that `fit` trains."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tb_gradflow.trace.fitting import Fitting, version
+from tb_gradflow.trace.variables import Owned, Variables, local
+
+
+class LegacyFitting(Fitting):
+    """A model of Keras 2, which has other names for some of it."""
+
+    @property
+    def keras(self) -> str:
+        return version("tf_keras")
+
+    @property
+    def steps_per_execution(self) -> int:
+        count = self._model._steps_per_execution
+        return 1 if count is None else int(count.numpy())
+
+    @property
+    def is_of_batches(self) -> bool:
+        """Its training function counts its steps besides."""
+        return False
+
+    @property
+    def _base(self) -> type:
+        base: type = sys.modules["tf_keras"].Model
+        return base
+
+    @property
+    def counters(self) -> Sequence[Any]:
+        return (local(self._model._train_counter),)
+
+    def build(self) -> None:
+        """Keras 2 is left to do this by itself."""
+
+    @property
+    def must_begin_alone(self) -> bool:
+        return False
+
+    def variables(self) -> Variables:
+        model = self._model
+
+        def owned() -> Iterator[Owned]:
+            trainable = {id(variable) for variable in model.trainable_variables}
+            for variable in model.variables:
+                raw = local(variable)
+                # The words that a TextVectorization knows are listed too: they stand in a table, not in a variable.
+                if isinstance(raw, tf.Variable):
+                    yield Owned(raw, _path(variable), id(variable) in trainable, tracked=True)
+
+        def ignored() -> list[Any]:
+            optimizers = [value for value in vars(model).values() if _is_legacy_optimizer(value)]
+            slots = [variable for optimizer in optimizers for variable in _slots(optimizer)]
+            totals = [variable for metric in model.metrics for variable in metric.variables]
+            return [local(variable) for variable in (*slots, *totals, model._train_counter)]
+
+        return Variables(owned, ignored)
+
+
+def is_legacy(model: Any) -> bool:
+    """Whether a model is of Keras 2."""
+    legacy = sys.modules.get("tf_keras")
+    return legacy is not None and isinstance(model, legacy.Model)
+
+
+def _path(variable: Any) -> str:
+    return str(variable.name).removesuffix(":0")
+
+
+def _is_legacy_optimizer(value: Any) -> bool:
+    legacy = sys.modules["tf_keras"]
+    return isinstance(value, (legacy.optimizers.Optimizer, legacy.optimizers.legacy.Optimizer))
+
+
+def _slots(optimizer: Any) -> Iterable[Any]:
+    variables = optimizer.variables
+    listed: Iterable[Any] = variables() if callable(variables) else variables
+    return listed
