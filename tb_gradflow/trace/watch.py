@@ -118,7 +118,6 @@ class Watched:
             with self._tracing.told():
                 outputs, measured = sampled(*args, **kwargs)
         except Exception as error:
-            self._run.broken = True
             # Where the user's own step is at fault, it fails again here, with their own traceback.
             try:
                 outputs = called_again(self._plain, error, args, kwargs)
@@ -126,6 +125,7 @@ class Watched:
                 if self._run.compiles and needs_numbers(own):
                     warn(HINT)
                 raise
+            self._run.broken = True
             self._run.tell_fault(error)
             return outputs
         if self._tracing.fault is None:

@@ -12,9 +12,11 @@ import pytest
 import tensorflow as tf
 import tf_keras
 
+import tb_gradflow
 from tb_gradflow import GradFlowCallback
 from tb_gradflow.trace.sentinel import Sentinel
 from tb_gradflow.trace.step import InstrumentedStep
+from tests.trace.recording import read
 
 EXECUTIONS = 3
 BATCH = 4
@@ -107,3 +109,23 @@ def fail_at_the_beginning(ours: type, monkeypatch: pytest.MonkeyPatch) -> None:
     else:
         guarded = Sentinel.guarded
         monkeypatch.setattr(ours, "guarded", lambda self, step: failing(guarded(self, step)))
+
+
+def test_a_watched_step_is_recorded_on_after_an_error_of_its_own(tmp_path: Path) -> None:
+    weight = tf.Variable(1.0)
+
+    @tb_gradflow.watch(tmp_path, update_freq=1)
+    def step(x: Any) -> None:
+        with tf.control_dependencies([tf.debugging.assert_less(x, 100.0, "out of range")]):
+            x = tf.identity(x)
+        with tf.GradientTape() as tape:
+            error = tf.square(weight * x)
+        weight.assign_sub(0.01 * tape.gradient(error, weight))
+
+    step(tf.constant(1.0))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="out of range"):
+        step(tf.constant(1000.0))
+    step(tf.constant(2.0))
+    step.flush()
+
+    assert len(read(tmp_path).steps) == 2
