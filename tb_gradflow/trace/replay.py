@@ -31,18 +31,26 @@ class Replay(Guarding):
 
     Args:
         instrumented: The recorder's version of the step, which has run before.
+        recorded: That version, compiled as the user's own is.
         flags: Told by the steps.
         replicas: Of the steps in this process.
         counters: Variables that change in an execution, outside of its steps.
     """
 
     def __init__(
-        self, instrumented: InstrumentedStep, flags: Flags, replicas: int, counters: Sequence[Any] = ()
+        self,
+        instrumented: InstrumentedStep,
+        recorded: Callable[..., Any],
+        flags: Flags,
+        replicas: int,
+        counters: Sequence[Any] = (),
     ) -> None:
         super().__init__()
         self._fault: Exception | None = None
         self._held = Held()
         self._window = Window([*instrumented.touched, *counters])
+        self._left = instrumented.left
+        self._recorded = recorded
         self._flags = flags
         self._replicas = replicas
         self._graphs: list[Any] = []
@@ -97,6 +105,11 @@ class Replay(Guarding):
                 return self._flags.beside(step(*args, **kwargs))
 
         return run
+
+    def _measured(self, *args: Any, **kwargs: Any) -> tuple[Any, Measured]:
+        """Runs the step that records: its results, and what it has measured."""
+        results, measured = self._recorded(*args, **kwargs)
+        return results, measured or self._left()
 
     def _failed(self, fault: Exception) -> None:
         self._fault = self._fault or fault

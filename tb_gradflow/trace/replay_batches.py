@@ -24,14 +24,12 @@ class ReplayedBatches(Replay):
     Args:
         fitted: The model.
         instrumented: See `Replay`.
-        recorded: The training function that records.
+        recorded: See `Replay`; a training function.
     """
 
     def __init__(self, fitted: Fitting, instrumented: InstrumentedStep, recorded: TrainFunction) -> None:
-        super().__init__(instrumented, ReturnedFlags(device_of(instrumented.touched)), 1)
+        super().__init__(instrumented, recorded, ReturnedFlags(device_of(instrumented.touched)), 1)
         self._step = fitted.step_of_batch(self._guarded(fitted.step), recorded)
-        self._recorded = recorded
-        self._left = instrumented.left
         self._rate = fitted.learning_rate
         self._steps: list[tuple[Any, Any, Any]] = []
 
@@ -59,8 +57,8 @@ class ReplayedBatches(Replay):
                 return None
         batch, rate, before = self._steps[first]
         self._set_rate(rate)
-        results, measured = self._recorded(iter(dataset_of([batch], self._step.spec)))
-        return (measured or self._left()) if same(before, results) else None
+        results, measured = self._measured(iter(dataset_of([batch], self._step.spec)))
+        return measured if same(before, results) else None
 
     def _set_rate(self, rate: Any) -> None:
         if self._rate is not None:

@@ -18,7 +18,7 @@ class ReplayedCall(Replay):
     Args:
         step: The user's own, as it is to be traced.
         compiled: Compiles a step as the user's own is compiled.
-        recorded: The compiled version that records.
+        recorded: See `Replay`.
     """
 
     def __init__(
@@ -30,9 +30,8 @@ class ReplayedCall(Replay):
         devices: Sequence[str],
     ) -> None:
         flags = ReturnedFlags(*devices) if len(devices) == 1 else CountedFlags(devices)
-        super().__init__(instrumented, flags, len(devices))
+        super().__init__(instrumented, recorded, flags, len(devices))
         self._step = compiled(self._guarded(step))
-        self._recorded = recorded
         self._calls: list[tuple[Any, Any, Any]] = []
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
@@ -54,5 +53,5 @@ class ReplayedCall(Replay):
             if not same(before, self._flags.parted(self._step(*args, **kwargs))):
                 return None
         args, kwargs, before = self._calls[first]
-        results, measured = self._recorded(*args, **kwargs)
+        results, measured = self._measured(*args, **kwargs)
         return measured if same(before, results) else None

@@ -26,22 +26,20 @@ class ReplayedFit(Replay):
     Args:
         fitted: The model.
         instrumented: See `Replay`.
-        recorded: The training function that records.
+        recorded: See `Replay`; a training function.
     """
 
     def __init__(self, fitted: Fitting, instrumented: InstrumentedStep, recorded: TrainFunction) -> None:
         self._strategy = fitted.strategy
         several = self._strategy.num_replicas_in_sync > 1
         devices = self._strategy.extended.worker_devices if several else [device_of(instrumented.touched)]
-        super().__init__(instrumented, CountedFlags(devices), len(devices), fitted.counters)
+        super().__init__(instrumented, recorded, CountedFlags(devices), len(devices), fitted.counters)
         self._per_execution = fitted.steps_per_execution
         self._for_xla = fitted.is_for_xla
         self._rate = fitted.learning_rate
         self._batches = Batches(len(devices))
         self._calls = _Calls(self._keep)
         self._function = fitted.guarding(self._kept_and_guarded(fitted.step), recorded)
-        self._recorded = recorded
-        self._left = instrumented.left
         self._results: list[Any] = []
         self._spec: Any = None
 
@@ -90,13 +88,14 @@ class ReplayedFit(Replay):
             results = self._again(self._function, rate, iterator)
         if last and not same(self._results[last - 1], results):
             return None
-        results, measured = self._again(self._recorded, rates[last], iterator)
+        measured: Measured
+        results, measured = self._again(self._measured, rates[last], iterator)
         # An execution that has gone on has other results.
         if ahead == self._per_execution - 1 and not same(self._results[last], results):
             return None
-        return measured or self._left()
+        return measured
 
-    def _again(self, function: TrainFunction, rate: Any, iterator: Any) -> Any:
+    def _again(self, function: Callable[[Any], Any], rate: Any, iterator: Any) -> Any:
         if self._rate is not None:
             self._rate.assign(rate)
         return function(iterator)
