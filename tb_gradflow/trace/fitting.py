@@ -164,7 +164,7 @@ class Fitting:
         return self.steps_per_execution == 1 and self._is_keras_own
 
     def _drawn_for(self, function: TrainFunction, most: int | None = None) -> TrainFunction:
-        return StepsOfBatches(function, self.steps_per_execution, most) if self._is_keras_own else function
+        return StepsOfBatches(function, lambda: self.steps_per_execution, most) if self._is_keras_own else function
 
     @property
     def _is_keras_own(self) -> bool:

@@ -60,12 +60,12 @@ class StepsOfBatches:
     """Whole executions of a training function, on batches that are drawn for it.
 
     Args:
-        function: Built by Keras. It draws `count` batches in each run.
-        count: Steps per execution.
+        function: Built by Keras. It draws as many batches as `count` answers before each run.
+        count: How many steps the next execution has; Keras 2 shortens the last one of an epoch.
         most: After how many executions it draws its batches itself; null if it never does.
     """
 
-    def __init__(self, function: Callable[[Any], Any], count: int, most: int | None) -> None:
+    def __init__(self, function: Callable[[Any], Any], count: Callable[[], int], most: int | None) -> None:
         self._function = function
         self._count = count
         self._left = most
@@ -88,7 +88,7 @@ class StepsOfBatches:
     def _drawn(self, iterator: Any) -> list[Any]:
         batches: list[Any] = []
         try:
-            while len(batches) < self._count:
+            for _ in range(self._count()):
                 batches.append(iterator.get_next())
         except tf.errors.OutOfRangeError:
             pass
