@@ -209,13 +209,14 @@ class Fitting:
 
 
 def _returned(results: Any) -> Any:
-    """What the user's step returns, as Keras's function returns it: with tensors for lists. The guard puts its own
-    beside that, in a tuple."""
+    """What the user's step returns, as Keras's function returns it: from 3.7 on with tensors for lists. The guard puts
+    its own beside that, in a tuple."""
     if type(results) is dict:
         return {name: _returned(each) for name, each in results.items()}
     if type(results) is tuple:
         return tuple(map(_returned, results))
-    return tf.convert_to_tensor(results) if isinstance(results, list) else results
+    wraps_up = hasattr(keras.Model, "_make_function")
+    return tf.convert_to_tensor(results) if isinstance(results, list) and wraps_up else results
 
 
 def _trace(own: Any, iterator: Any) -> None:

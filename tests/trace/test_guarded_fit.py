@@ -59,7 +59,7 @@ def test_an_error_in_the_data_is_raised_where_it_is(xla: bool, tmp_path: Path) -
             model.fit(
                 tf.data.Dataset.from_tensor_slices((spoilt, Y)).batch(8).map(checked), verbose=0, callbacks=callbacks
             )
-        return int(model.optimizer.iterations)
+        return int(model.optimizer.iterations.numpy())
 
     plain, recorded = both(tmp_path, train)
     assert recorded == (plain if xla else BAD)  # without XLA, Keras counts a step that has no batch
@@ -84,7 +84,7 @@ def test_an_error_of_the_step_is_raised_with_the_users_line(tmp_path: Path) -> N
             model.fit(spoilt, Y, batch_size=8, shuffle=False, verbose=0, callbacks=[guarded(tmp_path)])
 
     assert "test_guarded_fit.py" in str(raised.value)
-    assert int(model.optimizer.iterations) in (BAD, BAD + 1)
+    assert int(model.optimizer.iterations.numpy()) in (BAD, BAD + 1)
 
 
 def test_a_watched_step_that_fails_is_not_run_a_second_time(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_data_of_unknown_length_end_as_they_do_without_the_recorder(xla: bool, t
         model = network(xla=xla)
         data = tf.data.Dataset.from_generator(batches, output_signature=signature)
         history = model.fit(data, epochs=3, verbose=0, callbacks=callbacks).history["loss"]
-        return history, int(model.optimizer.iterations), [weight.tolist() for weight in model.get_weights()]
+        return history, int(model.optimizer.iterations.numpy()), [weight.tolist() for weight in model.get_weights()]
 
     plain, recorded = both(tmp_path, train)
     assert recorded == plain
@@ -235,7 +235,7 @@ def test_a_fit_that_was_interrupted_leaves_nothing_to_the_next(tmp_path: Path) -
         with warnings.catch_warnings():
             warnings.filterwarnings("error", message=".*tb_gradflow.*")
             model.fit(X, Y, batch_size=8, verbose=0, callbacks=[recorder])
-        assert int(model.optimizer.iterations) == BAD + 8
+        assert int(model.optimizer.iterations.numpy()) == BAD + 8
 
 
 def test_a_model_that_is_compiled_anew_in_the_middle_trains_on(tmp_path: Path) -> None:
