@@ -1,7 +1,8 @@
 """Keras's own training function, where a recorder's has run in its place.
 
-While a recorder runs steps of its own, Keras's is not traced. A later fit that runs it, without `compile` in between,
-is to trace it as it would have been traced: with the layers frozen that were frozen then.
+While a recorder runs steps of its own, Keras's is not traced. Where it runs all the same, between recorded steps or in
+a later fit without `compile` in between, it is to be traced as it would have been: with the layers frozen that were
+frozen then, and with the numbers that the step's Python code found then.
 """
 
 from __future__ import annotations
@@ -11,26 +12,46 @@ from typing import Any
 
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
+from tb_gradflow.trace.traced_numbers import TracedNumbers
+
 
 class AsCompiled:
-    """A training function of Keras 3 that was never traced; when that happens, it is with the flags of now.
+    """A training function of Keras that was never traced.
 
-    Keras 2 itself puts the flags back while it trains.
+    Args:
+        function: The training function.
+        numbers: Those that the step was traced with.
     """
 
-    def __init__(self, function: Any, model: Any) -> None:
+    def __init__(self, function: Any, numbers: TracedNumbers) -> None:
         self.function = function
-        owners = (*model._flatten_layers(), *model.variables)
-        self._flags = [(each, bool(vars(each)["_trainable"])) for each in owners if "_trainable" in vars(each)]
+        self._numbers = numbers
+        self._flags: dict[int, tuple[Any, bool]] = {}
+        self._has_run = False
+
+    def freeze_as_now(self, model: Any) -> None:
+        """When the function is traced, layers and weights that were not there before have the flags that they have
+        now."""
+        if self._has_run:
+            return
+        for each in (*model._flatten_layers(), *model.variables):
+            if "_trainable" in vars(each):
+                self._flags.setdefault(id(each), (each, bool(vars(each)["_trainable"])))
 
     def __call__(self, iterator: Any) -> Any:
-        now = [(each, bool(vars(each)["_trainable"])) for each, _ in self._flags]
-        _set(self._flags)
-        try:
+        if self._has_run:
             return self.function(iterator)
+        flags = list(self._flags.values())
+        now = [(each, bool(vars(each)["_trainable"])) for each, _ in flags]
+        _set(flags)
+        try:
+            with self._numbers.as_traced():
+                results = self.function(iterator)
         finally:
             _set(now)
-            self._flags = []
+        self._has_run = True
+        self._flags.clear()
+        return results
 
 
 def _set(flags: Sequence[tuple[Any, bool]]) -> None:

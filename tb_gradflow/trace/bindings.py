@@ -6,6 +6,7 @@ nothing. That shows in the places, and they are put back after a look.
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,21 +20,24 @@ from tb_gradflow.trace.variables import raw_variable
 # Deep enough for a list of layers in an attribute of a model in a closure.
 _DEPTH = 6
 _MOST_PLACES = 20_000
+_MOST_ENTRIES = 10_000
+
+_LIBRARIES = frozenset({"keras", "tf_keras", "tensorflow", "tb_gradflow"})
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """Something that holds a variable.
+class Place:
+    """Something that holds a value.
 
     Attributes:
         name: How code calls it, such as `self.w`.
-        variable: The variable that it held.
+        value: What it held.
         get: What it holds now.
         put: Puts something there.
     """
 
     name: str
-    variable: Any
+    value: Any
     get: Callable[[], Any]
     put: Callable[[Any], None]
 
@@ -47,52 +51,70 @@ class Bindings:
     @property
     def variables(self) -> list[Any]:
         """The variables found, each once."""
-        return list({id(raw_variable(place.variable)): place.variable for place in self._places}.values())
+        return list({id(raw_variable(place.value)): place.value for place in self._places}.values())
 
     def rebound(self) -> dict[int, str]:
         """For each `tf.Variable`, by identity, that has lost its place to a tensor since: the place."""
         return {
-            id(raw_variable(place.variable)): place.name
-            for place in self._places
-            if isinstance(_held(place), tf.Tensor)
+            id(raw_variable(place.value)): place.name for place in self._places if isinstance(held(place), tf.Tensor)
         }
 
     def restore(self) -> None:
         """Puts the variables back."""
         for place in self._places:
-            if _held(place) is not place.variable:
-                place.put(place.variable)
+            if held(place) is not place.value:
+                place.put(place.value)
 
 
-def _held(place: _Place) -> Any:
+def held(place: Place, gone: Any = None) -> Any:
+    """What a place holds now; `gone` if there is none any more."""
     try:
         return place.get()
     except (KeyError, IndexError, AttributeError, ValueError):
-        return None
+        return gone
 
 
-def _places(roots: Sequence[Any]) -> Iterator[_Place]:
+def _places(roots: Sequence[Any]) -> Iterator[Place]:
+    for holder, _ in holders(roots):
+        for place in slots(holder):
+            if isinstance(place.value, (tf.Variable, keras.Variable)):
+                yield place
+
+
+def holders(roots: Sequence[Any]) -> Iterator[tuple[Any, bool]]:
+    """What can be reached from `roots` and may hold something, each once, and whether it is the user's own: what
+    belongs to Keras or TensorFlow is not."""
     seen: set[int] = set()
-    level = list(roots)
+    level = [(each, True) for root in roots for each in _parts(root)]
     for _ in range(_DEPTH):
-        following: list[Any] = []
-        for holder in level:
+        following: list[tuple[Any, bool]] = []
+        for holder, around in level:
             if id(holder) in seen or len(seen) > _MOST_PLACES:
                 continue
             seen.add(id(holder))
-            for place, value in _slots(holder):
-                if isinstance(value, (tf.Variable, keras.Variable)):
-                    yield place
-                elif _may_hold(value):
-                    following.append(value)
+            is_own = _is_own(holder, around)
+            yield holder, is_own
+            values = [place.value for place in slots(holder)]
+            following.extend((each, is_own) for value in values if _may_hold(value) for each in _parts(value))
         level = following
 
 
-def _slots(holder: Any) -> Iterator[tuple[_Place, Any]]:
-    if isinstance(holder, types.MethodType):
-        yield from _slots(holder.__func__)
-        yield from _slots(holder.__self__)
-    elif isinstance(holder, types.FunctionType):
+def _parts(holder: Any) -> Sequence[Any]:
+    return (holder.__func__, holder.__self__) if isinstance(holder, types.MethodType) else (holder,)
+
+
+def _is_own(holder: Any, around: bool) -> bool:
+    if isinstance(holder, (dict, list, tuple)):
+        return around
+    of = holder if isinstance(holder, types.FunctionType) else type(holder)
+    return str(of.__module__).partition(".")[0] not in _LIBRARIES
+
+
+def slots(holder: Any) -> Iterator[Place]:
+    """The places in `holder`. Of data none: nobody keeps variables, or settings, by ten thousands."""
+    if isinstance(holder, (dict, list, tuple)) and len(holder) > _MOST_ENTRIES:
+        return
+    if isinstance(holder, types.FunctionType):
         yield from _closure(holder)
         for name in holder.__code__.co_names:
             if name in holder.__globals__:
@@ -105,13 +127,17 @@ def _slots(holder: Any) -> Iterator[tuple[_Place, Any]]:
             yield _item(f"[{index}]", holder, index)
     elif isinstance(holder, tuple):
         for index, value in enumerate(holder):
-            yield _Place(f"[{index}]", value, lambda value=value: value, lambda value: None), value  # type: ignore[misc]
+            yield Place(f"[{index}]", value, functools.partial(holder.__getitem__, index), _kept)
     elif hasattr(holder, "__dict__"):
         for name in list(vars(holder)):
             yield _item(f"self.{name}", vars(holder), name)
 
 
-def _closure(function: Any) -> Iterator[tuple[_Place, Any]]:
+def _kept(value: Any) -> None:
+    """A tuple holds what it holds."""
+
+
+def _closure(function: Any) -> Iterator[Place]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             value = cell.cell_contents
@@ -124,17 +150,17 @@ def _closure(function: Any) -> Iterator[tuple[_Place, Any]]:
         def put(value: Any, cell: Any = cell) -> None:
             cell.cell_contents = value
 
-        yield _Place(name, value, get, put), value
+        yield Place(name, value, get, put)
 
 
-def _item(name: str, container: Any, key: Any) -> tuple[_Place, Any]:
+def _item(name: str, container: Any, key: Any) -> Place:
     def get() -> Any:
         return container[key]
 
     def put(value: Any) -> None:
         container[key] = value
 
-    return _Place(name, container[key], get, put), container[key]
+    return Place(name, container[key], get, put)
 
 
 def _may_hold(value: Any) -> bool:

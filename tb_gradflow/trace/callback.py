@@ -23,6 +23,7 @@ from tb_gradflow.trace.recorder import Identity, Recorder, Tracing, fault_messag
 from tb_gradflow.trace.refit import LastFit
 from tb_gradflow.trace.step import InstrumentedStep
 from tb_gradflow.trace.step_count import StepCount
+from tb_gradflow.trace.traced_numbers import TracedNumbers
 from tb_gradflow.trace.workers import in_step_with_others, is_one_of_several, recorder_for, unsupported
 
 
@@ -178,8 +179,9 @@ class GradFlowCallback(KerasCallback):
         if self._first_step is None:
             self._first_step = self._steps.now
         self._tracing = Tracing(self._recorder)
+        self._numbers = numbers = TracedNumbers(fitted.step)
         self._instrumented = step = InstrumentedStep(
-            fitted.step,
+            fitted.step if fitted.is_eager else numbers.leading(fitted.step),
             fitted.variables,
             dataclasses.replace(self._options.settings, eager=fitted.is_eager),
             self._tracing.finished,
@@ -187,6 +189,7 @@ class GradFlowCallback(KerasCallback):
             self._tracing.failed,
         )
         self._sampled = fitted.recording(lambda data: step(data))
+        put(self.model, fitted.as_compiled(numbers))
         self._plain = self.model.train_function
 
     def _check_alone(self) -> None:
@@ -242,7 +245,9 @@ class GradFlowCallback(KerasCallback):
         """From now on, if it is wanted and possible, the steps between recorded ones are guarded."""
         assert self._fitting is not None and self._sampled is not None
         if self._may_post:
-            self._guard = guard_of_fit(self._fitting, self._instrumented, self._sampled)
+            self._guard = guard_of_fit(
+                self._fitting, self._numbers.following(self._fitting.step), self._instrumented, self._sampled
+            )
         self._may_post = False
 
     def _run_guarded(self, iterator: Any) -> Any:

@@ -15,9 +15,11 @@ import keras
 import tensorflow as tf
 from tensorflow.python.distribute import distribute_lib
 
+from tb_gradflow.trace.as_compiled import AsCompiled, traced
 from tb_gradflow.trace.inputs import Named, batch_of_keras
 from tb_gradflow.trace.step import owned_variables
 from tb_gradflow.trace.step_of_batch import StepOfBatch, StepsOfBatches
+from tb_gradflow.trace.traced_numbers import TracedNumbers
 from tb_gradflow.trace.variables import Variables, local, raw_variable
 
 TrainFunction = Callable[[Any], Any]
@@ -157,6 +159,21 @@ class Fitting:
             return result
 
         return run
+
+    def as_compiled(self, numbers: TracedNumbers) -> TrainFunction:
+        """Its training function; where that was never traced, one that stands for it and traces it with `numbers`."""
+        function: TrainFunction = self._model.train_function
+        # Keras's TensorBoard callback looks at one of these; it was traced for that in the first step.
+        is_looked_at = self.shows_graph and hasattr(function, "function_spec")
+        if self.is_eager or is_looked_at or isinstance(function, AsCompiled) or any(traced(function)):
+            return function
+        stand_in = AsCompiled(function, numbers)
+        self.freeze_as_now(stand_in)
+        return stand_in
+
+    def freeze_as_now(self, stand_in: AsCompiled) -> None:
+        """Has `stand_in` trace its function with the layers frozen that are frozen now."""
+        stand_in.freeze_as_now(self._model)
 
     @property
     def is_of_batches(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tb_gradflow.trace.as_compiled import AsCompiled
 from tb_gradflow.trace.fitting import Fitting, version
 from tb_gradflow.trace.variables import Owned, Variables, local
 
@@ -40,6 +41,9 @@ class LegacyFitting(Fitting):
 
     def build(self) -> None:
         """Keras 2 is left to do this by itself."""
+
+    def freeze_as_now(self, stand_in: AsCompiled) -> None:
+        """Keras 2 itself puts the flags back while it trains."""
 
     @property
     def must_begin_alone(self) -> bool:

@@ -15,7 +15,6 @@ from tensorflow.python.framework import auto_control_deps_utils, dtypes
 
 from tb_gradflow.trace.as_compiled import AsCompiled, keras_own, traced
 from tb_gradflow.trace.fitting import Fitting
-from tb_gradflow.trace.legacy_fitting import is_legacy
 from tb_gradflow.trace.recorder import warn
 from tb_gradflow.trace.variables import raw_variable
 
@@ -60,11 +59,11 @@ class LastFit:
     def ends(self, model: Any, fitted: Fitting) -> None:
         """The fit has ended."""
         function = model.train_function
-        if function is not self._function:
+        if keras_own(function) is not self._function:
             return
-        _learn(function, model)
-        if not fitted.is_eager and not is_legacy(model) and not any(traced(function)):
-            vars(model)["train_function"] = AsCompiled(function, model)
+        _learn(self._function, model)
+        if isinstance(function, AsCompiled):
+            fitted.freeze_as_now(function)
 
 
 def _kind(fitted: Fitting) -> tuple[Any, ...]:

@@ -5,6 +5,7 @@ So their batches are kept without an op, and a step's flag is one more of its re
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tb_gradflow.trace.batches import dataset_of
@@ -23,13 +24,16 @@ class ReplayedBatches(Replay):
 
     Args:
         fitted: The model.
+        step: Its step, as it is to be traced.
         instrumented: See `Replay`.
         recorded: See `Replay`; a training function.
     """
 
-    def __init__(self, fitted: Fitting, instrumented: InstrumentedStep, recorded: TrainFunction) -> None:
+    def __init__(
+        self, fitted: Fitting, step: Callable[..., Any], instrumented: InstrumentedStep, recorded: TrainFunction
+    ) -> None:
         super().__init__(instrumented, recorded, ReturnedFlags(device_of(instrumented.touched)), 1)
-        self._step = fitted.step_of_batch(self._guarded(fitted.step), recorded)
+        self._step = fitted.step_of_batch(self._guarded(step), recorded)
         self._rate = fitted.learning_rate
         self._steps: list[tuple[Any, Any, Any]] = []
 

@@ -25,11 +25,14 @@ class ReplayedFit(Replay):
 
     Args:
         fitted: The model.
+        step: Its step, as it is to be traced.
         instrumented: See `Replay`.
         recorded: See `Replay`; a training function.
     """
 
-    def __init__(self, fitted: Fitting, instrumented: InstrumentedStep, recorded: TrainFunction) -> None:
+    def __init__(
+        self, fitted: Fitting, step: Callable[..., Any], instrumented: InstrumentedStep, recorded: TrainFunction
+    ) -> None:
         self._strategy = fitted.strategy
         several = self._strategy.num_replicas_in_sync > 1
         devices = self._strategy.extended.worker_devices if several else [device_of(instrumented.touched)]
@@ -39,7 +42,7 @@ class ReplayedFit(Replay):
         self._rate = fitted.learning_rate
         self._batches = Batches(len(devices))
         self._calls = _Calls(self._keep)
-        self._function = fitted.guarding(self._kept_and_guarded(fitted.step), recorded)
+        self._function = fitted.guarding(self._kept_and_guarded(step), recorded)
         self._results: list[Any] = []
         self._spec: Any = None
 

@@ -29,6 +29,7 @@ from tb_gradflow.trace.recorder import Tracing, warn
 from tb_gradflow.trace.replay_call import ReplayedCall
 from tb_gradflow.trace.replica_variables import variables_of
 from tb_gradflow.trace.step import InstrumentedStep
+from tb_gradflow.trace.traced_numbers import TracedNumbers
 from tb_gradflow.trace.variables import Variables
 from tb_gradflow.trace.watched_run import WatchedRun
 from tb_gradflow.trace.workers import is_one_of_several, must_begin_alone
@@ -70,6 +71,7 @@ class Watched:
         self._sampled: Any = None
         self._guard: Guarding | None = None
         self._may_post = run.options.catch_nonfinite
+        self._numbers = TracedNumbers(plain.python_function)
         self._variables: Sequence[Variables] = [Variables()]
         self._eagerly = self._postponed = False
         self._tracing: Tracing | None = None
@@ -181,7 +183,7 @@ class Watched:
         may, self._may_post = self._may_post, False
         if not may or self._eagerly or is_one_of_several():
             return
-        step, instrumented = _converted(self._plain), self._instrumented_step
+        step, instrumented = self._numbers.following_once(_converted(self._plain)), self._instrumented_step
         if self._plain._jit_compile or len(self._variables) > 1 or not may_branch(instrumented):
             devices = [next(iter(replica)).variable.device for replica in self._variables]
             self._guard = ReplayedCall(step, self._guarded_as_plain, self._sampled, instrumented, devices)
@@ -202,7 +204,9 @@ class Watched:
             self._variables = [Variables(lambda: known)]
         else:
             # Traced here at the latest, which its own next call needs anyway.
-            self._variables = variables_of(traced(self._plain, self._instrumented, args, kwargs))
+            with self._numbers.led():
+                plain = traced(self._plain, self._instrumented, args, kwargs)
+            self._variables = variables_of(plain)
         if self._sampled is None or eagerly != self._eagerly:
             self._eagerly = eagerly
             self._sampled = self._instrumented()
@@ -211,7 +215,7 @@ class Watched:
     def _instrumented(self) -> Any:
         self._tracing = Tracing(self._run.recorder(self.__name__))
         self._instrumented_step = step = InstrumentedStep(
-            self._plain.python_function if self._eagerly else _converted(self._plain),
+            self._plain.python_function if self._eagerly else self._numbers.following(_converted(self._plain)),
             lambda: self._variables,
             dataclasses.replace(self._run.options.settings, eager=self._eagerly),
             self._on_trace,
