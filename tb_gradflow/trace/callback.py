@@ -188,7 +188,7 @@ class GradFlowCallback(KerasCallback):
             fitted.inputs,
             self._tracing.failed,
         )
-        self._sampled = fitted.recording(lambda data: step(data))
+        self._sampled = fitted.recording(lambda data: step(data), numbers)
         put(self.model, fitted.as_compiled(numbers))
         self._plain = self.model.train_function
 

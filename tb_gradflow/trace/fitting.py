@@ -144,9 +144,9 @@ class Fitting:
             return self.step_of_batch(step, recorded).on_next
         return self._drawn_for(self.function_of(step), most=1)
 
-    def recording(self, step: Callable[..., Any]) -> TrainFunction:
+    def recording(self, step: Callable[..., Any], numbers: TracedNumbers) -> TrainFunction:
         """A training function that runs `step`, which records. It raises `StepFailed` where its batches can be drawn
-        for it."""
+        for it. `numbers` are those that the step is traced with."""
         model = self._model
         of_batch = self.is_of_batches and not self.is_eager
         function = self.step_of_batch(step).on_next if of_batch else self._drawn_for(self.function_of(step))
@@ -155,7 +155,8 @@ class Fitting:
         def run(iterator: Any) -> Any:
             result = function(iterator)
             if self.shows_graph:
-                _trace(compiled if compiled is not None else plain, iterator)
+                with numbers.as_traced():
+                    _trace(compiled if compiled is not None else plain, iterator)
             return result
 
         return run

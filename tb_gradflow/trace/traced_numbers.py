@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -32,17 +33,25 @@ class TracedNumbers:
 
     def __init__(self, *roots: Any) -> None:
         self._roots = roots
-        self._places: Sequence[Place] = ()
+        self._function: Callable[[], Any] = lambda: None
+        # By the graph that the step was a part of: Keras 2 runs it in a function, and again in a loop of that.
+        self._places: dict[str, Sequence[Place]] = {}
 
     def remember(self) -> None:
-        """The trace begins that the others are to be like."""
+        """The step begins to be traced, in a way that others are to be like."""
+        graph = tf.compat.v1.get_default_graph()
+        function = _outermost(graph)
+        if self._function() is not function:
+            self._function = weakref.ref(function)
+            self._places = {}
         try:
-            self._places = list(_numbers(self._roots))
+            # A function that makes variables is traced a second time, and that counts.
+            self._places[_kind(graph)] = list(_numbers(self._roots))
         except Exception:  # of what a user's objects do when they are looked at, their training is not to hear
-            self._places = ()
+            self._places = {}
 
     def leading(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        """The step; each time that it is traced, the others are to be like that from then on."""
+        """The step; whenever it is traced, the others are to be like that from then on."""
 
         @functools.wraps(step)
         def run(*args: Any, **kwargs: Any) -> Any:
@@ -56,7 +65,7 @@ class TracedNumbers:
 
         @functools.wraps(step)
         def run(*args: Any, **kwargs: Any) -> Any:
-            with self.as_traced():
+            with _put_back(self._places.get(_kind(tf.compat.v1.get_default_graph()), self._first)):
                 return step(*args, **kwargs)
 
         return run
@@ -73,18 +82,14 @@ class TracedNumbers:
 
         return run
 
-    @contextlib.contextmanager
-    def as_traced(self) -> Iterator[None]:
-        """While the context is open, the numbers are what they were; afterwards, what they are now."""
-        there = [(place, held(place, _GONE)) for place in self._places]
-        now = [(place, value) for place, value in there if value is not _GONE]
-        for place, _ in now:
-            _put(place, place.value)
-        try:
-            yield
-        finally:
-            for place, value in now:
-                _put(place, value)
+    def as_traced(self) -> contextlib.AbstractContextManager[None]:
+        """While the context is open, the numbers are what they were when the leading function was traced; afterwards,
+        what they are now."""
+        return _put_back(self._first)
+
+    @property
+    def _first(self) -> Sequence[Place]:
+        return next(iter(self._places.values()), ())
 
     @contextlib.contextmanager
     def led(self) -> Iterator[None]:
@@ -108,6 +113,31 @@ class TracedNumbers:
         with contextlib.ExitStack() as undo:
             replaced(undo, func_graph, "func_graph_from_py_func", outermost)
             yield
+
+
+def _outermost(graph: Any) -> Any:
+    while isinstance(outer := getattr(graph, "outer_graph", None), func_graph.FuncGraph):
+        graph = outer
+    return graph
+
+
+def _kind(graph: Any) -> str:
+    """The name of a function or loop that is traced, without the number that each trace of it has."""
+    return str(getattr(graph, "name", "")).rstrip("0123456789_")
+
+
+@contextlib.contextmanager
+def _put_back(places: Sequence[Place]) -> Iterator[None]:
+    """While the context is open, places hold what they held; afterwards, what they hold now."""
+    there = [(place, held(place, _GONE)) for place in places]
+    now = [(place, value) for place, value in there if value is not _GONE]
+    for place, _ in now:
+        _put(place, place.value)
+    try:
+        yield
+    finally:
+        for place, value in now:
+            _put(place, value)
 
 
 def _put(place: Place, value: Any) -> None:

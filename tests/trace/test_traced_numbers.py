@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+import tf_keras
 
 import tb_gradflow
 from tb_gradflow import GradFlowCallback
@@ -20,34 +21,31 @@ X = np.random.default_rng(0).normal(size=(96, 4)).astype("float32")
 WAYS: list[dict[str, Any]] = [{}, {"catch_nonfinite": False}, {"update_freq": 1}, {"update_freq": 7}]
 
 
-class Raised(keras.callbacks.Callback):
-    """Sets a number after each batch; Keras goes on with the one that it has compiled."""
+def fitted(kind: str, *callbacks: Any) -> Any:
+    """A weight of the loss is raised after each batch; Keras goes on with the one that it has compiled."""
+    kit: Any = tf_keras if "Keras 2" in kind else keras
+    kit.utils.set_random_seed(5)
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self.model.beta += 0.1
+    class Penalised(kit.Model):
+        def train_step(self, data: Any) -> Any:
+            x, y = data
+            self.traces += 1
+            with tf.GradientTape() as tape:
+                out = self(x)
+                error = tf.reduce_mean(tf.square(out - y)) + self.beta * tf.reduce_mean(tf.square(out))
+            gradients = tape.gradient(error, self.trainable_variables)
+            scaled = [gradient / self.traces for gradient in gradients]
+            self.optimizer.apply_gradients(zip(scaled, self.trainable_variables, strict=True))
+            return {"loss": error}
 
+    class Raised(kit.callbacks.Callback):
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            self.model.beta += 0.1
 
-class Penalised(keras.Model):
-    beta = 0.0
-    traces = 0
-
-    def train_step(self, data: Any) -> Any:
-        x, y = data
-        self.traces += 1
-        with tf.GradientTape() as tape:
-            out = self(x)
-            error = tf.reduce_mean(tf.square(out - y)) + self.beta * tf.reduce_mean(tf.square(out))
-        gradients = tape.gradient(error, self.trainable_variables)
-        scaled = [gradient / self.traces for gradient in gradients]
-        self.optimizer.apply_gradients(zip(scaled, self.trainable_variables, strict=True))
-        return {"loss": error}
-
-
-def fitted(*callbacks: Any, xla: bool) -> Any:
-    keras.utils.set_random_seed(5)
-    inputs = keras.Input((4,))
-    model = Penalised(inputs, keras.layers.Dense(1)(inputs))
-    model.compile("adam", jit_compile=xla)
+    inputs = kit.Input((4,))
+    model = Penalised(inputs, kit.layers.Dense(1)(inputs))
+    model.beta, model.traces = 0.0, 0
+    model.compile("adam", jit_compile="XLA" in kind, steps_per_execution=3 if "several" in kind else 1)
     losses: list[float] = []
     # The second fit is without the recorder, and goes on with what Keras has compiled in the first, or would have.
     for beside in (callbacks, ()):
@@ -58,12 +56,12 @@ def fitted(*callbacks: Any, xla: bool) -> Any:
     return losses, [weight.tolist() for weight in model.get_weights()], model.beta, model.traces
 
 
-@pytest.mark.parametrize("xla", [False, True], ids=["", "XLA"])
-def test_a_fit_trains_with_the_numbers_of_its_first_trace(xla: bool, tmp_path: Path) -> None:
-    plain = fitted(xla=xla)
+@pytest.mark.parametrize("kind", ["", "XLA", "several steps an execution", "Keras 2", "Keras 2, several"])
+def test_a_fit_trains_with_the_numbers_of_its_first_trace(kind: str, tmp_path: Path) -> None:
+    plain = fitted(kind)
 
     for number, ways in enumerate(WAYS):
-        assert fitted(GradFlowCallback(tmp_path / str(number), **ways), xla=xla) == plain
+        assert fitted(kind, GradFlowCallback(tmp_path / str(number), **ways)) == plain
 
 
 total = 0
