@@ -21,25 +21,26 @@ class AsCompiled:
     Args:
         function: The training function.
         numbers: Those that the step was traced with.
+
+    Attributes:
+        has_run: Whether it was traced by now, so that there is nothing to stand for any more.
     """
 
     def __init__(self, function: Any, numbers: TracedNumbers) -> None:
         self.function = function
         self._numbers = numbers
         self._flags: dict[int, tuple[Any, bool]] = {}
-        self._has_run = False
+        self.has_run = False
 
     def freeze_as_now(self, model: Any) -> None:
         """When the function is traced, layers and weights that were not there before have the flags that they have
         now."""
-        if self._has_run:
-            return
         for each in (*model._flatten_layers(), *model.variables):
             if "_trainable" in vars(each):
                 self._flags.setdefault(id(each), (each, bool(vars(each)["_trainable"])))
 
     def __call__(self, iterator: Any) -> Any:
-        if self._has_run:
+        if self.has_run:
             return self.function(iterator)
         flags = list(self._flags.values())
         now = [(each, bool(vars(each)["_trainable"])) for each, _ in flags]
@@ -49,7 +50,7 @@ class AsCompiled:
                 results = self.function(iterator)
         finally:
             _set(now)
-        self._has_run = True
+        self.has_run = True
         self._flags.clear()
         return results
 

@@ -15,6 +15,7 @@ from tensorflow.python.framework import auto_control_deps_utils, dtypes
 
 from tb_gradflow.trace.as_compiled import AsCompiled, keras_own, traced
 from tb_gradflow.trace.fitting import Fitting
+from tb_gradflow.trace.in_place import put
 from tb_gradflow.trace.recorder import warn
 from tb_gradflow.trace.variables import raw_variable
 
@@ -62,7 +63,9 @@ class LastFit:
         if keras_own(function) is not self._function:
             return
         _learn(self._function, model)
-        if isinstance(function, AsCompiled):
+        if isinstance(function, AsCompiled) and function.has_run:
+            put(model, function.function)
+        elif isinstance(function, AsCompiled):
             fitted.freeze_as_now(function)
 
 

@@ -184,13 +184,16 @@ def test_the_model_keeps_its_own_compiled_function(tmp_path: Path) -> None:
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             seen.append(self.model.train_function)
 
-    recorder = GradFlowCallback(str(tmp_path), update_freq=2)
-
-    trained = train(models.functional, x, y, Look(), recorder)
+    trained = train(models.functional, x, y, Look(), GradFlowCallback(str(tmp_path / "guarded"), update_freq=2))
 
     # `Look` runs before the recorder, so between its steps it sees what the recorder left. Keras's own did not run
-    # until now: what stands for it then sees to it that it is traced as it would have been.
-    assert seen[0] is seen[-1] is trained.model.train_function.function
+    # until now: what stands for it sees to it that it is traced as it would have been.
+    assert seen[0] is seen[-1].function is trained.model.train_function.function
+
+    seen.clear()
+    unguarded = GradFlowCallback(str(tmp_path / "run"), update_freq=2, catch_nonfinite=False)
+    ran = train(models.functional, *data(rows=96), Look(), unguarded)
+    assert ran.model.train_function is seen[0]
     trained.model.fit(x, y, verbose=0)
     trained.model.compile("sgd", "mse")
     trained.model.fit(x, y, verbose=0)
