@@ -49,6 +49,15 @@ class EverySecond(keras.callbacks.Callback):
         self.model.train_function = self._own if batch % 2 else self._other
 
 
+class FromTheSecondStepOn(EverySecond):
+    """The same, where what the other function turns on would be traced into the model's own: that is traced first."""
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        super().on_train_batch_begin(batch, logs)
+        if batch == 0:
+            self.model.train_function = self._own
+
+
 class GuardedEverySecond(GradFlowCallback):
     """Records the first step alone, and guards every second one."""
 
@@ -99,17 +108,20 @@ def checked(model: Any, directory: str) -> Any:
 
 
 def dumped(model: Any, directory: str) -> Any:
-    """Debugger V2, FULL_HEALTH."""
+    """Debugger V2, FULL_HEALTH, which stays on from its first step: a function traced under it ends the process when it
+    runs after `disable_dump_debug_info`. What it does outside of functions is in the plain steps too.
+    """
     plain = model._make_function(model.train_step)
+    begun: list[str] = []
 
     def traced(iterator: Any) -> Any:
-        tf.debugging.experimental.enable_dump_debug_info(directory, "FULL_HEALTH", circular_buffer_size=-1)
-        try:
-            return plain(iterator)
-        finally:
-            tf.debugging.experimental.disable_dump_debug_info()
+        if not begun:
+            begun.append(
+                tf.debugging.experimental.enable_dump_debug_info(directory, "FULL_HEALTH", circular_buffer_size=-1)
+            )
+        return plain(iterator)
 
-    return EverySecond(traced)
+    return FromTheSecondStepOn(traced)
 
 
 WAYS: dict[str, Callable[[Any, str], Any]] = {
