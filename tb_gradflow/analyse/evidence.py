@@ -116,7 +116,7 @@ def discrete_part(suspect: Suspect) -> Discrete:
     """
     topology, ops = suspect.topology, suspect.topology.trace.ops
     influence = topology.influence(suspect.target).hops
-    order, uses = [suspect.culprit], []
+    order, uses, seen = [suspect.culprit], [], {suspect.culprit}
 
     def is_discrete(op: int) -> bool:
         return not any(is_float(tensor.dtype) for tensor in ops[op].outputs)
@@ -128,7 +128,8 @@ def discrete_part(suspect: Suspect) -> Discrete:
             users = [user for user, _ in topology.consumers[consumer] if influence[user] >= 0]
             # Zeros and ones that are only compared again are as discrete as the truths they were made of.
             counts = is_discrete(consumer) or (ops[consumer].type == "Cast" and users and all(map(is_discrete, users)))
-            if counts and consumer not in order:
+            if counts and consumer not in seen:
+                seen.add(consumer)
                 order.append(consumer)
             elif not counts and not is_discrete(op) and op == suspect.culprit:
                 return Discrete((suspect.culprit,), ())

@@ -7,6 +7,8 @@ from math import prod
 
 from tb_gradflow.analyse.evidence import Suspect
 from tb_gradflow.analyse.kinds import passes_gradient
+from tb_gradflow.analyse.ways import walked
+from tb_gradflow.record.schema import Edge
 
 _JOINS = frozenset({"ConcatV2", "Concat", "Pack"})
 _HANDING_ON = frozenset({"Reshape", "Identity", "Transpose", "Cast", "Squeeze", "ExpandDims"})
@@ -76,15 +78,15 @@ def _parts(suspect: Suspect, join: int) -> Iterator[tuple[int, int, int, bool]]:
 def _first_cuts(suspect: Suspect, part: int, output: int) -> Iterator[Suspect]:
     topology = suspect.topology
     influence = topology.influence(suspect.target).hops
-    queue = [part]
-    for place in queue:  # grows while it is walked
-        for user, edge in topology.consumers[place]:
-            if influence[user] < 0 or (place == part and edge.output != output):
-                continue
+
+    def uses(place: int) -> list[tuple[int, Edge]]:
+        outputs = [(user, edge) for user, edge in topology.consumers[place] if influence[user] >= 0]
+        return [(user, edge) for user, edge in outputs if place != part or edge.output == output]
+
+    for place in walked([part], lambda place: (user for user, edge in uses(place) if passes_gradient(edge))):
+        for user, edge in uses(place):
             if not passes_gradient(edge):
                 yield Suspect(suspect.measured, suspect.state, topology.blamed(place, user, edge), place)
-            elif user not in queue:
-                queue.append(user)
 
 
 def _size(suspect: Suspect, op: int, output: int) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tb_gradflow.analyse.kinds import passes_gradient
 from tb_gradflow.analyse.topology import Topology
+from tb_gradflow.analyse.ways import walked
 from tb_gradflow.record.schema import Edge, Trace
 
 _LINEAR = frozenset(
@@ -21,14 +22,11 @@ _CURVED = frozenset(
 def is_only_added(topology: Topology, variable: int) -> bool:
     """Whether nothing but sums, and products with constants, lie between a variable and data: its gradient is the same
     number in every step, and pulls it nowhere in particular, as the penalty on a weight does."""
-    queue = list(topology.readers[variable])
-    for op in queue:  # grows while it is walked
-        if topology.trace.ops[op].data:
-            continue
-        factors = [edge for edge in topology.trace.ops[op].inputs if edge.op >= 0]
-        if topology.trace.ops[op].type not in _LINEAR or (topology.trace.ops[op].type == "Mul" and len(factors) > 1):
+    ops = topology.trace.ops
+    for op in walked(topology.readers[variable], lambda op: () if ops[op].data else topology.onward(op)):
+        is_product = ops[op].type == "Mul" and len([edge for edge in ops[op].inputs if edge.op >= 0]) > 1
+        if not ops[op].data and (ops[op].type not in _LINEAR or is_product):
             return False
-        queue.extend(user for user in topology.onward(op) if user not in queue)
     return True
 
 
@@ -60,26 +58,24 @@ def is_penalty_alone(topology: Topology, variable: int, target: int) -> bool:
 def _meets_data(topology: Topology, joins: list[int], arrives: Sequence[int]) -> bool:
     """Whether sums of numbers, added up further, are added to one that depends on data: penalties are often summed
     among themselves first."""
-    queue = list(joins)
-    for op in queue:  # grows while it is walked
+    for op in walked(joins, lambda op: (user for user in topology.onward(op) if arrives[user] >= 0)):
         if topology.trace.ops[op].data:
             return topology.trace.ops[op].type in _ADDITIONS
-        queue.extend(user for user in topology.onward(op) if arrives[user] >= 0 and user not in queue)
     return False
 
 
 def _is_bent(topology: Topology, joins: list[int], arrives: Sequence[int]) -> bool:
     """Whether a sum is used otherwise than a term of a loss, which is added up and scaled: the noise that a filter adds
     to its variance is divided by, and no penalty."""
-    queue = list(joins)
-    for op in queue:  # grows while it is walked
-        for user, edge in topology.consumers[op]:
-            if not passes_gradient(edge) or arrives[user] < 0 or user in queue:
-                continue
-            each = topology.trace.ops[user]
-            if each.type in _CURVED or (each.type in ("RealDiv", "Div", "DivNoNan") and edge.input == 1):
+
+    def uses(op: int) -> list[tuple[int, Edge]]:
+        return [(user, edge) for user, edge in topology.consumers[op] if passes_gradient(edge) and arrives[user] >= 0]
+
+    for op in walked(joins, lambda op: (user for user, _ in uses(op))):
+        for user, edge in uses(op):
+            kind = topology.trace.ops[user].type
+            if kind in _CURVED or (kind in ("RealDiv", "Div", "DivNoNan") and edge.input == 1):
                 return True
-            queue.append(user)
     return False
 
 

@@ -8,12 +8,16 @@ from tb_gradflow.record.report import Finding
 from tests.analyse.builders import FINE, Graph
 
 
+def rounded_to_integer(graph: Graph, name: str, line: str) -> int:
+    """A variable that is rounded and cast to int32 in one line."""
+    rounded = graph.op("Round", graph.variable(name), passes="none", api="tf.round", line=line)
+    return graph.op("Cast", rounded, passes="none", dtype="int32", api="tf.cast", line=line)
+
+
 def rounded_for(taker: str, *, line: str = "", float_again: bool = False) -> Finding:
     graph = Graph()
-    size = graph.variable("size")
+    integer = rounded_to_integer(graph, "size", "n = tf.cast(tf.round(size), tf.int32)")
     matrix = graph.variable("matrix")
-    rounded = graph.op("Round", size, passes="none", api="tf.round", line="n = tf.cast(tf.round(size), tf.int32)")
-    integer = graph.op("Cast", rounded, passes="none", dtype="int32", api="tf.cast")
     if float_again:
         integer = graph.op("Cast", integer, passes="dtype", api="tf.cast")
     banded = graph.op(taker, matrix, integer, passes=("yes", "dtype"), api="tf.linalg.band_part", line=line)
@@ -37,9 +41,7 @@ def test_what_takes_whole_numbers_alone_is_not_helped_by_a_straight_through() ->
 
 def test_what_is_rounded_and_then_compared_is_compared_softly() -> None:
     graph = Graph()
-    line = "n = tf.cast(tf.round(size), tf.int32)"
-    rounded = graph.op("Round", graph.variable("size"), passes="none", api="tf.round", line=line)
-    integer = graph.op("Cast", rounded, passes="none", dtype="int32", api="tf.cast", line=line)
+    integer = rounded_to_integer(graph, "size", "n = tf.cast(tf.round(size), tf.int32)")
     line = "m = tf.cast(tf.range(9) < n, tf.float32)"
     mask = graph.op("Less", integer, first=1, passes="dtype", dtype="bool", api="<", line=line)
     graph.target(graph.op("Mean", graph.op("Square", graph.op("Cast", mask, passes="dtype"))))
@@ -54,9 +56,7 @@ def test_what_is_rounded_and_then_compared_is_compared_softly() -> None:
 
 def test_how_often_a_row_is_repeated_is_not_compared_softly() -> None:
     graph = Graph()
-    line = "n = tf.cast(tf.round(length), tf.int32)"
-    rounded = graph.op("Round", graph.variable("length"), passes="none", api="tf.round", line=line)
-    integer = graph.op("Cast", rounded, passes="none", dtype="int32", api="tf.cast", line=line)
+    integer = rounded_to_integer(graph, "length", "n = tf.cast(tf.round(length), tf.int32)")
     line = "frames = tf.repeat(tokens, n, axis=0)"
     rows = graph.op("Less", integer, first=1, passes="dtype", dtype="bool", api="tf.repeat", line=line)
     places = graph.op("Where", rows, passes="dtype", dtype="int64", api="tf.repeat", line=line)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from tb_gradflow.analyse.evidence import Suspect, Verdict
+from tb_gradflow.analyse.ways import walked
 from tb_gradflow.analyse.zeros import PRODUCTS
 
 # Sums of a thousand float32 values that cancel leave about this share of their norm.
@@ -176,13 +177,9 @@ def _where_ways_join(suspect: Suspect, users: Sequence[int]) -> int:
 
 def _adds_to_product(suspect: Suspect, op: int) -> bool:
     """Whether one of its summands is a product, as in a layer that adds its bias."""
-    queue = [edge.op for edge in suspect.topology.trace.ops[op].inputs if edge.op >= 0]
-    for place in queue:  # grows while it is walked
-        if suspect.type_of(place) in PRODUCTS:
-            return True
-        if suspect.type_of(place) in _KEEPING:
-            queue.extend(edge.op for edge in suspect.topology.trace.ops[place].inputs if edge.op >= 0)
-    return False
+    sources = suspect.topology.sources
+    made_by = walked(sources(op), lambda place: sources(place) if suspect.type_of(place) in _KEEPING else ())
+    return any(suspect.type_of(place) in PRODUCTS for place in made_by)
 
 
 def normalised_by_hand(suspect: Suspect) -> Verdict | None:

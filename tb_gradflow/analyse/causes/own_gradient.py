@@ -15,6 +15,7 @@ from itertools import combinations
 from tb_gradflow.analyse.causes.no_derivative import ROUNDING, SAMPLING, SEARCHING
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.analyse.measured import is_zero
+from tb_gradflow.analyse.ways import walked
 from tb_gradflow.record.report import Severity
 from tb_gradflow.record.schema import GradientCheck, GradientSample, InputCheck
 
@@ -139,14 +140,10 @@ def own_gradient_gives_zero(suspect: Suspect) -> Verdict | None:
 
 def _arrives_behind(suspect: Suspect, op: int) -> bool:
     """Whether the first gradients that were recorded on the way from the loss to an op are there."""
-    seen, queue = {op}, [op]
-    for place in queue:  # grows while it is walked
+    for place in walked([op], suspect.topology.onward):
         gradient = suspect.measured.of_op(suspect.target, place)
         if gradient is not None:
             return not is_zero(gradient)
-        fresh = [user for user in suspect.topology.onward(place) if user not in seen]
-        seen.update(fresh)
-        queue.extend(fresh)
     return False
 
 

@@ -9,6 +9,7 @@ from tb_gradflow.analyse.causes.unseen import unrecorded_between
 from tb_gradflow.analyse.causes.zero_factor import first_of_loop
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.analyse.kinds import LOOPS
+from tb_gradflow.analyse.ways import walked
 from tb_gradflow.analyse.zeros import PRODUCTS
 
 # What comes out of these is bounded, whatever goes in.
@@ -97,17 +98,14 @@ def _grows(suspect: Suspect, loop: int) -> bool:
 
 def _unbounded_before(suspect: Suspect, starts: Iterable[int]) -> list[int]:
     """The ops that some ops are made of, as far as nothing bounds them; a loop's own variables end the way."""
-    trace = suspect.topology.trace
-    queue = [op for op in starts if suspect.type_of(op) not in _BOUNDED]
-    seen = set(queue)
-    for op in queue:  # grows while it is walked
-        if suspect.type_of(op) in LOOPS:
-            continue
-        for edge in trace.ops[op].inputs:
-            if edge.op >= 0 and edge.op not in seen and suspect.type_of(edge.op) not in _BOUNDED:
-                seen.add(edge.op)
-                queue.append(edge.op)
-    return queue
+
+    def unbounded(ops: Iterable[int]) -> list[int]:
+        return [op for op in ops if suspect.type_of(op) not in _BOUNDED]
+
+    def before(op: int) -> list[int]:
+        return [] if suspect.type_of(op) in LOOPS else unbounded(suspect.topology.sources(op))
+
+    return list(walked(unbounded(starts), before))
 
 
 def _has_bounded_factor(suspect: Suspect, product: int) -> bool:

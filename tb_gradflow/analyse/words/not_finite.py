@@ -9,8 +9,7 @@ from tb_gradflow.analyse.signs import vanishing_exponential
 from tb_gradflow.analyse.words.code import Call, innermost_call
 from tb_gradflow.analyse.words.cut_at_zero import of_relu
 from tb_gradflow.analyse.words.fields import Template, fields
-from tb_gradflow.analyse.words.logarithms import BROKEN as _BROKEN
-from tb_gradflow.analyse.words.logarithms import is_undefined, logarithm, logsumexp
+from tb_gradflow.analyse.words.logarithms import BROKEN, is_undefined, logarithm, logsumexp
 from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, called, namespace, place_of
 
 _NEAR = 6
@@ -23,11 +22,11 @@ def square_root(group: Group) -> Text:
     inside = _under_the_root(group, name)
     if inside is None and is_undefined(group):
         return Template(
-            _BROKEN + "{op} is given something negative, where there is no square root.",
+            BROKEN + "{op} is given something negative, where there is no square root.",
             "Keep it above zero: `{lib}.sqrt({lib}.maximum({x}, 1e-12))`.",
         )(group)
     return Template(
-        _BROKEN + "the derivative of {op} is infinite at zero, and something is zero there.",
+        BROKEN + "the derivative of {op} is infinite at zero, and something is zero there.",
         "Keep away from zero: `{lib}.sqrt(" + (inside or "{bx}") + " + 1e-12)`.",
     )(group)
 
@@ -56,16 +55,16 @@ def _named(group: Group, op: int) -> str:
 def power(group: Group) -> Text:
     if is_undefined(group):
         return Template(
-            _BROKEN + "{op} is given something negative, which has no such power.",
+            BROKEN + "{op} is given something negative, which has no such power.",
             f"Keep it above zero: `{_raised(group, 'tf.maximum({x}, 1e-7)')}`.",
         )(group)
     if group.op is not None and (group.op.api or "**").rpartition(".")[2] not in _POWERS:
         return Template(
-            _BROKEN + "inside of {op} a zero is raised to a fraction of a power, whose derivative is infinite there.",
+            BROKEN + "inside of {op} a zero is raised to a fraction of a power, whose derivative is infinite there.",
             _WITHOUT_POWER.get(group.op.api or "", "Write {fn} out, and add `1e-7` to what is raised to the power."),
         )(group)
     return Template(
-        _BROKEN + "the derivative of {op} is infinite at zero, and something is zero there.",
+        BROKEN + "the derivative of {op} is infinite at zero, and something is zero there.",
         f"Keep away from zero: `{_raised(group, '{bx} + 1e-7')}`.",
     )(group)
 
@@ -87,25 +86,25 @@ def _raised(group: Group, base: str) -> str:
 def division(group: Group) -> Text:
     if group.op is not None and group.op.type == "Mean":
         return Template(
-            _BROKEN + "{op} averages nothing: not one element was left in this step.",
+            BROKEN + "{op} averages nothing: not one element was left in this step.",
             "Let an empty selection count as zero: `tf.math.divide_no_nan(tf.reduce_sum({x}), "
             "tf.cast(tf.size({x}), tf.float32))`.",
         )(group)
     if group.op is not None and group.op.type in _ANGLES:
         why, fix = _ANGLES[group.op.type]
-        return Template(_BROKEN + why, fix)(group)
+        return Template(BROKEN + why, fix)(group)
     divisor = next((edge.op for edge in group.op.inputs if edge.input == 1), -1) if group.op is not None else -1
     vanished = vanishing_exponential(group.trace, divisor)
     if vanished >= 0:
         return Template(
-            _BROKEN + "{op} divides by zero: of numbers far below zero " + _named(group, vanished) + " makes nothing "
+            BROKEN + "{op} divides by zero: of numbers far below zero " + _named(group, vanished) + " makes nothing "
             "but zeros.",
             f"Stay with the logarithms: `{logsumexp(group)}(log_terms)` for a sum of exponentials, and a difference "
             "where {op} divides.",
         )(group)
     call = call_of(group)
     over = ", ".join(call.arguments[:2]) if call and call.head == "/" else "total, count"
-    return Template(_BROKEN + "{op} divides zero by zero.", f"Divide safely: `tf.math.divide_no_nan({over})`.")(group)
+    return Template(BROKEN + "{op} divides zero by zero.", f"Divide safely: `tf.math.divide_no_nan({over})`.")(group)
 
 
 _ANGLES = {
@@ -127,9 +126,9 @@ def exponential(group: Group) -> Text:
         clip = "keras.ops.clip" if namespace(group) == "keras.ops" else "tf.clip_by_value"
         how = f"Scale what goes in, or clip it: `{{head}}({clip}({{x}}, -80.0, 80.0))`."
         how = f"Write its logarithm in the stable form: `{fix}`." if fix else how
-        return Template(_BROKEN + "{op} overflows: beyond 89 on either side it is infinite.", how)(group)
+        return Template(BROKEN + "{op} overflows: beyond 89 on either side it is infinite.", how)(group)
     how = f"Use the stable form: `{fix}`." if fix else "Keep the exponent in range: `{head}({lib}.minimum({x}, 80.0))`."
-    return Template(_BROKEN + "{op} overflows: above 88 it is infinite.", how)(group)
+    return Template(BROKEN + "{op} overflows: above 88 it is infinite.", how)(group)
 
 
 def _stable_form(group: Group) -> str:
@@ -165,12 +164,12 @@ def decomposition(group: Group) -> Text:
     kind = group.op.type if group.op else ""
     if kind in ("SelfAdjointEigV2", "Svd", "Eig"):
         return Template(
-            _BROKEN + "{op} meets values that are equal, and its derivative divides by their differences.",
+            BROKEN + "{op} meets values that are equal, and its derivative divides by their differences.",
             "Train on the values alone, or pull them apart first: "
             "`{bx} + tf.linalg.diag(1e-3 * tf.range(n, dtype=tf.float32))`.",
         )(group)
     return Template(
-        _BROKEN + "{op} is given a matrix that is singular, or nearly so, and has no inverse.",
+        BROKEN + "{op} is given a matrix that is singular, or nearly so, and has no inverse.",
         "Move it away from singular: `{head}({bx} + 1e-4 * tf.eye(tf.shape({x})[-1]))`.",
     )(group)
 
@@ -180,13 +179,13 @@ def edge_of_domain(group: Group) -> Text:
     x = fields(group)["x"]
     if group.op is not None and group.op.type == "Acosh":
         return Template(
-            _BROKEN + "the derivative of {op} is infinite at one, where its domain begins.",
+            BROKEN + "the derivative of {op} is infinite at one, where its domain begins.",
             "Stay inside: `{head}({lib}.maximum({x}, 1.0 + 1e-6))`.",
         )(group)
     inner = innermost_call(x)
     x = inner.subject if inner is not None and "clip" in inner.head else x
     return Template(
-        _BROKEN + "the derivative of {op} is infinite at the edge of its domain.",
+        BROKEN + "the derivative of {op} is infinite at the edge of its domain.",
         f"Stay inside: clip its argument, `tf.clip_by_value({x}, -1 + 1e-6, 1 - 1e-6)`.",
     )(group)
 
@@ -195,13 +194,13 @@ def overflow(group: Group) -> Text:
     beyond = [each.value for each in group.op.constants if abs(each.value) > _LARGEST_HALF] if group.op else []
     if beyond and group.op is not None and group.op.type == "Mul":
         return Template(
-            _BROKEN
+            BROKEN
             + f"{{op}} multiplies with {beyond[0]:.3g}, which is infinite in float16, and zero times infinity is "
             "NaN.",
             "Stay above the smallest float16, -65504: a mask needs no more than `-6e4`; or add it in float32.",
         )(group)
     return Template(
-        _BROKEN + "at {op} it exceeds the largest float16, 65504.",
+        BROKEN + "at {op} it exceeds the largest float16, 65504.",
         "Compute this part in float32, `tf.cast({x}, tf.float32)`, or use `mixed_bfloat16`.",
     )(group)
 
@@ -209,12 +208,12 @@ def overflow(group: Group) -> Text:
 def unexplained(group: Group) -> Text:
     if group.suspect.producer < 0:
         return Template(
-            _BROKEN + "the gradients are finite all the way, so a value broke where no gradient shows it.",
+            BROKEN + "the gradients are finite all the way, so a value broke where no gradient shows it.",
             "Look for it with `tf.debugging.enable_check_numerics()`.",
         )(group)
     x = _predicted(call_of(group)) or "{x}"
     return Template(
-        _BROKEN + "the gradient is finite behind {op}, and not in front of it.",
+        BROKEN + "the gradient is finite behind {op}, and not in front of it.",
         f'Look at what goes into {{op}} in this step: `tf.debugging.check_numerics({x}, "{{kind}}")`.',
     )(group)
 
@@ -234,7 +233,7 @@ WRITERS: dict[str, Writer] = {
     "pow_fraction_at_zero": power,
     "acos_at_one": edge_of_domain,
     "softmax_all_masked": Template(
-        _BROKEN + "{op} meets a row that is masked out entirely.",
+        BROKEN + "{op} meets a row that is masked out entirely.",
         "Mask with a large negative number, `-1e9`, in the place of `-inf`.",
     ),
     "degenerate_decomposition": decomposition,
