@@ -15,6 +15,7 @@ from tb_gradflow.analyse.standstill import Standstill
 from tb_gradflow.analyse.status import State, states, without_noise
 from tb_gradflow.analyse.summary import summary_of, unverified_in
 from tb_gradflow.analyse.topology import Topology
+from tb_gradflow.analyse.turns import Turns
 from tb_gradflow.record.report import REPORT_FORMAT, Diagnosis, Finding, VariableReport
 from tb_gradflow.record.schema import Session, Trace
 
@@ -31,17 +32,19 @@ def diagnose(
     onset: Onset | None = None,
     standstill: Standstill | None = None,
     rest: Rest | None = None,
+    turns: Turns | None = None,
 ) -> Diagnosis:
     """What the step says: a status for each variable, and findings in words.
 
     `gradients` is `[rows, 6]` and `variables` `[variables, 4]` of that step, both null if no step was completed
     (then `step` is -1): structure alone speaks. Pass the same `topology` for every step of a trace; without one
     it is built. `onset` is what other steps of the run tell about weights that were not finite before this one, and
-    `standstill` what they tell about variables that never change, `rest` what they tell where none changes any more.
+    `standstill` what they tell about variables that never change, `rest` what they tell where none changes any more,
+    and `turns` about those that get a gradient in other steps.
     """
     topology = topology if topology is not None else Topology(trace)
     measured = Measured(topology, gradients, variables, losses)
-    measured.onset, measured.standstill, measured.rest = onset, standstill or {}, rest
+    measured.onset, measured.standstill, measured.rest, measured.turns = onset, standstill or {}, rest, turns or {}
     first = states(topology, measured)
     told = findings_of(measured, first, session.expected)
     findings = told_first(onset, told.findings)

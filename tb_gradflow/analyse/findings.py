@@ -17,6 +17,7 @@ from tb_gradflow.analyse.words.cuts import also_cut_by
 from tb_gradflow.analyse.words.moves import moved_anyway
 from tb_gradflow.analyse.words.names import Group, line_of
 from tb_gradflow.analyse.words.own_gradient import ignored_override
+from tb_gradflow.analyse.words.turns import in_turn
 from tb_gradflow.record.report import Finding, OpReport, SourceReport
 from tb_gradflow.record.schema import PYTHON, SNAPSHOT
 
@@ -144,7 +145,7 @@ def _distance(measured: Measured, target: int, op: int) -> int:
 
 
 def _finding(group: Group) -> Finding:
-    text, moves = text_of(group), moved_anyway(group)
+    text, moves = in_turn(group, text_of(group)), moved_anyway(group)
     op, line = group.op, line_of(group.trace, group.verdict.cause, group.culprit, group.suspect.target)
     source = group.trace.sources[line] if line is not None else None
     return Finding(

@@ -58,7 +58,8 @@ def judged_of(measured: Measured, states: Sequence[State]) -> list[Judged]:
     quiet = [state for state in states if state.variable not in known and state.target not in told]
     if measured.gradients is None and not any(each.verdict.severity == "error" for each in judged):
         judged += _judged((without_op(measured, state) for state in _with(quiet, "connected")), _by(causes.UNMEASURED))
-    return [*spoiled, *judged, *_judged(hidden_suspects(measured, quiet), _by(causes.NOT_FINITE))]
+    judged += _judged(hidden_suspects(measured, quiet), _by(causes.NOT_FINITE))
+    return [*spoiled, *(_as_in_turn(each) for each in judged)]
 
 
 def _judged_by_status(measured: Measured, states: Sequence[State]) -> list[Judged]:
@@ -106,6 +107,19 @@ def _judge_terms(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
     """What was stopped on purpose is nothing to tell of."""
     found = causes.judge_cuts(suspects)
     return None if found is None or found[1].cause in ("stop_gradient_misuse", "custom_gradient_wrong") else found
+
+
+def waits_its_turn(suspect: Suspect, verdict: Verdict) -> bool:
+    """Whether the variable has no gradient because this step trains other parts. Of those with a gradient of zero only
+    where a part was taken out: a function may be flat for most of a run and not for all of it."""
+    if suspect.state.variable not in suspect.measured.turns:
+        return False
+    return suspect.state.status in ("unused", "disconnected") or verdict.cause == "zero_gradient"
+
+
+def _as_in_turn(judged: Judged) -> Judged:
+    waits = waits_its_turn(judged.suspect, judged.verdict)
+    return replace(judged, verdict=replace(judged.verdict, severity="info")) if waits else judged
 
 
 def _as_information(judged: Iterable[Judged]) -> list[Judged]:

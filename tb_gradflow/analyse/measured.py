@@ -14,6 +14,7 @@ from tb_gradflow.analyse.onset import Onset
 from tb_gradflow.analyse.rest import Rest
 from tb_gradflow.analyse.standstill import Standstill
 from tb_gradflow.analyse.topology import Topology
+from tb_gradflow.analyse.turns import Turns
 from tb_gradflow.record.report import GradientReport
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, VariableGradient
 
@@ -46,6 +47,7 @@ class Measured:
         onset: Since when weights are not finite, where that began before this step and other steps tell it.
         standstill: What other steps tell about variables that get a gradient and never change.
         rest: What they tell where none changes any more.
+        turns: What they tell about variables without a gradient that get one in other steps.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class Measured:
         self.onset: Onset | None = None
         self.standstill: Standstill = {}
         self.rest: Rest | None = None
+        self.turns: Turns = {}
         self._courses: dict[int, Courses] = {}
         self._op_rows: dict[int, dict[int, list[int]]] = {}
         self._found: dict[Hashable, Any] = {}

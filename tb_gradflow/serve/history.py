@@ -18,6 +18,7 @@ from tb_gradflow.analyse.onset import Onset, ends_with, explained_by, onset_of
 from tb_gradflow.analyse.rest import rest_of
 from tb_gradflow.analyse.standstill import Piece, standstill_of
 from tb_gradflow.analyse.topology import Topology
+from tb_gradflow.analyse.turns import turns_of
 from tb_gradflow.errors import LogError
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.report import Diagnosis
@@ -142,23 +143,17 @@ class History:
     def _diagnose(self, session: Session, head: ChunkHead, at: int) -> Diagnosis:
         trace, topology = self._analysed(session.id, head.trace)
         gradients, variables = self.gradients(session.id, head.id)[at], self.variables(session.id, head.id)[at]
-        step = head.steps[at]
-        onset = self._onset(session, head, at) if not self._alone and ends_with(trace, variables)[0] else None
-        still = standstill_of(self._pieces_backwards(session, head, at)) if not self._alone else {}
-        rest = None
-        if not self._alone:
-            rest = rest_of(self._pieces_backwards(session, head, at), partial(self._beginning, session))
+        recorded = (trace, session, gradients, variables, head.losses[at], head.steps[at])
+        if self._alone:
+            return diagnose(*recorded, topology=topology)
+        pieces = partial(self._pieces_backwards, session, head, at)
         return diagnose(
-            trace,
-            session,
-            gradients,
-            variables,
-            head.losses[at],
-            step,
+            *recorded,
             topology=topology,
-            onset=onset,
-            standstill=still,
-            rest=rest,
+            onset=self._onset(session, head, at) if ends_with(trace, variables)[0] else None,
+            standstill=standstill_of(pieces()),
+            rest=rest_of(pieces(), partial(self._beginning, session)),
+            turns=turns_of(pieces()),
         )
 
     def _onset(self, session: Session, head: ChunkHead, at: int) -> Onset | None:

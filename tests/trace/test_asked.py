@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -174,3 +175,23 @@ def test_what_a_library_asks_for_is_none_of_the_users_business() -> None:
 
     report.assert_healthy()
     assert list(report.variables) == ["w"]
+
+
+def test_a_list_that_was_taken_before_the_model_was_built_asks_for_nothing(tmp_path: Path) -> None:
+    model = keras.Sequential([keras.layers.Dense(1)])
+    variables = tuple(model.trainable_variables)
+    model.build((None, 1))
+
+    @tb_gradflow.watch(tmp_path)
+    def step() -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(model(X) - X))
+        tape.gradient(loss, variables)
+        return loss
+
+    step()
+    step.flush()
+
+    (finding,) = tb_gradflow.open_log(tmp_path).report().findings
+    assert (finding.cause, finding.severity) == ("not_in_gradient_sources", "error")
+    assert "its list is empty" in finding.message

@@ -101,3 +101,36 @@ def test_a_loss_weight_that_becomes_zero_is_told_with_its_beginning(tmp_path: Pa
     [finding] = report.findings
     assert (finding.cause, len(finding.variables)) == ("mask_multiplies_to_zero", 4)
     assert "It began between the recorded steps 20 and 30." in " ".join(report.text().split())
+
+
+@pytest.mark.parametrize("choose", ["in Python", "by an index"])
+def test_parts_that_take_turns_are_no_error(choose: str, tmp_path: Path) -> None:
+    """Of three adapters a step trains the one of its batch: after a round it is known that they take turns."""
+    model = network()
+    adapters = [tf.Variable(tf.eye(6), name=f"adapter_{place}") for place in range(3)]
+    optimizer = keras.optimizers.SGD(1e-2)
+    optimizer.build([*model.trainable_variables, *adapters])
+
+    @tb_gradflow.watch(tmp_path, update_freq=1)
+    def step(x: Any, y: Any, task: Any) -> Any:
+        with tf.GradientTape() as tape:
+            adapter = adapters[task] if choose == "in Python" else tf.stack(adapters)[task]
+            loss = tf.reduce_mean((model(x @ adapter) - y) ** 2)
+        variables = [*model.trainable_variables, *adapters]
+        found = zip(tape.gradient(loss, variables), variables, strict=True)
+        optimizer.apply_gradients([(gradient, variable) for gradient, variable in found if gradient is not None])
+        return loss
+
+    x, y = (tf.constant(part[:BATCH]) for part in data())
+    for place in range(10):
+        step(x, y, place % 3 if choose == "in Python" else tf.constant(place % 3))
+    step.flush()
+
+    log = tb_gradflow.open_log(tmp_path)
+    assert {finding.severity for finding in log.report(0).findings} == {
+        "error" if choose == "in Python" else "warning"
+    }  # nobody can know yet
+    (told,) = log.report(9).findings
+    assert (told.severity, told.variables) == ("info", ("adapter_1", "adapter_2"))
+    assert "Other steps give them one, step 8 the last time." in told.message
+    assert log.report(9).healthy

@@ -6,6 +6,7 @@ from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.analyse.kinds import scopes_of
 from tb_gradflow.analyse.measured import Measured
 from tb_gradflow.analyse.refused import inverting_ops, is_refused_by_xla, refused_op
+from tb_gradflow.record.schema import Trace
 
 
 def xla_boundary(suspect: Suspect) -> Verdict | None:
@@ -87,12 +88,19 @@ def not_in_gradient_sources(suspect: Suspect) -> Verdict | None:
     """A trainable variable that `tape.gradient` was not given.
 
     One that the step changes all the same is trained by another way, such as the gradient of a perturbed copy. Of a
-    step that raised while it was traced nobody knows what it would have asked for next.
+    step that raised while it was traced nobody knows what it would have asked for next. An error where it was given
+    nothing at all.
     """
     if not _nobody_asked(suspect):
         return None
-    spoken_for = suspect.measured.moved(suspect.state.variable) or ended_early(suspect.measured)
-    return Verdict("not_in_gradient_sources", "info" if spoken_for else "warning")
+    if suspect.measured.moved(suspect.state.variable) or ended_early(suspect.measured):
+        return Verdict("not_in_gradient_sources", "info")
+    return Verdict("not_in_gradient_sources", "error" if asked_for_nothing(suspect.topology.trace) else "warning")
+
+
+def asked_for_nothing(trace: Trace) -> bool:
+    """Whether the list that `tape.gradient` was given is empty, in all its calls."""
+    return all(entry.outcome == "not_asked" for entry in trace.variable_gradients)
 
 
 def ended_early(measured: Measured) -> bool:

@@ -100,6 +100,12 @@ def not_asked(group: Group) -> Text:
             "with an error.",
             f"Look at that error first. If nothing asks later in the step: {ask[0].lower()}{ask[1:]}.",
         )(group)
+    if group.verdict.severity == "error":
+        return Template(
+            "{they_take} part in the loss, and `tape.gradient` was asked for nothing{line}: its list is empty.",
+            "Look at that list. A model that was not built yet has no variables, nor has one with `trainable = False`, "
+            "and a list that was taken before stays empty: `tape.gradient(loss, model.trainable_variables)`.",
+        )(group)
     return Template(
         "{they_take} part in the loss, and `tape.gradient` was not asked for {them}{line}.",
         f"{ask}; if this is meant, say so: {quiet}.",
