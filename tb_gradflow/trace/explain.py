@@ -33,7 +33,8 @@ from tb_gradflow.trace.variables import GivenTensor, Owned, Variables, raw_varia
 
 def explain_model(model: Any, x: Any, y: Any, sample_weight: Any, batch_size: int | None) -> Explained:
     """One training step of a compiled Keras model on the first `batch_size` rows, or on all of them."""
-    if not getattr(model, "compiled", False):
+    _check_model(model)
+    if not model.compiled:
         raise SetupError(f"the model {model.name!r} is not compiled: call `model.compile(...)` first")
     if model.distribute_strategy.num_replicas_in_sync > 1 and tf.distribute.in_cross_replica_context():
         raise SetupError("explain runs one step on one device: call it outside of `strategy.scope()`")
@@ -62,6 +63,20 @@ def explain_model(model: Any, x: Any, y: Any, sample_weight: Any, batch_size: in
         undone=lambda: undone(lambda: _state_of(model), [model]),
     )
     return _explained(plan, eagerly=bool(model.run_eagerly))
+
+
+def _check_model(model: Any) -> None:
+    if isinstance(model, keras.Model):
+        return
+    kind = f"{type(model).__module__.partition('.')[0]}.{type(model).__qualname__}"
+    if hasattr(model, "train_step"):
+        raise SetupError(f"explain takes models of Keras 3, and this is a {kind}: use GradFlowCallback in its `fit`")
+    if callable(model):
+        raise SetupError(
+            "explain was given a function and no variables: expected what it is called with and what its loss is "
+            "differentiated for, `explain(loss_fn, args=(x, y), variables=model.trainable_variables)`"
+        )
+    raise SetupError(f"explain takes a compiled Keras model, or a function that returns a loss: got a {kind}")
 
 
 def explain_function(loss_fn: Callable[..., Any], args: Sequence[Any], variables: Sequence[Any]) -> Explained:

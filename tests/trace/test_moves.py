@@ -54,3 +54,29 @@ def test_a_decay_is_known_by_the_same_share_of_every_weight() -> None:
 
 def test_a_weight_that_stays_is_not_said_to_move() -> None:
     assert "all the same" not in message(keras.optimizers.SGD(0.01))
+
+
+def test_a_weight_of_which_a_part_is_masked_is_said_to_move_there_too() -> None:
+    """Elements that are to stand still in some steps, as in a question from which this project was made."""
+    weight, x = tf.Variable(tf.zeros(4), name="w"), tf.eye(4)
+
+    def loss(mask: Any) -> Any:
+        masked = mask * weight + tf.stop_gradient(tf.abs(1 - mask) * weight)
+        return tf.reduce_mean((tf.linalg.matvec(x, masked) - [1.0, 2.0, 3.0, 4.0]) ** 2)
+
+    report = tb_gradflow.explain(loss, args=(tf.constant([0.0, 1.0, 1.0, 0.0]),), variables=[weight])
+
+    (finding,) = report.findings
+    assert (finding.cause, finding.severity) == ("mask_multiplies_to_zero", "info")
+    assert finding.message.startswith("`w` gets a gradient of exactly zero in 50% of the elements")
+    assert "`w.assign(tf.where(mask > 0, w, before))`" in finding.fix
+    assert report.variables["w"].status == "connected"
+
+
+def test_zeros_that_come_from_elsewhere_are_no_mask_of_the_weight() -> None:
+    weight = tf.Variable([1.0, 2.0], name="w")
+
+    def loss(scale: Any) -> Any:
+        return tf.reduce_sum(tf.gather(weight * scale, [1]) ** 2)
+
+    assert not tb_gradflow.explain(loss, args=(tf.constant([3.0, 3.0]),), variables=[weight]).findings

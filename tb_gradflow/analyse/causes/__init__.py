@@ -181,6 +181,7 @@ CONNECTED: tuple[Rule, ...] = (
     cancelling.normalised_then_summed,
     cancelling.normalised_by_hand,
     standing.nothing_applied,
+    zero_factor.masked_in_part,
 )
 """The gradient arrives, and is not what it seems."""
 

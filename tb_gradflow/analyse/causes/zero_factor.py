@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tb_gradflow.analyse.evidence import Suspect, Verdict
-from tb_gradflow.analyse.kinds import LOOPS, ROUTING, constant_of
+from tb_gradflow.analyse.kinds import COPIES, LOOPS, ROUTING, constant_of
 from tb_gradflow.analyse.measured import is_empty, is_zero
+from tb_gradflow.analyse.ways import walked
 from tb_gradflow.analyse.zeros import PRODUCTS, zero_values
 
 _RELU = frozenset({"Relu", "Relu6", "ReluN"})
@@ -224,6 +225,28 @@ def masked(suspect: Suspect) -> Verdict | None:
         return Verdict("mask_multiplies_to_zero", "info")
     if suspect.op.type == "DivNoNan":
         return Verdict("mask_multiplies_to_zero", "info")
+    return None
+
+
+def masked_in_part(suspect: Suspect) -> Verdict | None:
+    """The weight itself is multiplied with a mask of data, which makes zeros of a part of its gradient. Information: it
+    is how parts of a weight are held still, and an optimizer with a memory moves them all the same."""
+    topology, state = suspect.topology, suspect.state
+    if state.gradient is None or not 0 < state.gradient.zero_fraction < 1:
+        return None
+    shape = topology.trace.variables[state.variable].shape
+    readers = topology.readers[state.variable]
+    copies = walked(readers, lambda op: topology.onward(op) if topology.trace.ops[op].type in COPIES else ())
+    for op in copies:
+        each, arriving = topology.trace.ops[op], suspect.measured.of_op(suspect.target, op)
+        if (
+            topology.has_factor_of_data(op)
+            and each.data
+            and each.outputs[0].shape == shape
+            and arriving is not None
+            and arriving.zero_fraction < state.gradient.zero_fraction
+        ):
+            return Verdict("mask_multiplies_to_zero", "info", op)
     return None
 
 
