@@ -21,6 +21,7 @@ from tb_gradflow.analyse.penalties import is_penalty_alone
 from tb_gradflow.analyse.status import State
 from tb_gradflow.analyse.terms import suspects_of_terms
 from tb_gradflow.analyse.topology import Topology
+from tb_gradflow.record.report import GradientReport
 
 Judge = Callable[[Iterable[Suspect]], tuple[Suspect, Verdict] | None]
 
@@ -91,6 +92,7 @@ def _judged_connected(measured: Measured, states: list[State], accused: set[int]
     topology = measured.topology
     penalised = [state for state in states if is_penalty_alone(topology, state.variable, state.target)]
     covered = _judged(covered_suspects(measured, penalised), causes.judge_cuts)
+    covered += _judged_without_penalty(measured, [state for state in states if state not in penalised])
     known = {each.suspect.state.variable for each in covered}
     apart = [state for state in penalised if state.variable not in known]
     covered += _judged(suspects_of_terms(measured, apart), _judge_terms)
@@ -101,6 +103,20 @@ def _judged_connected(measured: Measured, states: list[State], accused: set[int]
     quiet = [state for state in rest if state.variable not in known]
     silent = _judged(suspects_of_terms(measured, quiet), _judge_terms)
     return [*covered, *told, *_as_information(each for each in silent if each.culprit not in accused)]
+
+
+def _judged_without_penalty(measured: Measured, states: Iterable[State]) -> list[Judged]:
+    """What makes zeros of all that a variable gets, but for the gradient of a penalty on its size."""
+    topology = measured.topology
+    silent = [
+        replace(state, status="zero", gradient=_NOTHING, penalised=True)
+        for state in states
+        if is_penalty_alone(topology, state.variable, state.target, measured.zero_ops(state.target)[1])
+    ]
+    return _judged((each for each in birth_suspects(measured, silent, zero=True) if each.op.data), causes.judge_zeros)
+
+
+_NOTHING = GradientReport(norm=0.0, max_abs=0.0, mean_abs=0.0, zero_fraction=1.0, nan_count=0, inf_count=0)
 
 
 def _judge_terms(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:

@@ -30,10 +30,11 @@ def is_only_added(topology: Topology, variable: int) -> bool:
     return True
 
 
-def is_penalty_alone(topology: Topology, variable: int, target: int) -> bool:
+def is_penalty_alone(topology: Topology, variable: int, target: int, zeros: Sequence[bool] = ()) -> bool:
     """Whether the only gradient is that of a penalty on the variable itself, a number that is added to other terms.
 
-    Its way has no part in any data before that sum; ways along which no gradient comes do not count.
+    Its way has no part in any data before that sum; ways along which no gradient comes do not count, nor those over ops
+    of which `zeros` says that their gradient is.
     """
     arrives = topology.gradient(target).hops
     readers = [reader for reader in topology.readers[variable] if arrives[reader] >= 0]
@@ -43,6 +44,8 @@ def is_penalty_alone(topology: Topology, variable: int, target: int) -> bool:
     while stack:
         for consumer, edge in topology.consumers[stack.pop()]:
             if not passes_gradient(edge) or arrives[consumer] < 0 or consumer in seen:
+                continue
+            if zeros and zeros[consumer]:
                 continue
             if _adds_numbers(topology.trace, consumer, edge) and not _inputs(topology.trace, consumer) <= seen:
                 joins.append(consumer)

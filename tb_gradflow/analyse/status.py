@@ -33,6 +33,7 @@ class State:
         entry: The tape's answer that decided it; null if no target was asked for this variable.
         gradient: The numbers; null if no gradient arrived, or none was measured.
         receives: Whether structure says that the target's gradient reaches the variable.
+        penalised: Whether a penalty on the variable gives it a gradient, and `status` is about the rest.
     """
 
     variable: int
@@ -41,6 +42,7 @@ class State:
     entry: VariableGradient | None
     gradient: GradientReport | None
     receives: bool
+    penalised: bool = False
 
 
 def states(topology: Topology, measured: Measured) -> tuple[State, ...]:

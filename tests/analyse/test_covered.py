@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.analyse.builders import FINE, Graph, statuses
+from tests.analyse.builders import FINE, ZERO, Graph, statuses
 
 
 def decayed(*, stopped: bool, among_themselves: bool = False) -> Graph:
@@ -157,3 +157,48 @@ def test_a_cut_that_a_stop_gradient_follows_is_not_the_one_to_mend_first() -> No
     finding = graph.only_finding()
 
     assert (finding.cause, finding.culprit) == ("stop_gradient_misuse", stop)
+
+
+def silenced(*, learns: bool = False, biased: bool = False) -> Graph:
+    """A kernel behind which a ReLU lets nothing through, and whose square is added to the loss."""
+    graph = Graph()
+    product = graph.op("MatMul", graph.variable("kernel"))
+    if biased:
+        product = graph.op("BiasAdd", product, graph.variable("bias"))
+    hidden = graph.op("Relu", product, api="tf.nn.relu")
+    out = graph.op("MatMul", hidden, graph.variable("head"))
+    penalty = graph.op("L2Loss", graph.read("kernel"), shape=())
+    graph.target(graph.op("AddV2", graph.op("Mean", out, shape=()), penalty, shape=()))
+    for op in range(product + 1):
+        if graph.ops[op].reads is None:
+            graph.gradient(op, FINE if learns else ZERO)
+    graph.gradient(hidden, FINE)
+    graph.gradient(out, FINE)
+    graph.gradient(penalty, FINE)
+    graph.ask("kernel", FINE)
+    if biased:
+        graph.ask("bias", ZERO)
+    graph.ask("head", FINE)
+    return graph
+
+
+def test_a_dead_relu_is_not_hidden_by_the_decay_of_the_kernel_in_front_of_it() -> None:
+    diagnosis = silenced().diagnose()
+
+    assert statuses(diagnosis)["kernel"] == "connected"
+    [finding] = diagnosis.findings
+    assert (finding.cause, finding.severity, finding.variables) == ("dead_relu", "error", ("kernel",))
+    assert finding.message.startswith(
+        "`kernel` gets no gradient but that of a penalty: `tf.nn.relu` (in `model`) is zero"
+    )
+
+
+def test_and_told_together_with_what_gets_exactly_zero() -> None:
+    finding = silenced(biased=True).only_finding()
+
+    assert (finding.cause, finding.variables) == ("dead_relu", ("kernel", "bias"))
+    assert "get no gradient, or that of a penalty alone: " in finding.message
+
+
+def test_a_penalty_beside_a_gradient_is_none_of_our_business() -> None:
+    assert silenced(learns=True).diagnose().findings == ()

@@ -8,7 +8,7 @@ from tb_gradflow.analyse.causes.no_derivative import COMPARISON
 from tb_gradflow.analyse.evidence import discrete_part
 from tb_gradflow.analyse.kinds import is_float
 from tb_gradflow.analyse.words.code import bracketed, is_simple
-from tb_gradflow.analyse.words.fields import SIZE, Template, fields
+from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template, fields
 from tb_gradflow.analyse.words.names import (
     Group,
     Text,
@@ -65,7 +65,7 @@ def passed_through(group: Group) -> str:
 
 def sign(group: Group) -> Text:
     message = Template(
-        "{they_get} a gradient of exactly zero: the derivative of {op} is zero everywhere.",
+        ZERO + "the derivative of {op} is zero everywhere.",
         "Use a steep slope, `{lib}.tanh({bx} / 0.1)`, or pass the gradient straight through: ",
     )(group)
     return Text(message.message, message.fix + passed_through(group) + ".")

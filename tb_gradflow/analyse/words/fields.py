@@ -23,7 +23,7 @@ from tb_gradflow.analyse.words.names import (
 )
 
 # How messages begin.
-ZERO = "{they_get} a gradient of exactly zero: "
+ZERO = "{they_get} {zero}: "
 SIZE = "{they_get} {size}: "
 
 
@@ -52,7 +52,7 @@ def fields(group: Group) -> dict[str, str]:
     lib: Where they take such functions from.
     variable: The first variable's own name; layer: its layer, quoted; attribute: its layer, as code may call it.
     pattern: For `expected`. line: Where the gradient was asked for, in brackets.
-    size: How large the gradient is, in words.
+    size: How large the gradient is, in words; zero: the same of one that is exactly zero.
     plight: What is not finite: the gradient of the variables, or the loss alone.
     """
     return {**_of_variables(group), **_of_culprit(group)}
@@ -75,6 +75,7 @@ def _of_variables(group: Group) -> dict[str, str]:
         "pattern": _pattern(group),
         "line": _line(group),
         "size": _size(group),
+        "zero": _beside_penalty(group) or _SIZES["zero"],
         "plight": _plight(group),
     }
 
@@ -124,12 +125,14 @@ def _line(group: Group) -> str:
 
 def _size(group: Group) -> str:
     status = group.suspect.state.status
+    if beside := _beside_penalty(group):
+        return beside
     if status in _SIZES:
         return _SIZES[status]
     if status == "connected" and group.verdict.cause in CUT_PRECEDENCE and group.verdict.severity == "info":
         return "no gradient from one term of the loss"
     if status == "connected" and group.verdict.cause in CUT_PRECEDENCE:
-        return "no gradient but that of a penalty"
+        return _BUT_FOR_PENALTY
     sizes = [state.gradient.max_abs for state in group.states if state.gradient is not None]
     if not sizes:
         return "a gradient"
@@ -137,6 +140,14 @@ def _size(group: Group) -> str:
     learned = " (the loss is next to zero as well)" if small else ""
     digits, exponent = f"{max(sizes):.1e}".split("e")
     return f"a gradient of at most {digits}e{int(exponent)}{learned}"
+
+
+def _beside_penalty(group: Group) -> str:
+    """What variables get of which some have a penalty, and nothing else; empty if none has."""
+    penalised = [state.penalised for state in group.states]
+    if all(penalised):
+        return _BUT_FOR_PENALTY
+    return "no gradient, or that of a penalty alone" if any(penalised) else ""
 
 
 def _plight(group: Group) -> str:
@@ -148,6 +159,8 @@ def _plight(group: Group) -> str:
 
 
 _SMALL = 1e-4
+
+_BUT_FOR_PENALTY = "no gradient but that of a penalty"
 
 _SIZES = {
     "disconnected": "no gradient",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.tape import is_plain_of_a_layer
-from tb_gradflow.analyse.words.fields import Template, fields
+from tb_gradflow.analyse.words.fields import ZERO, Template, fields
 from tb_gradflow.analyse.words.inside import put_into, stays_inside
 from tb_gradflow.analyse.words.names import Group, Text, Writer, blamed, place_of
 from tb_gradflow.record.schema import PYTHON
@@ -18,7 +18,7 @@ def python(group: Group) -> Text:
 def _function(group: Group) -> Text:
     """`tf.py_function` has a gradient function, so what its body loses arrives as zeros."""
     zero = group.op is not None and group.op.type == "EagerPyFunc"
-    start = "{they_get} a gradient of exactly zero: " if zero else "{they_get} {size}: "
+    start = ZERO if zero else "{they_get} {size}: "
     return Template(
         start + "{op} leaves TensorFlow and computes in Python, where no derivative is known.",
         "Write the body with TensorFlow functions, `tf.tanh(x)` for `np.tanh(x)` and no `.numpy()`, or give it a "

@@ -23,7 +23,7 @@ def moved_anyway(group: Group) -> Text:
     measured = group.suspect.measured
     if group.verdict.cause in _NO_MATTER:
         return Text("", "")
-    still_zero = [state.variable for state in group.states if state.status == "zero"]
+    still_zero = [state.variable for state in group.states if state.status == "zero" and not state.penalised]
     moved = [variable for variable in still_zero if measured.moved(variable)]
     if not moved or measured.variables is None:
         return Text("", "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isclose, prod
 
 from tb_gradflow.analyse.causes.own_gradient import Flaw, are_swapped, flaws_of
-from tb_gradflow.analyse.words.fields import Template
+from tb_gradflow.analyse.words.fields import ZERO, Template
 from tb_gradflow.analyse.words.names import Group, Text, Writer, called, file_name, place_of
 from tb_gradflow.record.schema import GradientCheck, Trace
 
@@ -77,7 +77,7 @@ def _wrong_shape(group: Group, flaw: Flaw, name: str) -> Text:
 
 
 def _zeros(group: Group, check: GradientCheck, flaw: Flaw | None, name: str) -> Text:
-    zero = "{they_get} a gradient of exactly zero: " + name + " itself returns zeros"
+    zero = ZERO + name + " itself returns zeros"
     if flaw is not None and flaw.sample is not None:
         true = f", where the derivative is {_number(flaw.sample.derivative)}{_at(flaw)}."
         return Template(zero + true, _repair(group, flaw))(group)
