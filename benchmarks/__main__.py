@@ -26,7 +26,7 @@ PARTS: dict[str, tuple[list[str], list[str]]] = {
         ["-m", "benchmarks.recorders", "mlp", "--steps", "4"],
     ),
     "whole": (
-        ["-m", "benchmarks.whole", "mlp", "lstm", "transformer", "cnn"],
+        ["-m", "benchmarks.whole", "mlp", "lstm", "transformer", "--pairs", "40"],
         ["-m", "benchmarks.whole", "mlp", "--pairs", "4"],
     ),
     "set_up": (
