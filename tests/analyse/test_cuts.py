@@ -104,6 +104,21 @@ def test_a_number_made_an_integer_to_index_with_is_an_index(rounding: bool) -> N
     assert finding.culprit == 2
 
 
+def test_an_index_is_one_where_negative_ones_are_counted_from_the_end() -> None:
+    """So Keras takes rows, in `Embedding`: `tf.where(i < 0, i + size, i)`."""
+    graph = Graph()
+    index = graph.op("Cast", graph.variable("kernel"), passes="none", dtype="int32")
+    below = graph.op("Less", index, passes="dtype", dtype="bool")
+    wrapped = graph.op("AddV2", index, passes="dtype", dtype="int32")
+    chosen = graph.op("SelectV2", below, wrapped, index, passes="dtype", dtype="int32")
+    graph.target(graph.op("Mean", graph.op("GatherV2", chosen, passes="dtype", first=1)))
+    graph.ask("kernel")
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.culprit) == ("nondiff_index", index)
+
+
 def test_rounding_a_coordinate_that_is_also_a_value_is_rounding() -> None:
     graph = Graph()
     floor = graph.op("Floor", graph.variable("position"), passes="none")

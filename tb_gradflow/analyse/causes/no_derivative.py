@@ -163,10 +163,22 @@ def nondiff_index(suspect: Suspect) -> Verdict | None:
     if suspect.op.type in SEARCHING:
         return Verdict("nondiff_index", "error")
     part = discrete_part(suspect)
-    if any(suspect.type_of(op) in COMPARISON for op in part.ops):
-        return None
-    indexes = any(INDEX_INPUTS.get(suspect.type_of(use.consumer)) == use.input for use in part.uses)
+    handed = _handed_on(suspect, part)
+    indexes = any(
+        INDEX_INPUTS.get(suspect.type_of(use.consumer)) == use.input for use in part.uses if use.via in handed
+    )
     return Verdict("nondiff_index", "error") if indexes else None
+
+
+def _handed_on(suspect: Suspect, part: Discrete) -> set[int]:
+    """The ops of a part that hold the value itself and no truth about it: a position is indexed with all the same where
+    it is compared with zero before, as Keras does to count negative ones from the end."""
+    inside = {op for op in part.ops if suspect.type_of(op) not in COMPARISON}
+    handed = {suspect.culprit} & inside
+    for op in part.ops:  # each stands behind one that it follows
+        if op in handed:
+            handed.update(user for user, _ in suspect.topology.consumers[op] if user in inside)
+    return handed
 
 
 def nondiff_rounding(suspect: Suspect) -> Verdict | None:
