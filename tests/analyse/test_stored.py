@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.analyse.builders import Graph
+from tests.analyse.builders import FINE, Graph
 
 
 def fix_of(line: str, name: str = "AssignVariableOp") -> str:
@@ -40,3 +40,32 @@ def test_in_a_loop_the_tensor_is_handed_on() -> None:
     fix = fix_of("h.assign(0.9 * h + tf.tanh(th))", "run/while/AssignVariableOp")
 
     assert "in each round `value = 0.9 * value + tf.tanh(th)`, and store it after the loop, `h.assign(value)`" in fix
+
+
+def test_a_metric_that_is_called_is_no_loss() -> None:
+    """Its total is stored, read back and divided by a count that may be zero."""
+    graph = Graph()
+    store = graph.op("AssignVariableOp", graph.variable("w"), passes="not_differentiable", line="loss = metric(y, p)")
+    graph.target(graph.op("DivNoNan", graph.op("ReadVariableOp", store, passes="state")))
+    graph.ask("w")
+
+    assert "A metric measures and teaches nothing" in graph.only_finding().fix
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("rows.write(t, h)", "Go on with what it hands back: `rows = rows.write(t, h)`."),
+        ("rows = rows.write(t, h)", "Use the output of `cell`"),
+    ],
+)
+def test_an_array_that_is_written_to_is_the_one_that_write_hands_back(line: str, told: str) -> None:
+    graph = Graph()
+    graph.op("TensorListSetItem", graph.variable("cell/kernel"), dtype="variant", line=line)
+    graph.target(graph.op("Mean", graph.variable("head/kernel")))
+    graph.ask("cell/kernel")
+    graph.ask("head/kernel", FINE)
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, told in finding.fix) == ("output_not_used", True)

@@ -20,12 +20,12 @@ def stored(group: Group) -> Text:
 
 def _fix(group: Group) -> str:
     code = group.source.code if group.source is not None else ""
-    if call_on(code, "update_state") is not None:
+    call = next((call for name in _STORING if (call := call_on(code, name)) is not None), None)
+    if call_on(code, "update_state") is not None or (call is None and _is_averaged(group)):
         return (
             "A metric measures and teaches nothing. Take the loss from the tensors themselves, such as by a function "
             "of `keras.losses`, and update the metric beside it."
         )
-    call = next((call for name in _STORING if (call := call_on(code, name)) is not None), None)
     holder, places = _holder(call) if call is not None else ("", 0)
     if call is None or not holder:
         return (
@@ -49,6 +49,14 @@ def _fix(group: Group) -> str:
         f"Go on computing with the tensor itself, `value = {value}`, in the place of `{holder}`, and store it "
         f"afterwards: `{holder}.assign(value)`."
     )
+
+
+def _is_averaged(group: Group) -> bool:
+    """Whether what is stored is read back to be divided by a count, which may be zero: so does a metric that is called,
+    `loss = metric(y, p)`."""
+    consumers, ops = group.suspect.topology.consumers, group.trace.ops
+    read = [op for op, _ in consumers[group.culprit] if ops[op].type == "ReadVariableOp"] if group.culprit >= 0 else []
+    return any(ops[user].type == "DivNoNan" for op in read for user, _ in consumers[op])
 
 
 def _holder(call: Call) -> tuple[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.unused import stands_for_masked
 from tb_gradflow.analyse.twins import twin_in_use
-from tb_gradflow.analyse.words.code import assigned_by
+from tb_gradflow.analyse.words.code import assigned_by, call_on
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import (
     Group,
@@ -48,6 +48,12 @@ def output_not_used(group: Group) -> Text:
             "Add them in the step, `loss += sum(model.losses)`, in a `train_step` of the model `sum(self.losses)`; or "
             "take the loss from `self.compute_loss(x, y, y_pred)`, which does.",
         )(group)
+    if (write := _write_left_alone(group)) is not None:
+        return Template(
+            "{they_get} no gradient: what is computed from {them} is written to a `tf.TensorArray`{place}, and nobody "
+            "keeps the array that `write` hands back: the one before it stays as it was.",
+            "Go on with what it hands back: `" + write.replace("{", "{{").replace("}", "}}") + "`.",
+        )(group)
     owners = {name.rpartition("/")[0] for name in group.names}
     networks = {network_of(name) for name in group.names}
     network = networks.pop() if len(owners) > 1 and len(networks) == 1 else ""
@@ -75,6 +81,17 @@ def output_not_used(group: Group) -> Text:
     else:
         fix = "Call {layer} on the way to the loss, `x = {attribute}(x)`, or leave it out of the model."
     return Template("{they_get} no gradient: " + why + ".", fix)(group)
+
+
+def _write_left_alone(group: Group) -> str | None:
+    """The user's line with the result given to the array that it writes to; null if it is no such line, or makes
+    something of the result."""
+    if group.op is None or group.op.type != "TensorListSetItem" or group.source is None:
+        return None
+    call = call_on(group.source.code, "write")
+    alone = call is not None and call.text == group.source.code.strip()
+    array = call.head.rpartition(".")[0] if call is not None else ""
+    return f"{array} = {call.text}" if call is not None and alone and array else None
 
 
 def idle(group: Group) -> Text:
