@@ -111,6 +111,23 @@ def test_a_stop_gradient_that_something_else_is_added_to_is_no_straight_through(
     assert "alone" not in straight_through(rounds=False, kept=False).message
 
 
+@pytest.mark.parametrize(("kind", "own"), [("Mul", True), ("AddV2", False)])
+def test_what_weighs_another_part_of_the_loss_is_given_a_loss_of_its_own(kind: str, own: bool) -> None:
+    """The advantage of a policy: without the stop its critic would be trained to please the policy."""
+    graph = Graph()
+    line = "advantage = tf.stop_gradient(r - value)"
+    gain = graph.op("Sub", graph.variable("value/kernel"), first=1)
+    held = graph.op("StopGradient", gain, passes="not_differentiable", api="tf.stop_gradient", line=line)
+    graph.target(graph.op("Mean", graph.op(kind, graph.op("Log", graph.variable("policy/kernel")), held)))
+    graph.ask("value/kernel")
+    graph.ask("policy/kernel", FINE)
+
+    finding = graph.only_finding()
+
+    assert finding.cause == "stop_gradient_misuse"
+    assert ("leave it so, and give `value/kernel` a term of the loss of its own" in finding.fix) == own
+
+
 def test_what_a_function_stops_inside_for_itself_is_not_called_a_cut() -> None:
     graph = Graph()
     x = graph.variable("x")

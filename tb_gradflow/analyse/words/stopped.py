@@ -24,6 +24,13 @@ def stop_gradient(group: Group) -> Text:
     if call_of(group) is None:
         built = "Leave `stop_gradient` out where the model is put together."
         return Template(message, built + quiet)(group)
+    if _weighs_another(group):
+        return Template(
+            message,
+            "If `{x}` is to weigh the other factor and nothing else, as an advantage weighs a policy, leave it so, and "
+            "give {names} a term of the loss of {their} own, such as the mean of `{lib}.square(...)` of {their} error. "
+            "If not, use `{x}` without it." + quiet,
+        )(group)
     other = (
         " If it is another network that is to be held still, stop that one in its place." if _is_network(group) else ""
     )
@@ -53,6 +60,32 @@ def _beside(group: Group, kept: str, passed: str) -> str:
         f"`{kept}` before this line, as a codebook has: the mean of the square of "
         f"`{kept} - {{lib}}.stop_gradient({passed})`."
     )
+
+
+def _weighs_another(group: Group) -> bool:
+    """Whether the stopped value is a factor of something that other variables are trained by."""
+    topology, target, ops = group.suspect.topology, group.suspect.target, group.trace.ops
+    trained = {
+        reader
+        for place in range(len(group.trace.variables))
+        if place not in group.variables and topology.receives(place, target)
+        for reader in topology.readers[place]
+    }
+    queue = [group.culprit]
+    for op in queue:  # grows while it is walked
+        for user in topology.onward(op):
+            others = [edge.op for edge in ops[user].inputs if edge.op >= 0 and edge.op != op]
+            if ops[user].type == "Mul" and any(
+                not (topology.made_by(each) | {each}).isdisjoint(trained) for each in others
+            ):
+                return True
+            if ops[user].type in _IN_SHAPE and user not in queue:
+                queue.append(user)
+    return False
+
+
+# What these make of an advantage is one still.
+_IN_SHAPE = frozenset({"Identity", "Reshape", "Squeeze", "ExpandDims", "Cast", "Neg", "RealDiv", "Sub"})
 
 
 def _is_network(group: Group) -> bool:
