@@ -92,3 +92,21 @@ def test_a_mask_that_leaves_nothing_of_the_loss_may_be_the_wrong_way_round(loss:
 
     assert finding.cause == "mask_multiplies_to_zero"
     assert told in finding.fix
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_what_python_computes_beside_other_terms_is_told(stopped: bool) -> None:
+    """The sample of a variational autoencoder: its encoder learns from the divergence alone."""
+    graph = Graph()
+    mean = graph.op("MatMul", graph.variable("encoder"))
+    sample = graph.op("PyFunc", mean, passes="not_differentiable", api="tf.numpy_function")
+    if stopped:  # as in a straight-through line, which has a way around it
+        sample = graph.op("StopGradient", sample, passes="not_differentiable")
+    made = graph.op("Square", graph.op("MatMul", sample, graph.variable("decoder")))
+    graph.target(graph.op("Mean", graph.op("AddV2", made, graph.op("Square", mean))))
+    graph.ask("encoder", FINE)
+    graph.ask("decoder", FINE)
+
+    findings = [(each.cause, each.severity, each.variables) for each in graph.diagnose().findings]
+
+    assert findings == ([] if stopped else [("python_escape", "info", ("encoder",))])

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from tb_gradflow.analyse.causes import (
     cancelling,
     frozen,
+    held,
     left_graph,
     no_derivative,
     normalisers,
@@ -126,6 +127,7 @@ ZERO: tuple[Rule, ...] = (
     zero_factor.dead_relu,
     zero.degenerate_decomposition,
     zero_factor.factor_made_zero,
+    held.held_at_zero,
     zero.fp16_underflow,
     zero.part_left_out,
     zero_factor.masked,
@@ -177,6 +179,7 @@ CONNECTED: tuple[Rule, ...] = (
     unused.regularizer_only,
     zero.single_class_unseen,
     no_derivative.partly_cut,
+    left_graph.partly_in_python,
     cancelling.shift_invariant_parameter,
     cancelling.normalised_then_summed,
     cancelling.normalised_by_hand,

@@ -18,13 +18,30 @@ _WRITING = (
     *("ScatterUpdate", "ScatterAdd", "ScatterSub", "ScatterNdUpdate", "ScatterNdAdd", "ScatterNdSub"),
 )
 
-_PYTHON = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc", PYTHON})
+# `tf.py_function` has a gradient function, and what its body loses arrives as zeros.
+_FUNCTIONS = ("PyFunc", "PyFuncStateless")
+_PYTHON = frozenset({*_FUNCTIONS, "EagerPyFunc", PYTHON})
 
 
 def python_escape(suspect: Suspect) -> Verdict | None:
     """Python code computes the value: `tf.numpy_function`, `tf.py_function` with NumPy in it, or `.numpy()` and its
     like in a step that runs eagerly."""
     return Verdict("python_escape", "error") if suspect.op.type in _PYTHON else None
+
+
+def partly_in_python(suspect: Suspect) -> Verdict | None:
+    """A gradient arrives, and not all of it: the value also goes through a `tf.numpy_function` on the way to the loss,
+    which gets a gradient and hands none on. Information: a number that scales the rest may be meant so."""
+    if suspect.target < 0:
+        return None
+    topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
+    arrives = topology.gradient(suspect.target).hops
+    for op in sorted(place for kind in _FUNCTIONS for place in topology.by_type.get(kind, ())):
+        given = {edge.op for edge in topology.trace.ops[op].inputs if edge.op >= 0}
+        made = given.union(*(topology.made_by(each) for each in given)) if arrives[op] >= 0 else given
+        if arrives[op] >= 0 and not made.isdisjoint(readers):
+            return Verdict("python_escape", "info", op)
+    return None
 
 
 def variable_rebound(suspect: Suspect) -> Verdict | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tb_gradflow.analyse.words.code import is_simple
 from tb_gradflow.analyse.words.fields import ZERO, fields
 from tb_gradflow.analyse.words.names import TERMS, Group, Text, call_of, called, made_by, place_of
@@ -28,6 +30,16 @@ def clipped(group: Group) -> Text:
         )
     if names["behind"] in ("Sigmoid", "Softmax") and _goes_into_a_logarithm(group):
         return Text(message, f"Do not clip `{names['x']}`: {FROM_LOGITS}, which needs no clipping.")
+    if group.suspect.type_of(group.suspect.culprit) == "Mul" and group.suspect.culprit != group.culprit:
+        product = group.suspect.culprit
+        names["product"] = called(group.trace, product) + place_of(group.trace, product)
+        return Text(
+            (ZERO + "{op} holds both factors of {product} at zero, and their product has no slope there.").format_map(
+                names
+            ),
+            "Give the loss a term with a slope where both are zero, such as the distance between what is compared: a "
+            "limit that lets the gradient pass does not help there.",
+        )
     if (chosen := _chosen_over(group)) >= 0:
         chooser = called(group.trace, chosen) + place_of(group.trace, chosen)
         return Text(
@@ -44,13 +56,20 @@ def clipped(group: Group) -> Text:
         return Text(message, (add if terms else scale) + ".")
     if call is None:
         return Text(message, "Scale what goes in, so that it lies inside the limits.")
-    lib, x = names["lib"], call.subject
+    lib, x, v = names["lib"], call.subject, _unused_name(group)
     through = (
         f"`{x} + {lib}.stop_gradient({call.text} - {x})`"
         if is_simple(x)
-        else f"`v = {x}`, then `v + {lib}.stop_gradient({call.with_subject('v')} - v)`"
+        else f"`{v} = {x}`, then `{v} + {lib}.stop_gradient({call.with_subject(v)} - {v})`"
     )
     return Text(message, f"Scale what goes in, so that it lies inside, or let the gradient pass the limits: {through}.")
+
+
+def _unused_name(group: Group) -> str:
+    """A name for a value in between that the user's line does not use for something else."""
+    code = group.source.code if group.source is not None else ""
+    free = (name for name in ("v", "raw", "before_limits") if re.search(rf"\b{name}\b", code) is None)
+    return next(free, "unlimited")
 
 
 def _chosen_over(group: Group) -> int:

@@ -9,14 +9,29 @@ from tb_gradflow.analyse.evidence import NO_OP
 from tb_gradflow.analyse.kinds import LOOPS
 from tb_gradflow.analyse.words.code import call_on
 from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template, fields
-from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, namespace
+from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, layer_of, namespace
 from tb_gradflow.analyse.zeros import PRODUCTS
 
 
 def dead_relu(group: Group) -> Text:
-    is_relu = group.op is not None and "Relu" in group.op.type
+    is_relu = group.op is not None and ("Relu" in group.op.type or group.op.type == "Maximum")
     why = "{op} is zero, and flat, " if is_relu else "{op} multiplies with the output of a ReLU that is zero "
-    return Template(ZERO + why + "for every input of this step.", _LET_THROUGH)(group)
+    by_hand = group.op is not None and group.op.type == "Maximum"
+    return Template(ZERO + why + "for every input of this step.", _by_hand(group) if by_hand else _LET_THROUGH)(group)
+
+
+def _by_hand(group: Group) -> str:
+    """Of `maximum(x, 0)`: in a layer it stands for a ReLU, in a loss for a margin or an overlap."""
+    call, keras = call_of(group), namespace(group) == "keras.ops"
+    shown = call is not None and any(each.strip("0.") == "" for each in call.arguments)
+    x, whole = ("{x}", "{whole}") if shown else ("x", "keras.ops.maximum(x, 0)" if keras else "tf.maximum(x, 0)")
+    fix = f"Let something through below zero, `{'keras.ops' if keras else 'tf.nn'}.leaky_relu({x})` in the place of "
+    if layer_of(group.trace, group.culprit):
+        return fix + f"`{whole}`; lower the learning rate, or start the bias of the layer at zero."
+    return (
+        fix
+        + f"`{whole}`; or give the loss a term with a slope there too, such as the distance between what is compared."
+    )
 
 
 def zero_gradient(group: Group) -> Text:
