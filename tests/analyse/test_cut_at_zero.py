@@ -69,3 +69,30 @@ def test_only_what_must_not_be_zero_counts(kind: str, place: int, found: bool) -
     op = graph.op(kind, relu, first=place)
 
     assert (relu_behind(graph.trace(), op) == relu) is found
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (
+            "s = tf.nn.relu(raw)",
+            "`tf.nn.softplus(raw) + 1e-6` in the place of `tf.nn.relu(raw)`. Where nothing is to be",
+        ),
+        (None, '`activation="softplus"` in the place of `tf.nn.relu`, and add `1e-6`. Where nothing is to be'),
+    ],
+)
+def test_a_divisor_is_made_positive_where_it_is_made(line: str | None, told: str) -> None:
+    """To divide safely leaves the logarithm beside it without a value, and a scale of zero without a slope."""
+    graph = Graph()
+    scale = graph.op("Relu", graph.variable("kernel"), api="tf.nn.relu", line=line)
+    error = graph.op("RealDiv", scale, first=1, api="/", line="z = (y - mean) / s")
+    graph.target(graph.op("Mean", graph.op("Square", error)), loss=math.nan)
+    graph.ask("kernel", NAN)
+    for op in range(error + 1):
+        graph.gradient(op, NAN)
+
+    finding = graph.only_finding()
+
+    assert finding.cause == "zero_over_zero"
+    assert told in finding.fix
+    assert "divide safely: `tf.math.divide_no_nan(y - mean, s)`." in finding.fix

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tb_gradflow.record.schema import Layer
 from tests.analyse.builders import FINE, Graph
 
 
@@ -69,3 +70,27 @@ def test_an_array_that_is_written_to_is_the_one_that_write_hands_back(line: str,
     finding = graph.only_finding()
 
     assert (finding.cause, told in finding.fix) == ("output_not_used", True)
+
+
+def test_a_tensor_that_is_made_a_tensor_again_is_left_as_it_is() -> None:
+    graph = Graph()
+    line = "state = tf.constant(np.array(state))"
+    left = graph.op("Python", graph.variable("cell/kernel"), passes="not_differentiable", api="np.array", line=line)
+    graph.target(graph.op("Mean", left))
+    graph.ask("cell/kernel")
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.fix) == ("python_escape", "Leave this line out: `state` is a tensor already.")
+
+
+def test_a_result_that_is_left_alone_is_called_by_its_name() -> None:
+    graph = Graph()
+    graph.layers = [Layer("model/pos", "pos", "Embedding"), Layer("model/enc", "enc", "Encoder")]
+    rows = graph.op("GatherV2", graph.variable("enc/pos/embeddings"), name="model/enc/pos/take")
+    graph.op("AddV2", rows, name="model/enc/add", api="+", line="x2 = x + self.pos(places)")
+    graph.target(graph.op("Mean", graph.variable("head/kernel")))
+    graph.ask("enc/pos/embeddings")
+    graph.ask("head/kernel", FINE)
+
+    assert graph.only_finding().fix.startswith("Use `x2` (model.py:17) on the way to the loss")

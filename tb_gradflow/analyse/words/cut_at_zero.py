@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.signs import relu_behind
-from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, called, place_of
+from tb_gradflow.analyse.words.code import call_on
+from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, called, place_of, source_of
+
+_DIVISIONS = ("RealDiv", "Div")
 
 
 def of_relu(writer: Writer) -> Writer:
@@ -16,8 +19,25 @@ def of_relu(writer: Writer) -> Writer:
             return text
         maker = called(group.trace, relu) + place_of(group.trace, relu)
         message = f"{text.message} It is given what {maker} makes, which is exactly zero wherever a number is negative."
+        if call_of(group) is not None and group.trace.ops[group.culprit].type in _DIVISIONS:
+            return Text(
+                message,
+                f"Make the divisor positive: {_positive(group, relu)}. Where nothing is to be divided "
+                f"by, as by an empty count: {text.fix[0].lower()}{text.fix[1:]}",
+            )
         if call_of(group) is not None:
             return Text(message, text.fix)
         return Text(message, f'Make it positive: `activation="softplus"` in the place of {maker}, and add `1e-6`.')
 
     return written
+
+
+def _positive(group: Group, relu: int) -> str:
+    """What to write for the ReLU, on the user's own line where that calls it."""
+    source, maker = source_of(group.trace, relu), called(group.trace, relu)
+    call = call_on(source.code, maker.strip("`")) if source is not None else None
+    if call is None and source is None:
+        return f'`activation="softplus"` in the place of {maker}, and add `1e-6`'
+    library = "keras.ops" if (group.trace.ops[relu].api or "").startswith("keras.") else "tf.nn"
+    x, whole = (call.subject, f"`{call.text}`") if call is not None else ("x", maker)
+    return f"`{library}.softplus({x}) + 1e-6` in the place of {whole}"

@@ -41,6 +41,9 @@ def _escape(group: Group) -> Text:
             f"`tf.reshape(tf.stack(parts), {holder}.shape)`.",
         )
     inside = stays_inside(code) if code else None
+    name, _, value = (inside or "").partition(" = ")
+    if inside is not None and name == value:
+        return Text(message, f"Leave this line out: `{name}` is a tensor already.")
     if inside is not None:
         return Text(message, f"Stay in TensorFlow: `{inside}`.")
     return Text(message, _ADVICE.get((group.op.api if group.op else None) or "", _STAY))

@@ -73,7 +73,8 @@ def output_not_used(group: Group) -> Text:
     elif _is_in_use(group, owners):
         fix = "Let {names} take part in what {layer} computes for the loss, or remove {them}."
     elif group.culprit >= 0 and _ends_outside(group, owners):
-        fix = "Use what {op} computes on the way to the loss, or give it a loss of its own."
+        what = f"`{result}`{{place}}" if result else "what {op} computes"
+        fix = "Use " + what + " on the way to the loss, or give it a loss of its own."
     elif network and group.culprit >= 0 and not _is_in_use(group, {network}):
         fix = f"Use the output of `{network}` on the way to the loss, or give it a loss of its own."
     elif group.culprit >= 0:
