@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tb_gradflow.record.report import Finding
-from tb_gradflow.record.schema import SNAPSHOT
+from tb_gradflow.record.schema import SNAPSHOT, Layer
 from tests.analyse.builders import FINE, Graph
 
 
@@ -104,10 +104,12 @@ def test_a_number_made_an_integer_to_index_with_is_an_index(rounding: bool) -> N
     assert finding.culprit == 2
 
 
-def test_an_index_is_one_where_negative_ones_are_counted_from_the_end() -> None:
+@pytest.mark.parametrize(("layer", "told"), [("Embedding", "An `Embedding` is for ids"), ("Lookup", "Interpolate")])
+def test_an_index_is_one_where_negative_ones_are_counted_from_the_end(layer: str, told: str) -> None:
     """So Keras takes rows, in `Embedding`: `tf.where(i < 0, i + size, i)`."""
     graph = Graph()
-    index = graph.op("Cast", graph.variable("kernel"), passes="none", dtype="int32")
+    graph.layers = [Layer("words", "words", layer)]
+    index = graph.op("Cast", graph.variable("kernel"), passes="none", dtype="int32", name="words/Cast")
     below = graph.op("Less", index, passes="dtype", dtype="bool")
     wrapped = graph.op("AddV2", index, passes="dtype", dtype="int32")
     chosen = graph.op("SelectV2", below, wrapped, index, passes="dtype", dtype="int32")
@@ -117,6 +119,7 @@ def test_an_index_is_one_where_negative_ones_are_counted_from_the_end() -> None:
     finding = graph.only_finding()
 
     assert (finding.cause, finding.culprit) == ("nondiff_index", index)
+    assert told in finding.fix
 
 
 def test_rounding_a_coordinate_that_is_also_a_value_is_rounding() -> None:

@@ -23,9 +23,21 @@ def index(group: Group) -> Text:
         return _soft_position(group, "-" if name == "argmin" else "")
     if "non_max_suppression" in name:
         return _chosen_boxes(group)
+    if group.source is None and _is_in_embedding(group):
+        return Template(
+            "{they_get} no gradient: {op} makes whole numbers of what comes from {them}, to look up rows by, and the "
+            "number of a row has no derivative.",
+            "An `Embedding` is for ids: give it those of the input, before any other layer. What a layer computes goes "
+            "into a `Dense` in its place.",
+        )(group)
     bucketed = group.op is not None and group.op.type == "Bucketize"
     writer = _weighed if bucketed else _INDEX_FIXES.get(name, _between)
     return Template(SIZE + "{op} turns values into positions, and a position has no derivative.", writer(group))(group)
+
+
+def _is_in_embedding(group: Group) -> bool:
+    name = layer_of(group.trace, group.culprit)
+    return bool(name) and any(layer.name == name and layer.type == "Embedding" for layer in group.trace.layers)
 
 
 def _is_compared_in_loss(group: Group) -> bool:

@@ -119,15 +119,20 @@ _ANGLES = {
 }
 
 
+# What comes out is squared after that, and comes back as a factor of its gradient: that has to be a number still.
+_EXPONENT = 20.0
+
+
 def exponential(group: Group) -> Text:
     """The stable function that does what is done with the exponential by hand."""
     fix = _stable_form(group)
     if group.op is not None and group.op.type in ("Cosh", "Sinh"):
         clip = "keras.ops.clip" if namespace(group) == "keras.ops" else "tf.clip_by_value"
-        how = f"Scale what goes in, or clip it: `{{head}}({clip}({{x}}, -80.0, 80.0))`."
+        how = f"Scale what goes in, or clip it: `{{head}}({clip}({{x}}, -{_EXPONENT}, {_EXPONENT}))`."
         how = f"Write its logarithm in the stable form: `{fix}`." if fix else how
         return Template(BROKEN + "{op} overflows: beyond 89 on either side it is infinite.", how)(group)
-    how = f"Use the stable form: `{fix}`." if fix else "Keep the exponent in range: `{head}({lib}.minimum({x}, 80.0))`."
+    kept = f"Keep the exponent in range: `{{head}}({{lib}}.minimum({{x}}, {_EXPONENT}))`; or scale what goes in."
+    how = f"Use the stable form: `{fix}`." if fix else kept
     return Template(BROKEN + "{op} overflows: above 88 it is infinite.", how)(group)
 
 
