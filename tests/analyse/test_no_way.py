@@ -284,6 +284,21 @@ class TestTheTape:
         assert "a target network" in finding.message
         assert "add_weight" not in finding.fix
 
+    def test_a_layer_that_a_lambda_calls_is_to_be_called_itself(self) -> None:
+        graph = Graph()
+        graph.layers.append(Layer("model/lambda", "lambda", "Lambda"))
+        read = graph.variable("hidden/kernel", tracked=False)
+        graph.ops[read] = replace(graph.ops[read], name="model/lambda/hidden/ReadVariableOp")
+        graph.target(graph.op("Mean", graph.op("MatMul", read, graph.variable("head/kernel"))))
+        graph.ask("hidden/kernel", outcome="not_asked")
+        graph.ask("head/kernel", FINE)
+
+        finding = graph.only_finding()
+
+        assert (finding.cause, finding.severity) == ("untracked_variable", "info")
+        assert "`lambda` is one" in finding.message
+        assert "`x = hidden(x)`" in finding.fix
+
     def test_what_ran_outside_of_the_tape_is_named(self) -> None:
         graph = Graph()
         outside = graph.variable("encoder/kernel")

@@ -215,7 +215,9 @@ def test_a_weight_of_a_layer_that_is_used_is_not_told_to_call_it() -> None:
     assert fix == "Let `crf/transitions` take part in what `crf` computes for the loss, or remove it."
 
 
-@pytest.mark.parametrize(("layer", "says"), [("stn", "Use `warped` (model.py:17)"), ("stn/theta", "the output of `stn/theta`")])
+@pytest.mark.parametrize(
+    ("layer", "says"), [("stn", "Use `warped` (model.py:17)"), ("stn/theta", "the output of `stn/theta`")]
+)
 def test_what_a_line_behind_the_layer_makes_of_its_output_is_what_to_use(layer: str, says: str) -> None:
     graph = Graph()
     product = graph.op("MatMul", graph.variable("stn/theta/kernel"))

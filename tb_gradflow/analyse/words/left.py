@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.tape import is_plain_of_a_layer
+from tb_gradflow.analyse.kinds import scopes_of
 from tb_gradflow.analyse.words.fields import ZERO, Template, fields
 from tb_gradflow.analyse.words.inside import put_into, stays_inside
 from tb_gradflow.analyse.words.names import Group, Text, Writer, blamed, place_of
@@ -111,6 +112,13 @@ def rebound(group: Group) -> Text:
 def untracked(group: Group) -> Text:
     made = group.trace.variables[group.variables[0]].made
     layer = group.names[0].rpartition("/")[0].rpartition("/")[2]
+    if layer and not made and (around := _lambda_around(group)):
+        return Template(
+            "{they_take} part in the loss, and no gradient is asked for {them}: Keras does not look for weights in the "
+            f"function of a `Lambda` layer, and `{around}` is one.",
+            "Nothing to repair, if nothing is to train {them}. Else call the layer itself in the place of the `Lambda`, "
+            "`x = {attribute}(x)`, or make a layer of your own that holds it.",
+        )(group)
     if layer and not made:
         return Template(
             "{they_take} part in the loss, and no gradient is asked for {them}: so it is with a teacher, a target "
@@ -140,6 +148,14 @@ def untracked(group: Group) -> Text:
         fix = 'Make it in `build`, not in `call`: `self.{variable} = self.add_weight(name="{variable}", shape=...)`.'
     why = "{they_take} part in the loss, and the step makes {them} anew each time, so nobody trains {them}."
     return Template(why, fix)(group)
+
+
+def _lambda_around(group: Group) -> str:
+    """The `Lambda` layer that reads the first variable; empty if none does."""
+    lambdas = {layer.scope: layer.name for layer in group.trace.layers if layer.type == "Lambda"}
+    readers = group.suspect.topology.readers[group.variables[0]]
+    scopes = [scope for reader in readers for scope in scopes_of(group.trace.ops[reader].name)]
+    return next((lambdas[scope] for scope in scopes if scope in lambdas), "")
 
 
 WRITERS: dict[str, Writer] = {
