@@ -116,8 +116,8 @@ def untracked(group: Group) -> Text:
         return Template(
             "{they_take} part in the loss, and no gradient is asked for {them}: Keras does not look for weights in the "
             f"function of a `Lambda` layer, and `{around}` is one.",
-            "Nothing to repair, if nothing is to train {them}. Else call the layer itself in the place of the `Lambda`, "
-            "`x = {attribute}(x)`, or make a layer of your own that holds it.",
+            "Nothing to repair, if nothing is to train {them}. Else call the layer itself in the place of the "
+            "`Lambda`, `x = {attribute}(x)`, or make a layer of your own that holds it.",
         )(group)
     if layer and not made:
         return Template(
