@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.left_graph import keeps_value_alone
 from tb_gradflow.analyse.causes.no_derivative import ROUNDING
+from tb_gradflow.analyse.ways import walked
 from tb_gradflow.analyse.words.code import sides_of
 from tb_gradflow.analyse.words.fields import SIZE, Template
 from tb_gradflow.analyse.words.names import Group, Text, Writer, api_of, call_of, network_of
@@ -71,16 +72,15 @@ def _weighs_another(group: Group) -> bool:
         if place not in group.variables and topology.receives(place, target)
         for reader in topology.readers[place]
     }
-    queue = [group.culprit]
-    for op in queue:  # grows while it is walked
-        for user in topology.onward(op):
-            others = [edge.op for edge in ops[user].inputs if edge.op >= 0 and edge.op != op]
-            if ops[user].type == "Mul" and any(
-                not (topology.made_by(each) | {each}).isdisjoint(trained) for each in others
-            ):
+
+    def in_shape(op: int) -> list[int]:
+        return [user for user in topology.onward(op) if ops[user].type in _IN_SHAPE]
+
+    for op in walked([group.culprit], in_shape):
+        for product in (user for user in topology.onward(op) if ops[user].type == "Mul"):
+            others = [edge.op for edge in ops[product].inputs if edge.op >= 0 and edge.op != op]
+            if any(not (topology.made_by(other) | {other}).isdisjoint(trained) for other in others):
                 return True
-            if ops[user].type in _IN_SHAPE and user not in queue:
-                queue.append(user)
     return False
 
 
