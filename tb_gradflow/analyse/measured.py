@@ -156,6 +156,11 @@ class Measured:
         """The statistics of a variable's gradient; null if there is none."""
         return self.of_row(entry.row if entry.outcome == "value" else None)
 
+    def learns(self, variable: int) -> bool:
+        """Whether a gradient other than zero arrives at a variable."""
+        gradients = [self.of_variable(entry) for entry in self.topology.entries_of(variable)]
+        return any(gradient is not None and gradient.max_abs > 0 for gradient in gradients)
+
     def of_op(self, target: int, op: int) -> GradientReport | None:
         """The statistics of the largest gradient among an op's outputs; null if none was measured."""
         return self.once(("op", target, op), lambda: self._of_op(target, op))

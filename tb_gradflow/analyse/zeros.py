@@ -11,6 +11,9 @@ from tb_gradflow.record.schema import Op
 Zero = frozenset[int] | None
 """The variables that make a value zero; null if it is not known to be zero."""
 
+# Of zero these have the slope zero.
+FLAT_AT_ZERO = frozenset({"Relu", "Relu6", "ReluN", "Square", "Abs", "Pow"})
+
 PRODUCTS = frozenset(
     {"MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Mul", "Einsum", "Conv1D", "Conv2D", "Conv3D"}
     | {"DepthwiseConv2dNative", "XlaDotV2", "Conv2DBackpropInput", "MulNoNan", "SparseTensorDenseMatMul"}

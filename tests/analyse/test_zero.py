@@ -257,9 +257,10 @@ def test_a_zero_inside_a_function_is_told_with_what_is_not_known() -> None:
     assert "`cond`" in diagnosis.unverified[-1]
 
 
-@pytest.mark.parametrize(("shape", "severity"), [((8, 4), "info"), ((), "warning")], ids=["features", "a loss"])
-def test_a_fade_between_two_ways_leaves_one_out(shape: tuple[int, ...], severity: str) -> None:
-    """A GAN that grows fades its new layers in, `alpha * new + (1 - alpha) * old`; at last old is gone."""
+@pytest.mark.parametrize("shape", [(8, 4), ()], ids=["features", "a loss"])
+def test_a_fade_between_two_ways_leaves_one_out(shape: tuple[int, ...]) -> None:
+    """A GAN that grows fades its new layers in, `alpha * new + (1 - alpha) * old`; at last old is gone. A term of the
+    loss joins later, as that of a VAE's prior whose weight is raised from zero."""
     graph = Graph()
     new, old = graph.variable("new/kernel"), graph.variable("old/kernel")
     seen, unseen = graph.op("MatMul", new), graph.op("MatMul", old)
@@ -273,7 +274,29 @@ def test_a_fade_between_two_ways_leaves_one_out(shape: tuple[int, ...], severity
 
     finding = graph.only_finding()
 
-    assert (finding.cause, finding.severity, finding.culprit) == ("mask_multiplies_to_zero", severity, faded)
+    assert (finding.cause, finding.severity, finding.culprit) == ("mask_multiplies_to_zero", "info", faded)
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_a_term_that_a_constant_takes_out_or_that_is_all_there_is_is_looked_at(constant: bool) -> None:
+    graph = Graph()
+    product = graph.op("MatMul", graph.variable("kernel"))
+    term = graph.op("Mean", product, shape=())
+    weighed = graph.op("Mul", term, shape=(), constants={1: 0.0} if constant else None)
+    for op, row in ((product, ZERO), (term, ZERO), (weighed, FINE)):
+        graph.gradient(op, row)
+    total = weighed
+    if constant:
+        total = graph.op(
+            "AddV2", weighed, graph.op("Mean", graph.op("MatMul", graph.variable("other")), shape=()), shape=()
+        )
+        graph.ask("other", FINE)
+    graph.target(total)
+    graph.ask("kernel", ZERO)
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.severity) == ("mask_multiplies_to_zero", "warning")
 
 
 @pytest.mark.parametrize("faded", [True, False])

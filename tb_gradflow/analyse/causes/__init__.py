@@ -12,6 +12,7 @@ from tb_gradflow.analyse.causes import (
     frozen,
     held,
     left_graph,
+    masked,
     no_derivative,
     normalisers,
     not_finite,
@@ -99,7 +100,7 @@ ZERO: tuple[Rule, ...] = (
     zero.fp16_flush,
     unused.recurrent_weight_single_step,
     zero.softmax_single_class,
-    zero_factor.nothing_selected,
+    masked.nothing_selected,
     cancelling.normalised_then_summed,
     zero_factor.zero_initialised,
     unseen.zero_initialised_unseen,
@@ -130,7 +131,7 @@ ZERO: tuple[Rule, ...] = (
     held.held_at_zero,
     zero.fp16_underflow,
     zero.part_left_out,
-    zero_factor.masked,
+    masked.masked,
     zero.zero_gradient,
 )
 """The gradient arrives as nothing but zeros, from this op on."""
@@ -184,7 +185,7 @@ CONNECTED: tuple[Rule, ...] = (
     cancelling.normalised_then_summed,
     cancelling.normalised_by_hand,
     standing.nothing_applied,
-    zero_factor.masked_in_part,
+    masked.masked_in_part,
 )
 """The gradient arrives, and is not what it seems."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import log10, prod, sqrt
 from statistics import median
 
-from tb_gradflow.analyse.causes.zero_factor import learns
 from tb_gradflow.analyse.course import Course
 from tb_gradflow.analyse.evidence import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.kinds import SOFTMAX
@@ -121,7 +120,7 @@ def small_factor_by_design(suspect: Suspect) -> Verdict | None:
         return None
     factors = [_read_at(suspect, edge.op) for edge in suspect.topology.trace.ops[place].inputs]
     small = [factor for factor in factors if factor not in (None, suspect.state.variable)]
-    learning = any(learns(suspect, factor) for factor in small if factor is not None)
+    learning = any(suspect.measured.learns(factor) for factor in small if factor is not None)
     return Verdict("zero_init_by_design", "info", place) if learning else None
 
 

@@ -6,7 +6,7 @@ it is made of: first by ops that never pass anything, then by what the batch and
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.causes.zero_factor import first_of_loop, keeps_first_state, learns
+from tb_gradflow.analyse.causes.zero_factor import first_of_loop, keeps_first_state
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.analyse.kinds import LOOPS
 from tb_gradflow.analyse.measured import LARGE_INPUT, is_zero
@@ -43,7 +43,7 @@ def zero_initialised_unseen(suspect: Suspect) -> Verdict | None:
                 queue.append(user)
     if not met or suspect.producer in reached:
         return None
-    by_design = any(learns(suspect, factor) for factors in met.values() for factor in factors)
+    by_design = any(suspect.measured.learns(factor) for factors in met.values() for factor in factors)
     if by_design:
         return Verdict("zero_init_by_design", "info", min(met))
     return Verdict("zero_init_product", "error", min(met))

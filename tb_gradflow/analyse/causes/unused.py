@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tb_gradflow.analyse.causes.zero_factor import learns
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.analyse.kinds import STRAIGHT, is_float, scopes_of
 from tb_gradflow.analyse.penalties import is_only_added, is_penalty_alone
@@ -156,7 +155,7 @@ def _others_learn(suspect: Suspect) -> bool:
     variables, own = suspect.topology.trace.variables, suspect.state.variable
     others = [place for place, each in enumerate(variables) if place != own and each.trainable]
     beside = [place for place in _siblings(suspect) if place != own and variables[place].trainable] or others
-    return not beside or all(learns(suspect, place) for place in beside)
+    return not beside or all(suspect.measured.learns(place) for place in beside)
 
 
 def output_not_used(suspect: Suspect) -> Verdict | None:

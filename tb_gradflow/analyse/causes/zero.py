@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.no_derivative import ROUNDING
-from tb_gradflow.analyse.causes.zero_factor import learns
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.analyse.kinds import SOFTMAX
 from tb_gradflow.analyse.zeros import PRODUCTS
@@ -96,7 +95,7 @@ def _lets_something_out(suspect: Suspect) -> bool:
     for op in queue:  # grows while it is walked
         if suspect.type_of(op) in PRODUCTS:
             reads = [topology.trace.ops[edge.op].reads for edge in topology.trace.ops[op].inputs if edge.op >= 0]
-            if any(learns(suspect, variable) for variable in reads if variable is not None):
+            if any(suspect.measured.learns(variable) for variable in reads if variable is not None):
                 return True
         elif len(queue) < _NEARBY:
             queue.extend(topology.onward(op))

@@ -1,17 +1,16 @@
-"""Gradients that are exactly zero because something is multiplied with zeros: dead units, masks, zero weights."""
+"""Gradients that are exactly zero because something is multiplied with zeros: dead units, zero weights."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from tb_gradflow.analyse.causes.masked import masked
 from tb_gradflow.analyse.evidence import Suspect, Verdict
-from tb_gradflow.analyse.kinds import COPIES, LOOPS, ROUTING, constant_of
-from tb_gradflow.analyse.measured import is_empty, is_zero
-from tb_gradflow.analyse.ways import walked
-from tb_gradflow.analyse.zeros import PRODUCTS, zero_values
+from tb_gradflow.analyse.kinds import LOOPS, constant_of
+from tb_gradflow.analyse.measured import is_zero
+from tb_gradflow.analyse.zeros import FLAT_AT_ZERO, PRODUCTS, zero_values
 
 _RELU = frozenset({"Relu", "Relu6", "ReluN"})
-_SUMS = frozenset({"AddV2", "Add", "AddN"})
 _SELECTING = frozenset({"Select", "SelectV2"})
 # Zeros stay zeros through these; and a product has zeros where one factor has.
 _PASSED_THROUGH = frozenset(
@@ -22,9 +21,6 @@ _PASSED_THROUGH = frozenset(
 
 # What the rounds of a loop make is collected in a list.
 _LISTS = frozenset({"TensorListStack", "TensorListGetItem", "TensorListSetItem", "TensorListFromTensor"})
-
-# Of zero these have the slope zero.
-_FLAT_AT_ZERO = _RELU | {"Square", "Abs", "Pow"}
 
 _FUSED_NORMALISERS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
 
@@ -189,108 +185,17 @@ def zero_initialised(suspect: Suspect) -> Verdict | None:
     zeros = zero_values(suspect.measured)
     if suspect.op.type in PRODUCTS:
         places = [edge.op for edge in suspect.op.inputs if edge.op >= 0 and edge.op != suspect.producer]
-    elif suspect.op.type in _FLAT_AT_ZERO:
+    elif suspect.op.type in FLAT_AT_ZERO:
         places = [suspect.producer] if suspect.producer >= 0 else []
     elif suspect.op.type in _FUSED_NORMALISERS:
         places = [edge.op for edge in suspect.op.inputs if edge.input == 1]
     else:
         return None
     found = [zero for place in places if (zero := zeros[place]) is not None]
-    at_goal = suspect.op.type in _FLAT_AT_ZERO and suspect.measured.is_learned(suspect.target)
+    at_goal = suspect.op.type in FLAT_AT_ZERO and suspect.measured.is_learned(suspect.target)
     if not found or at_goal:
         return None
     factors = found[0].union(*found) - {suspect.state.variable} or found[0]
-    if any(learns(suspect, factor) for factor in factors):
+    if any(suspect.measured.learns(factor) for factor in factors):
         return Verdict("zero_init_by_design", "info")
     return Verdict("zero_init_product", "error")
-
-
-def learns(suspect: Suspect, variable: int) -> bool:
-    """Whether a gradient other than zero arrives at a variable."""
-    entries = suspect.topology.entries_of(variable)
-    gradients = [suspect.measured.of_variable(entry) for entry in entries]
-    return any(gradient is not None and gradient.max_abs > 0 for gradient in gradients)
-
-
-def masked(suspect: Suspect) -> Verdict | None:
-    """A mask or weight made of data is zero wherever this variable has a say; or a count of zero is divided by."""
-    mask = suspect.culprit
-    if suspect.op.type in _FLAT_AT_ZERO and suspect.producer >= 0:
-        # The square of what the mask has made zero is flat there.
-        mask = suspect.producer
-    if suspect.topology.has_factor_of_data(mask):
-        expected = _is_part(suspect) or _is_blended(suspect, mask)
-        return Verdict("mask_multiplies_to_zero", "info" if expected else "warning", mask)
-    if suspect.op.type in PRODUCTS and _is_part(suspect):
-        return Verdict("mask_multiplies_to_zero", "info")
-    if suspect.op.type == "DivNoNan":
-        return Verdict("mask_multiplies_to_zero", "info")
-    return None
-
-
-def masked_in_part(suspect: Suspect) -> Verdict | None:
-    """The weight itself is multiplied with a mask of data, which makes zeros of a part of its gradient. Information: it
-    is how parts of a weight are held still, and an optimizer with a memory moves them all the same."""
-    topology, state = suspect.topology, suspect.state
-    if state.gradient is None or not 0 < state.gradient.zero_fraction < 1:
-        return None
-    shape = topology.trace.variables[state.variable].shape
-    readers = topology.readers[state.variable]
-    copies = walked(readers, lambda op: topology.onward(op) if topology.trace.ops[op].type in COPIES else ())
-    for op in copies:
-        each, arriving = topology.trace.ops[op], suspect.measured.of_op(suspect.target, op)
-        if (
-            topology.has_factor_of_data(op)
-            and each.data
-            and each.outputs[0].shape == shape
-            and arriving is not None
-            and arriving.zero_fraction < state.gradient.zero_fraction
-        ):
-            return Verdict("mask_multiplies_to_zero", "info", op)
-    return None
-
-
-def _is_blended(suspect: Suspect, product: int) -> bool:
-    """Whether another product with data is added to it, element by element: a fade from one way to the other, which is
-    a `tf.where` by arithmetic. Terms of a loss are none."""
-    ops, topology = suspect.topology.trace.ops, suspect.topology
-    return any(
-        ops[user].type in _SUMS
-        and ops[user].outputs[0].shape != ()
-        and any(edge.op not in (product, -1) and topology.has_factor_of_data(edge.op) for edge in ops[user].inputs)
-        for user in topology.onward(product)
-    )
-
-
-def _is_part(suspect: Suspect) -> bool:
-    """Whether what is masked is a part of a tensor whose other parts do get a gradient: these labels are missing, and
-    others are not."""
-    behind = suspect.measured.once(("parts", suspect.target), lambda: _behind_parts(suspect))
-    return suspect.culprit in behind
-
-
-def _behind_parts(suspect: Suspect) -> set[int]:
-    """The ops behind a join or a slice of which some elements get a gradient and others get zero."""
-    topology, measured = suspect.topology, suspect.measured
-    routes = [op for op, each in enumerate(topology.trace.ops) if each.type in ROUTING]
-    gradients = [(op, measured.of_op(suspect.target, op)) for op in routes]
-    parts = [op for op, gradient in gradients if gradient is not None and 0 < gradient.zero_fraction < 1]
-    return topology.reached_from({user for op in parts for user, _ in topology.consumers[op]})
-
-
-def nothing_selected(suspect: Suspect) -> Verdict | None:
-    """Not one element was selected: what is made of them is the mean of nothing, or the sum of nothing.
-
-    The evidence is a gradient without elements at the selection.
-    """
-    topology = suspect.topology
-    incoming = suspect.measured.of_op(suspect.target, suspect.culprit)
-    if incoming is None or not is_empty(incoming):
-        return None
-    for op in topology.gradient(suspect.target).from_op(suspect.culprit):
-        after = suspect.measured.of_op(suspect.target, op)
-        if after is not None and not is_empty(after):
-            if suspect.measured.loss_is_finite(suspect.target):
-                break
-            return Verdict("zero_over_zero", "error", op)
-    return Verdict("mask_multiplies_to_zero", "info")
