@@ -86,9 +86,10 @@ class Origin:
     api: str | None
 
 
-def frames_of(stack: Iterable[Any]) -> list[Frame]:
+def frames_of(stack: Iterable[Any] | None) -> list[Frame]:
     """The frames of a TensorFlow or Python stack summary, outermost first."""
-    return [Frame(frame.filename, frame.lineno or 0, frame.name) for frame in stack]
+    # TensorFlow keeps no stack for some ops (in a model with an LSTM and Keras's CTC loss, for one).
+    return [Frame(frame.filename, frame.lineno or 0, frame.name) for frame in stack or ()]
 
 
 def origin_of(frames: Sequence[Frame], op_type: str, *, keep_source: bool = True) -> Origin:
