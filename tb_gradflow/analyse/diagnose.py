@@ -44,6 +44,7 @@ def diagnose(
     """
     topology = topology if topology is not None else Topology(trace)
     measured = Measured(topology, gradients, variables, losses)
+    measured.step = step
     measured.onset, measured.standstill, measured.rest, measured.turns = onset, standstill or {}, rest, turns or {}
     first = states(topology, measured)
     told = findings_of(measured, first, session.expected)

@@ -44,6 +44,7 @@ class Measured:
         gradients: float32 `[rows, 6]`; null if no step was completed.
         variables: float32 `[variables, 4]`; null likewise.
         losses: The value of each target; empty if no step was completed.
+        step: The optimizer's number of the step, which is how many came before; -1 if that is not known.
         onset: Since when weights are not finite, where that began before this step and other steps tell it.
         standstill: What other steps tell about variables that get a gradient and never change.
         rest: What they tell where none changes any more.
@@ -61,6 +62,7 @@ class Measured:
         self.gradients = gradients
         self.variables = variables
         self.losses = losses
+        self.step = -1
         self.onset: Onset | None = None
         self.standstill: Standstill = {}
         self.rest: Rest | None = None

@@ -230,12 +230,12 @@ class Graph:
     def measured(self) -> Measured:
         return Measured(Topology(self.trace()), self.numbers(), self.weight_numbers(), tuple(self.losses))
 
-    def diagnose(self, *, expected: tuple[str, ...] = (), measured: bool = True) -> Diagnosis:
+    def diagnose(self, *, expected: tuple[str, ...] = (), measured: bool = True, step: int = 7) -> Diagnosis:
         """What is concluded from one completed step; without `measured`, from the structure alone."""
         session = Session(FORMAT, "0000000000000", "0", "2.21.0", "3.15.0", "model", expected)
         if not measured:
             return diagnose(self.trace(), session, None, None, (), -1)
-        return diagnose(self.trace(), session, self.numbers(), self.weight_numbers(), tuple(self.losses), 7)
+        return diagnose(self.trace(), session, self.numbers(), self.weight_numbers(), tuple(self.losses), step)
 
     def only_finding(self) -> Finding:
         """The one finding there is."""

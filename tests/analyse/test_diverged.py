@@ -35,6 +35,14 @@ def test_numbers_that_grew_over_the_steps_before_are_no_recurrence() -> None:
     assert "recurrent" not in finding.message + finding.fix
 
 
+def test_in_the_very_first_step_no_steps_before_are_blamed() -> None:
+    [finding] = regression(loss=INFINITE, behind=sized(1e21), kernel=INF).diagnose(step=0).findings
+
+    assert "in the very first step" in finding.message
+    assert "diverges" not in finding.message
+    assert finding.fix.startswith("Begin with smaller weights")
+
+
 @pytest.mark.parametrize("behind", [sized(1e10), NAN], ids=["of moderate size", "not finite"])
 def test_nothing_is_said_to_diverge_where_no_number_is_that_large(behind: Row) -> None:
     finding = regression(loss=INFINITE, behind=behind, kernel=NAN).only_finding()

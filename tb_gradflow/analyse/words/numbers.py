@@ -148,7 +148,9 @@ def _braces(code: str) -> str:
 
 
 def _diverged(group: Group) -> Text:
-    """Nothing in the step alone makes it that large: it is what the steps before have made of the weights."""
+    """Nothing in the step alone makes it that large: it is what the steps before have made of the weights, or, where
+    there were none, what the weights began with.
+    """
     measured = group.suspect.measured
     if measured.largest_input > LARGE_DATA:
         return Template(
@@ -157,6 +159,13 @@ def _diverged(group: Group) -> Text:
             "Scale what goes in, and what is to come out: `(x - x.mean(0)) / (x.std(0) + 1e-7)`.",
         )(group)
     compared = f", where the batch reaches {measured.largest_input:.2g}" if measured.largest_input else ""
+    if measured.step == 0:
+        return Template(
+            "{plight} in the very first step: what {op} computes is too large for a number, and gradients "
+            f"reach {measured.largest:.0e}{compared}.",
+            "Begin with smaller weights, or bound what goes into exponentials, powers and quotients on the way: "
+            "they make a large number of a small one.",
+        )(group)
     return Template(
         "{plight}: the training diverges. What {op} computes is too large for a number, and gradients of this step "
         f"reach {measured.largest:.0e}{compared}: the steps before have made the weights that large.",
