@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tb_gradflow.analyse.causes import (
+    broadcast,
     cancelling,
     frozen,
     held,
@@ -181,6 +182,7 @@ CONNECTED: tuple[Rule, ...] = (
     zero.single_class_unseen,
     no_derivative.partly_cut,
     left_graph.partly_in_python,
+    broadcast.labels_broadcast,
     cancelling.shift_invariant_parameter,
     cancelling.normalised_then_summed,
     cancelling.normalised_by_hand,

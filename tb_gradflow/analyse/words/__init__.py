@@ -6,6 +6,7 @@ One function a cause, named in the tables of the modules here.
 from __future__ import annotations
 
 from tb_gradflow.analyse.words import (
+    broadcast,
     cuts,
     discrete,
     flat,
@@ -26,6 +27,7 @@ from tb_gradflow.analyse.words import (
 from tb_gradflow.analyse.words.names import Group, Text, Writer
 
 _WRITERS: dict[str, Writer] = {
+    **broadcast.WRITERS,
     **cuts.WRITERS,
     **discrete.WRITERS,
     **flat.WRITERS,

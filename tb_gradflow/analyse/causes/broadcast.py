@@ -1,0 +1,86 @@
+"""Predictions and labels of different rank, which a loss compares each with each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tb_gradflow.analyse.evidence import Suspect, Verdict
+from tb_gradflow.analyse.kinds import passes_gradient
+from tb_gradflow.analyse.topology import Topology
+from tb_gradflow.analyse.ways import walked
+from tb_gradflow.record.schema import Edge
+
+_DIFFERENCES = frozenset({"Sub", "SquaredDifference"})
+_BENT = frozenset({"Square", "Abs", "Pow", "SquaredDifference"})
+_MEANS = frozenset({"Mean", "Sum"})
+
+# Through these a difference becomes the mean error of a loss, whatever is added to that.
+_AVERAGED = _BENT | _MEANS | {"Mul", "RealDiv", "DivNoNan", "AddV2", "AddN", "Identity", "Reshape", "Cast"}
+
+# Who writes one of these, or has the shape made by one, compares each with each on purpose.
+_SPREADING = frozenset({"ExpandDims", "Reshape", "Transpose", "BroadcastTo", "Tile", "StridedSlice"})
+_SPREAD_IN_CODE = ("None", "newaxis", "expand_dims", "reshape", "transpose", "outer", "meshgrid")
+
+
+def labels_broadcast(suspect: Suspect) -> Verdict | None:
+    """A prediction of shape `[batch, 1]` and labels of shape `[batch]`, or the reverse: the difference has the shape
+    `[batch, batch]`, and its mean is least where every prediction is the mean of all labels.
+
+    Blamed is only what is averaged as it is: distances of each from each go through a minimum or an exponential.
+    """
+    if suspect.target < 0:
+        return None
+    topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
+    for op in suspect.measured.once(("broadcast", suspect.target), lambda: list(_broadcast(topology, suspect.target))):
+        if not topology.made_by(op).isdisjoint(readers):
+            return Verdict("labels_broadcast", "warning", op)
+    return None
+
+
+def _broadcast(topology: Topology, target: int) -> Iterator[int]:
+    for op in sorted(place for kind in _DIFFERENCES for place in topology.by_type.get(kind, ())):
+        sides = [edge for edge in topology.trace.ops[op].inputs if edge.op >= 0]
+        learned = [edge for edge in sides if passes_gradient(edge) and _comes_to_a_variable(topology, edge.op)]
+        if (
+            len(learned) == 1
+            and _is_spread(topology, op, learned[0])
+            and _is_averaged(topology, op, target)
+            and not _on_purpose(topology, op, [edge.op for edge in sides])
+        ):
+            yield op
+
+
+def _is_averaged(topology: Topology, op: int, target: int) -> bool:
+    way = [topology.trace.ops[place].type for place in topology.gradient(target).from_op(op)]
+    return set(way[1:]) <= _AVERAGED and not _BENT.isdisjoint(way) and not _MEANS.isdisjoint(way)
+
+
+def _comes_to_a_variable(topology: Topology, start: int) -> bool:
+    ops = topology.trace.ops
+
+    def back(op: int) -> list[int]:
+        return [edge.op for edge in ops[op].inputs if passes_gradient(edge)]
+
+    return any(ops[op].reads is not None for op in walked([start], back))
+
+
+def _is_spread(topology: Topology, op: int, side: Edge) -> bool:
+    """Whether a batch is compared with a batch, and one of the two has an axis of length one behind that.
+
+    Of a batch whose size is known at run time alone nobody knows it: labels of the shape `[?, ?]` may be `[batch, 1]`.
+    """
+    given, made = (topology.trace.ops[place].outputs for place in (side.op, op))
+    shape = given[side.output].shape if side.output < len(given) else None
+    result = made[0].shape if made else None
+    if topology.trace.ops[op].input_count != 2 or topology.trace.ops[op].constants or shape is None or result is None:
+        return False
+    if len(result) != 2 or result[0] != result[1] or result[0] <= 1:
+        return False
+    return shape in ((result[0], 1), (result[0],))
+
+
+def _on_purpose(topology: Topology, op: int, sides: list[int]) -> bool:
+    trace = topology.trace
+    source = trace.ops[op].source
+    code = trace.sources[source].code if source is not None else ""
+    return any(trace.ops[side].type in _SPREADING for side in sides) or any(word in code for word in _SPREAD_IN_CODE)

@@ -1,0 +1,91 @@
+"""Labels whose rank is another than that of the predictions: every prediction is compared with every label."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.analyse.builders import FINE, Graph
+
+Shape = tuple[int, ...]
+
+
+def regression(
+    *,
+    given: Shape = (8, 1),
+    made: Shape = (8, 8),
+    difference: str = "Sub",
+    bent: str = "Square",
+    averaged: str = "Mean",
+    line: str = "loss = tf.reduce_mean(tf.square(y - p))",
+    spread_by: str = "",
+    beside: str = "data",
+) -> Graph:
+    graph = Graph()
+    prediction = graph.op("MatMul", graph.variable("kernel"), shape=given)
+    if spread_by:
+        prediction = graph.op(spread_by, prediction, shape=given)
+    other = graph.op("MatMul", graph.variable("other"), shape=(8,)) if beside != "data" else -1
+    if beside == "stopped":
+        other = graph.op("StopGradient", other, passes="not_differentiable", shape=(8,))
+    inputs = (prediction,) if other < 0 else (prediction, other)
+    apart = graph.op(difference, *inputs, shape=made, api="-", line=line, input_count=2)
+    square = graph.op(bent, apart, shape=made) if bent else apart
+    graph.target(graph.op(averaged, square, shape=()))
+    graph.ask("kernel", FINE)
+    if other >= 0:
+        graph.ask(
+            "other", FINE if beside == "learned" else None, outcome="value" if beside == "learned" else "not_asked"
+        )
+    return graph
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        regression(),
+        regression(given=(8,)),
+        regression(difference="SquaredDifference", bent=""),
+        regression(bent="Abs", averaged="Sum"),
+    ],
+    ids=["labels of rank one", "labels of rank two", "squared at once", "summed"],
+)
+def test_a_mean_over_all_pairs_is_told(graph: Graph) -> None:
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.severity, finding.variables) == ("labels_broadcast", "warning", ("kernel",))
+    assert "teaches the mean of all labels" in finding.message
+
+
+def test_a_target_that_is_stopped_is_a_label_too() -> None:
+    causes = {finding.cause for finding in regression(beside="stopped").diagnose().findings}
+
+    assert "labels_broadcast" in causes
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        regression(made=(8, 1)),
+        regression(made=(8, 4)),
+        regression(given=(1, 1), made=(1, 1)),
+        regression(given=(-1, 1), made=(-1, -1)),
+        regression(bent="Exp"),
+        regression(averaged="Min"),
+        regression(spread_by="ExpandDims"),
+        regression(line="loss = tf.reduce_mean(tf.abs(p[:, None] - y))"),
+        regression(beside="learned"),
+    ],
+    ids=[
+        "the same shape",
+        "quantiles",
+        "a batch of one",
+        "known at run time alone",
+        "a kernel",
+        "the nearest",
+        "spread on purpose",
+        "spread in the line",
+        "of what is learned",
+    ],
+)
+def test_nothing_is_said_where_each_is_compared_with_each_on_purpose_or_is_not(graph: Graph) -> None:
+    assert "labels_broadcast" not in {finding.cause for finding in graph.diagnose().findings}
