@@ -204,7 +204,7 @@ def refused() -> tuple[Any, list[Any]]:
         (hidden_by_where, ["nan"], ["where_inactive_branch"]),
         (stored_slice_by_slice, ["disconnected"], ["variable_assign"]),
         (stored, ["disconnected"], ["variable_assign"]),
-        (partly_stopped, ["connected"], []),
+        (partly_stopped, ["connected"], ["mask_multiplies_to_zero"]),
         (trained_beside, ["connected", "unused"], ["output_not_used"]),
         (refused, ["error", "connected"], ["no_gradient_registered"]),
     ],
