@@ -15,7 +15,6 @@ from tb_gradflow.trace.collector import Tensors
 from tb_gradflow.trace.fitting import Fitting, TrainFunction
 from tb_gradflow.trace.fitting_of import check_backend, fitting
 from tb_gradflow.trace.guards import guard_of_fit
-from tb_gradflow.trace.in_order import in_order
 from tb_gradflow.trace.in_place import REPLACED, SET_BY_USER, is_of_the_user, owner, put
 from tb_gradflow.trace.keras_callback import KerasCallback
 from tb_gradflow.trace.options import checked
@@ -219,7 +218,7 @@ class GradFlowCallback(KerasCallback):
         assert self._plain is not None and self._sampled is not None
         put(self.model, self._plain)
         try:
-            with self._tracing.told(), in_order():
+            with self._tracing.told():
                 logs, measured = self._sampled(iterator)
         except Exception as error:
             return run_instead(self._plain, iterator, error, self._stops)

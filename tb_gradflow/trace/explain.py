@@ -23,7 +23,6 @@ from tb_gradflow.record.schema import StepRecord, Trace
 from tb_gradflow.trace.eager_needed import decisions, kept_inside, sentence_of
 from tb_gradflow.trace.explained import Explained, session_of
 from tb_gradflow.trace.gradient_checks import GradientChecks
-from tb_gradflow.trace.in_order import in_order
 from tb_gradflow.trace.inputs import arguments_of, batch_of_keras
 from tb_gradflow.trace.keeping import name_of
 from tb_gradflow.trace.plan import Plan, compiled_once
@@ -177,9 +176,7 @@ class _Seen:
         instrumented = InstrumentedStep(step, plan.variables, settings, self._on_trace, plan.inputs)
         with plan.undone() as bindings, kept_inside() as self.kept:
             try:
-                with in_order():
-                    ran = instrumented(*plan.args) if eager else plan.compiled(lambda *args: instrumented(*args))
-                _, measured = ran
+                _, measured = instrumented(*plan.args) if eager else plan.compiled(lambda *args: instrumented(*args))
                 self._values = {key: value.numpy() for key, value in measured.items()}
             except Exception as error:
                 self.error = error

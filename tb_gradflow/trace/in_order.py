@@ -1,29 +1,52 @@
-"""Calls of steps that record, in which every variable is read before the step writes it."""
+"""Keeps the reads and writes of a variable in their order, however TensorFlow optimizes the graph.
+
+TensorFlow orders them by control edges, which it adds when a function was traced to its end. Its dependency optimizer
+drops such an edge where another way leads from the read to the write. It also drops an `IdentityN` that only passes
+values on, and the ways through it with it. Keras passes all gradients of a step through one, so that each of them seems
+to be a way to every write. In a critic with a gradient penalty that way was the only other one: in a recorded step, in
+one run of four, weights were read that had been written already. The plain step has that gap too, and less time to
+fall into it.
+
+A way that stays leads through a `ControlTrigger`, which does nothing, and which no optimizer takes out.
+"""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Collection
+from typing import Any
 
-from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
-from tensorflow.python.eager import context
+import tensorflow as tf
+from tensorflow.python.framework import auto_control_deps_utils
+
+_TRIGGER = "ControlTrigger"
 
 
-@contextlib.contextmanager
-def in_order() -> Iterator[None]:
-    """Functions that are called for the first time while this is open keep the control edges they were traced with.
+def keep_in_order(graph: Any) -> None:
+    """Lets every write of a variable in a function's graph wait for the reads that were traced before it, and every
+    read for the write before it, beside what TensorFlow does for that."""
+    reads: dict[Any, list[Any]] = defaultdict(list)
+    last_write: dict[Any, Any] = {}
+    for op in graph.get_operations():
+        if not _uses_variables(op):
+            continue
+        read, written = auto_control_deps_utils.get_read_write_resource_inputs(op)
+        before = []
+        for handle in read:
+            reads[handle.ref()].append(op)
+            before.append(last_write.get(handle.ref()))
+        for handle in written:
+            before += [*reads.pop(handle.ref(), ()), last_write.get(handle.ref())]
+            last_write[handle.ref()] = op
+        _let_wait(op, {id(each): each for each in before if each is not None and each is not op}.values())
 
-    TensorFlow's dependency optimizer drops the edge from a read to the write behind it where another way leads there,
-    and does not keep it when that way is folded to a constant. Among the further gradients of a step that records, a
-    gradient inside of a gradient had such ways: of a network that is called three times in a critic's penalty, one call
-    read a weight that was written already, in one run of four. The results differ by no other thing.
-    """
-    here = context.context()
-    own = here.function_call_options
-    config = config_pb2.ConfigProto.FromString(own.config_proto_serialized)
-    config.graph_options.rewrite_options.dependency_optimization = rewriter_config_pb2.RewriterConfig.OFF
-    here.function_call_options = context.FunctionCallOptions(executor_type=own.executor_type, config_proto=config)
-    try:
-        yield
-    finally:
-        here.function_call_options = own
+
+def _uses_variables(op: Any) -> bool:
+    # What runs in a loop of TensorFlow 1 cannot wait for what runs outside of it.
+    return any(tensor.dtype == tf.resource for tensor in op.inputs) and op._get_control_flow_context() is None
+
+
+def _let_wait(op: Any, before: Collection[Any]) -> None:
+    if before and not any(each.type == _TRIGGER for each in op.control_inputs):
+        with op.graph.as_default(), tf.control_dependencies(None), tf.control_dependencies(list(before)):
+            op._add_control_input(tf.raw_ops.ControlTrigger())

@@ -8,21 +8,29 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
+from tensorflow.python.framework.auto_control_deps import AutomaticControlDependencies
 
+from tb_gradflow.trace.in_order import keep_in_order
 from tb_gradflow.trace.looking import Here, Listener, Lookers
 from tb_gradflow.trace.patches_keras import patch_keras
 from tb_gradflow.trace.replaced import replaced
 
 
-def watching(*listeners: Listener) -> contextlib.AbstractContextManager[None]:
+@contextlib.contextmanager
+def watching(*listeners: Listener) -> Iterator[None]:
     """While the context is open, the first listener hears of every gradient, scaled loss, update and layer that this
-    thread makes; each of several hears of those that one replica makes in a thread of its own."""
-    return _LOOKERS.looking(listeners)
+    thread makes; each of several hears of those that one replica makes in a thread of its own. What is traced there
+    keeps its reads and writes in order."""
+    with _LOOKERS.looking(listeners):
+        yield
+        graph = tf.compat.v1.get_default_graph()
+        if graph.building_function:
+            keep_in_order(graph)
 
 
 def _install(here: Here) -> contextlib.ExitStack:
@@ -31,6 +39,7 @@ def _install(here: Here) -> contextlib.ExitStack:
         for name in ("jacobian", "batch_jacobian"):
             replaced(undo, tf.GradientTape, name, lambda original: _left_alone(original, here))
         replaced(undo, polymorphic_function.Function, "__call__", lambda original: _fresh_copies(original, here))
+        replaced(undo, AutomaticControlDependencies, "__exit__", lambda original: _kept_in_order(original, here))
         patch_keras(undo, here)
         return undo.pop_all()
 
@@ -83,6 +92,20 @@ def _left_alone(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
             look.quiet -= 1
 
     return jacobian
+
+
+def _kept_in_order(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
+    """The end of the trace of a function, of one that the step calls or of the body of a loop."""
+
+    @functools.wraps(original)
+    def leave(self: Any, *error: Any) -> None:
+        original(self, *error)
+        graph = tf.compat.v1.get_default_graph()
+        # What an eager step calls is the user's own, as it is.
+        if here() is not None and getattr(getattr(graph, "outer_graph", None), "building_function", False):
+            keep_in_order(graph)
+
+    return leave
 
 
 def _fresh_copies(original: Callable[..., Any], here: Here) -> Callable[..., Any]:

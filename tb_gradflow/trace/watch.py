@@ -22,7 +22,6 @@ from tb_gradflow.trace.caught import Guarding
 from tb_gradflow.trace.collector import Tensors
 from tb_gradflow.trace.eager_only import HINT, needs_numbers
 from tb_gradflow.trace.guards import may_branch
-from tb_gradflow.trace.in_order import in_order
 from tb_gradflow.trace.nonfinite_step import NonfiniteStep
 from tb_gradflow.trace.options import checked
 from tb_gradflow.trace.own_errors import Refused, called_again, traced
@@ -118,7 +117,7 @@ class Watched:
         try:
             sampled = self._prepared(args, kwargs)
             assert self._tracing is not None
-            with self._tracing.told(), in_order():
+            with self._tracing.told():
                 outputs, measured = sampled(*args, **kwargs)
         except Exception as error:
             # Where the user's own step is at fault, it fails again here, with their own traceback.
