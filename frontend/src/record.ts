@@ -63,6 +63,14 @@ export interface Constant {
   readonly value: number;
 }
 
+/** A floating input of an op that was left out: data, or what was made of data alone. */
+export interface Given {
+  /** Which input of the op. */
+  readonly input: number;
+  /** As of a `Tensor`. */
+  readonly shape: readonly number[] | null;
+}
+
 /**
  * One op of the forward graph, between a variable and a loss, or where the way to a loss ended.
  *
@@ -107,6 +115,8 @@ export interface Op {
   readonly differentiable: boolean | null;
   /** Whether it lies inside a function that XLA compiles, while the step around it is not compiled. */
   readonly compiled: boolean;
+  /** Its inputs that were left out, and are no such constants; none in older logs. */
+  readonly given: readonly Given[];
 }
 
 /** A variable that the step reads, or that the model owns. */

@@ -96,6 +96,19 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """A floating input of an op that was left out: data, or what was made of data alone.
+
+    Attributes:
+        input: Which input of the op.
+        shape: As of a `Tensor`.
+    """
+
+    input: int
+    shape: tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Op:
     """One op of the forward graph, between a variable and a loss, or where the way to a loss ended.
 
@@ -121,6 +134,7 @@ class Op:
         input_count: How many inputs it has, listed or not; null if not known.
         differentiable: Whether it hands a gradient on to any of them; null if not known.
         compiled: Whether it lies inside a function that XLA compiles, while the step around it is not compiled.
+        given: Its inputs that were left out, and are no such constants; none in older logs.
     """
 
     name: str
@@ -138,6 +152,7 @@ class Op:
     input_count: int | None = None
     differentiable: bool | None = None
     compiled: bool = False
+    given: tuple[Given, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

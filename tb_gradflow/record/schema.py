@@ -23,6 +23,7 @@ from tb_gradflow.record.graph import PYTHON as PYTHON
 from tb_gradflow.record.graph import SNAPSHOT as SNAPSHOT
 from tb_gradflow.record.graph import Constant as Constant
 from tb_gradflow.record.graph import Edge as Edge
+from tb_gradflow.record.graph import Given as Given
 from tb_gradflow.record.graph import Layer as Layer
 from tb_gradflow.record.graph import Op as Op
 from tb_gradflow.record.graph import Passes as Passes

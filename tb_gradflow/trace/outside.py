@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from tb_gradflow.record.schema import Constant
-from tb_gradflow.trace.differentiable import VALUE_FREE
+from tb_gradflow.record.schema import Constant, Given
+from tb_gradflow.trace.differentiable import VALUE_FREE, shape_of
 from tb_gradflow.trace.flat_ops import FlatOp
 from tb_gradflow.trace.reach import influenced_by
 
@@ -48,6 +48,15 @@ def constants_of(op: FlatOp, ops: Sequence[FlatOp]) -> tuple[Constant, ...]:
         if value is not None:
             found.append(Constant(item.slot, max(-_LARGEST, min(_LARGEST, value))))
     return tuple(found)
+
+
+def given_to(op: FlatOp, told: Collection[int]) -> tuple[Given, ...]:
+    """The floating inputs of an op that are not told of otherwise, by their number."""
+    return tuple(
+        Given(slot, shape_of(tensor))
+        for slot, tensor in enumerate(op.op.inputs)
+        if slot not in told and tensor.dtype.is_floating
+    )
 
 
 def exceeds_half(op: FlatOp, ops: Sequence[FlatOp]) -> bool:

@@ -23,7 +23,7 @@ from tb_gradflow.trace.call import Answer, Call
 from tb_gradflow.trace.differentiable import Differentiability, custom_gradient_name, shape_of
 from tb_gradflow.trace.flat_ops import FlatOp, Ref, consumers
 from tb_gradflow.trace.flatten import Flattener
-from tb_gradflow.trace.outside import constants_of, exceeds_half, given_data
+from tb_gradflow.trace.outside import constants_of, exceeds_half, given_data, given_to
 from tb_gradflow.trace.own_gradients import own_gradient
 from tb_gradflow.trace.reach import influenced_by, needed_for
 from tb_gradflow.trace.source import Frame, frames_of, in_log, origin_of
@@ -198,10 +198,11 @@ class _Builder:
     def _op(self, key: _Key) -> Op:
         flat = self._flatteners[key.graph].ops[key.op]
         source, api = self._origin(flat)
+        edges, constants = self._edges(key, flat), constants_of(flat, self._flatteners[key.graph].ops)
         return Op(
             name=flat.name if key.graph == 0 else f"{flat.name}@{key.graph}",
             type=flat.type,
-            inputs=self._edges(key, flat),
+            inputs=edges,
             outputs=tuple(_tensor(tensor) for tensor in flat.tensors),
             source=source,
             api=api,
@@ -210,10 +211,11 @@ class _Builder:
             custom_gradient=custom_gradient_name(flat.op),
             backward=flat.backward or _GRADIENT_SCOPE in f"/{flat.op.name}",
             data=key.op in self._data[key.graph],
-            constants=constants_of(flat, self._flatteners[key.graph].ops),
+            constants=constants,
             input_count=len(flat.op.inputs),
             compiled=flat.compiled,
             differentiable=self._passes_any(flat),
+            given=given_to(flat, {each.input for each in edges} | {each.input for each in constants}),
         )
 
     def _own_gradients(self) -> Iterator[GradientCheck]:

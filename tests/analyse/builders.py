@@ -22,6 +22,7 @@ from tb_gradflow.record.schema import (
     FORMAT,
     Constant,
     Edge,
+    Given,
     Input,
     Layer,
     Op,
@@ -112,6 +113,7 @@ class Graph:
         constants: dict[int, float] | None = None,
         input_count: int | None = None,
         compiled: bool = False,
+        given: dict[int, tuple[int, ...]] | None = None,
     ) -> int:
         """An op on others. `first` is the number of its first listed input, `output` which output they give.
 
@@ -127,12 +129,9 @@ class Graph:
             here = Source("/home/me/model.py", 17, "call", line)
             self.sources.extend([here] if here not in self.sources else [])
             source = self.sources.index(here)
-        return self._add(
-            kind,
-            edges,
-            dtype,
-            shape,
-            name=name,
+        place = self._add(kind, edges, dtype, shape, name=name)
+        self.ops[place] = replace(
+            self.ops[place],
             source=source,
             api=api,
             writes=None if writes is None else self.place(writes),
@@ -141,7 +140,9 @@ class Graph:
             data=any(self.ops[op].data for op in inputs) or (kind == "MatMul" and len(inputs) == 1),
             input_count=input_count,
             compiled=compiled,
+            given=tuple(Given(place, size) for place, size in (given or {}).items()),
         )
+        return place
 
     def _add(
         self,
@@ -151,20 +152,10 @@ class Graph:
         shape: tuple[int, ...] | None,
         *,
         name: str | None = None,
-        source: int | None = None,
-        api: str | None = None,
         reads: int | None = None,
-        writes: int | None = None,
-        custom_gradient: str | None = None,
-        constants: tuple[Constant, ...] = (),
-        data: bool = False,
-        input_count: int | None = None,
-        compiled: bool = False,
     ) -> int:
         label = name or f"model/{kind}_{len(self.ops)}"
-        outputs = (Tensor(shape, dtype),)
-        op = Op(label, kind, edges, outputs, source, api, reads, writes, custom_gradient)
-        self.ops.append(replace(op, data=data, constants=constants, input_count=input_count, compiled=compiled))
+        self.ops.append(Op(label, kind, edges, (Tensor(shape, dtype),), None, None, reads, None, None, data=False))
         return len(self.ops) - 1
 
     def target(

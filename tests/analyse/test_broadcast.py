@@ -19,6 +19,7 @@ def regression(
     line: str = "loss = tf.reduce_mean(tf.square(y - p))",
     spread_by: str = "",
     beside: str = "data",
+    labels: Shape | None = None,
 ) -> Graph:
     graph = Graph()
     prediction = graph.op("MatMul", graph.variable("kernel"), shape=given)
@@ -28,7 +29,8 @@ def regression(
     if beside == "stopped":
         other = graph.op("StopGradient", other, passes="not_differentiable", shape=(8,))
     inputs = (prediction,) if other < 0 else (prediction, other)
-    apart = graph.op(difference, *inputs, shape=made, api="-", line=line, input_count=2)
+    told = {1: labels} if labels is not None else {}
+    apart = graph.op(difference, *inputs, shape=made, api="-", line=line, input_count=2, given=told)
     square = graph.op(bent, apart, shape=made) if bent else apart
     graph.target(graph.op(averaged, square, shape=()))
     graph.ask("kernel", FINE)
@@ -46,8 +48,17 @@ def regression(
         regression(given=(8,)),
         regression(difference="SquaredDifference", bent=""),
         regression(bent="Abs", averaged="Sum"),
+        regression(given=(-1, 1), labels=(-1,), made=(-1, -1)),
+        regression(given=(-1,), labels=(-1, 1), made=(-1, -1)),
     ],
-    ids=["labels of rank one", "labels of rank two", "squared at once", "summed"],
+    ids=[
+        "labels of rank one",
+        "labels of rank two",
+        "squared at once",
+        "summed",
+        "a batch of any size",
+        "a batch of any size, labels of rank two",
+    ],
 )
 def test_a_mean_over_all_pairs_is_told(graph: Graph) -> None:
     finding = graph.only_finding()
@@ -69,6 +80,8 @@ def test_a_target_that_is_stopped_is_a_label_too() -> None:
         regression(made=(8, 4)),
         regression(given=(1, 1), made=(1, 1)),
         regression(given=(-1, 1), made=(-1, -1)),
+        regression(given=(-1, 1), labels=(-1, -1), made=(-1, -1)),
+        regression(given=(8, 1), labels=(8, 8)),
         regression(bent="Exp"),
         regression(averaged="Min"),
         regression(spread_by="ExpandDims"),
@@ -80,6 +93,8 @@ def test_a_target_that_is_stopped_is_a_label_too() -> None:
         "quantiles",
         "a batch of one",
         "known at run time alone",
+        "labels of any shape",
+        "labels for each of several outputs",
         "a kernel",
         "the nearest",
         "spread on purpose",

@@ -14,6 +14,8 @@ _DIFFERENCES = frozenset({"Sub", "SquaredDifference"})
 _BENT = frozenset({"Square", "Abs", "Pow", "SquaredDifference"})
 _MEANS = frozenset({"Mean", "Sum"})
 
+Shape = tuple[int, ...] | None
+
 # Through these a difference becomes the mean error of a loss, whatever is added to that.
 _AVERAGED = _BENT | _MEANS | {"Mul", "RealDiv", "DivNoNan", "AddV2", "AddN", "Identity", "Reshape", "Cast"}
 
@@ -67,16 +69,31 @@ def _comes_to_a_variable(topology: Topology, start: int) -> bool:
 def _is_spread(topology: Topology, op: int, side: Edge) -> bool:
     """Whether a batch is compared with a batch, and one of the two has an axis of length one behind that.
 
-    Of a batch whose size is known at run time alone nobody knows it: labels of the shape `[?, ?]` may be `[batch, 1]`.
+    Of a batch whose size is known at run time alone the shapes of both tell it: labels of the shape `[?, ?]` may be
+    `[batch, 1]`, those of the shape `[?]` are not.
     """
-    given, made = (topology.trace.ops[place].outputs for place in (side.op, op))
-    shape = given[side.output].shape if side.output < len(given) else None
-    result = made[0].shape if made else None
-    if topology.trace.ops[op].input_count != 2 or topology.trace.ops[op].constants or shape is None or result is None:
+    difference = topology.trace.ops[op]
+    result = difference.outputs[0].shape if difference.outputs else None
+    if difference.input_count != 2 or difference.constants or result is None:
         return False
-    if len(result) != 2 or result[0] != result[1] or result[0] <= 1:
+    if len(result) != 2 or result[0] != result[1] or result[0] in (0, 1):
         return False
-    return shape in ((result[0], 1), (result[0],))
+    batch, shape, other = result[0], _shape_of(topology, side), _shape_beside(topology, op, side)
+    if other is None:
+        return batch > 0 and shape in ((batch, 1), (batch,))
+    return (shape, other) in (((batch, 1), (batch,)), ((batch,), (batch, 1)))
+
+
+def _shape_of(topology: Topology, edge: Edge) -> Shape:
+    outputs = topology.trace.ops[edge.op].outputs
+    return outputs[edge.output].shape if edge.output < len(outputs) else None
+
+
+def _shape_beside(topology: Topology, op: int, side: Edge) -> Shape:
+    """The shape of an op's other input; null if it is not known, as in older logs."""
+    ways = [_shape_of(topology, edge) for edge in topology.trace.ops[op].inputs if edge.input != side.input]
+    given = [each.shape for each in topology.trace.ops[op].given if each.input != side.input]
+    return next(iter((*ways, *given)), None)
 
 
 def _on_purpose(topology: Topology, op: int, sides: list[int]) -> bool:

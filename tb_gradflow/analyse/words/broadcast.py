@@ -8,7 +8,7 @@ from tb_gradflow.analyse.words.names import Group, Text, Writer
 
 def labels_broadcast(group: Group) -> Text:
     shape = group.op.outputs[0].shape if group.op is not None and group.op.outputs else None
-    told = ", ".join(map(str, shape or ()))
+    told = ", ".join("batch" if size < 0 else str(size) for size in shape or ())
     return Template(
         "{they_get} a gradient, and it teaches the mean of all labels: {op} makes a difference of the shape "
         f"[{told}], every prediction beside every label, because one of the two has the shape [batch, 1] and the other "

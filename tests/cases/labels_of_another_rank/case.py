@@ -33,4 +33,4 @@ def build():
     y = (x[:, 0] * 2.0 - x[:, 1]).astype("float32")
     model(x[:1])
     model.compile(keras.optimizers.Adam(1e-2))
-    return {"kind": "keras", "model": model, "x": x, "y": y, "fit_kwargs": {"batch_size": 16}}
+    return {"kind": "keras", "model": model, "x": x, "y": y, "fit_kwargs": {"batch_size": 12}}
