@@ -18,7 +18,7 @@ import importlib.util
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -141,20 +141,21 @@ def _count(verdict: Verdict, counts: list[int], right: bool, mistake: str) -> No
         verdict.mistakes.append(mistake)
 
 
-def judge_all(names: Sequence[str]) -> tuple[Verdict, dict[str, list[str]]]:
-    """All of them summed up, and the mistakes by case."""
-    total = Verdict()
-    wrong: dict[str, list[str]] = {}
+def judged(names: Sequence[str]) -> dict[str, Verdict]:
+    """What was right and wrong of each case's report, and of a report that there is not."""
+    verdicts = {}
     for name, report in reports(names):
         truth = json.loads((HERE / name / "truth.json").read_text(encoding="utf-8"))
-        verdict = judge(truth, report or {"variables": [], "findings": []})
-        for kind in KINDS:
-            counts, more = getattr(total, kind), getattr(verdict, kind)
-            counts[:] = [counts[0] + more[0], counts[1] + more[1]]
-        total.alarms += verdict.alarms
-        if verdict.mistakes or report is None:
-            wrong[name] = verdict.mistakes if report is not None else ["no report"]
-    return total, wrong
+        verdicts[name] = judge(truth, report or {"variables": [], "findings": []})
+        if report is None:
+            verdicts[name].mistakes.insert(0, "no report")
+    return verdicts
+
+
+def share(verdicts: Iterable[Verdict], kind: str) -> tuple[int, int]:
+    """How many answers of a kind were right, and how many were asked for."""
+    counts = [getattr(verdict, kind) for verdict in verdicts]
+    return sum(right for right, _ in counts), sum(asked for _, asked in counts)
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -164,11 +165,13 @@ def main(arguments: Sequence[str]) -> None:
             sys.stdout.flush()
         return
     names = [name for name in case_names() if not arguments or name.startswith(tuple(arguments))]
-    total, wrong = judge_all(names)
-    for name, mistakes in wrong.items():
-        sys.stdout.write(f"{name}: {'; '.join(mistakes)}\n")
-    shares = [f"{kind} {counts[0]}/{counts[1]}" for kind in KINDS for counts in [getattr(total, kind)]]
-    sys.stdout.write(f"{len(names)} cases: {', '.join(shares)}, alarms {total.alarms}\n")
+    verdicts = judged(names)
+    for name, verdict in verdicts.items():
+        if verdict.mistakes:
+            sys.stdout.write(f"{name}: {'; '.join(verdict.mistakes)}\n")
+    shares = ["{} {}/{}".format(kind, *share(verdicts.values(), kind)) for kind in KINDS]
+    alarms = sum(verdict.alarms for verdict in verdicts.values())
+    sys.stdout.write(f"{len(names)} cases: {', '.join(shares)}, alarms {alarms}\n")
 
 
 if __name__ == "__main__":
