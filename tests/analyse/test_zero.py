@@ -208,6 +208,23 @@ def test_an_offset_in_front_of_batch_normalisation_has_no_influence() -> None:
     assert (finding.cause, finding.severity) == ("shift_invariant_parameter", "info")
 
 
+@pytest.mark.parametrize(("behind", "told"), [("Rsqrt", "shift_invariant_parameter"), ("Tanh", "zero_gradient")])
+def test_of_a_single_factor_that_is_divided_out_no_noise_may_be_left(behind: str, told: str) -> None:
+    graph = Graph()
+    product = graph.op("Mul", graph.op("Tanh", graph.variable("kernel")), graph.variable("gain", shape=()))
+    graph.gradient(product, FINE)
+    follows = graph.op(behind, product)
+    graph.gradient(follows, FINE)
+    graph.target(graph.op("Mean", follows))
+    graph.ask("kernel", FINE)
+    graph.ask("gain", ZERO)
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.culprit) == (told, product)
+    assert ("add up to nothing" in finding.message) == (told == "zero_gradient")
+
+
 def test_an_offset_that_learns_in_front_of_batch_normalisation_is_no_news() -> None:
     """In inference mode the normalisation is a fixed scaling."""
     graph = Graph()

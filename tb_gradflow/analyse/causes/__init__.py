@@ -133,6 +133,7 @@ ZERO: tuple[Rule, ...] = (
     zero.fp16_underflow,
     zero.part_left_out,
     masked.masked,
+    strength.scale_without_influence,
     zero.zero_gradient,
 )
 """The gradient arrives as nothing but zeros, from this op on."""

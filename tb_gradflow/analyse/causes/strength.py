@@ -95,8 +95,11 @@ def _size(shape: tuple[int | None, ...] | None) -> int:
 
 def scale_without_influence(suspect: Suspect) -> Verdict | None:
     """The same for a factor: at the product with it the gradient is there, over all elements it cancels, and behind the
-    product everything is divided by its own length or deviation."""
+    product everything is divided by its own length or deviation. Of a single number no noise may be left at all."""
     most, place = _steepest(suspect)
+    if suspect.state.gradient is not None and not suspect.state.gradient.max_abs:
+        single = _size(suspect.topology.trace.variables[suspect.state.variable].shape) == 1
+        most, place = (_SINGLE_DECADES, suspect.culprit) if single else (0.0, -1)
     if most < _SINGLE_DECADES or suspect.type_of(place) != "Mul":
         return None
     if suspect.state.variable not in [_read_at(suspect, edge.op) for edge in suspect.topology.trace.ops[place].inputs]:

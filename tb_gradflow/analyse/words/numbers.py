@@ -58,8 +58,10 @@ def zero_gradient(group: Group) -> Text:
             ZERO + "{op} takes out a part that is not made of {them}.",
             "Take the part that is: look at the index.",
         )(group)
-    product = group.op is not None and group.op.type in ("Mul", "MatMul", "BatchMatMulV2", "Einsum", "Conv2D")
-    why = "in this step {op} multiplies with zeros" if product else "it is there behind {op}, and zero in front of it"
+    why = "it is there behind {op}, and zero in front of it"
+    if group.op is not None and group.op.type in ("Mul", "MatMul", "BatchMatMulV2", "Einsum", "Conv2D"):
+        single = all(group.trace.variables[each].shape in ((), (1,)) for each in group.variables)
+        why = "in this step {op} multiplies with zeros" + (", or its gradients add up to nothing" if single else "")
     return Template(ZERO + why + ".", "Look at what {op} is given in this step.")(group)
 
 
