@@ -76,7 +76,7 @@ def _of_variables(group: Group) -> dict[str, str]:
         "pattern": _pattern(group),
         "line": _line(group),
         "size": _size(group),
-        "zero": _beside_penalty(group) or _SIZES["zero"],
+        "zero": _size(group) if group.suspect.state.status == "vanishing" else _beside_penalty(group) or _SIZES["zero"],
         "plight": _plight(group),
     }
 

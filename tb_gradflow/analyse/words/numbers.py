@@ -35,11 +35,8 @@ def _by_hand(group: Group) -> str:
 
 
 def zero_gradient(group: Group) -> Text:
-    if (
-        group.suspect.type_of(group.suspect.culprit) == "Complex"
-        and group.verdict.culprit >= 0
-        and group.op is not None
-    ):
+    in_part = group.suspect.type_of(group.suspect.culprit) == "Complex" and group.verdict.culprit >= 0
+    if in_part and group.op is not None:
         kept, lost = ("imaginary", "real") if group.op.type == "Imag" else ("real", "imaginary")
         return Template(
             ZERO + f"what comes from {{them}} is the {lost} part of complex numbers, and {{op}} keeps the {kept} part "
