@@ -102,22 +102,27 @@ def density_of_own_sample(suspect: Suspect) -> Verdict | None:
     """
     if suspect.op.type not in _STOPS:
         return None
-    drawn = {scope for op in _drawn_of(suspect) if (scope := _scope_of(suspect, op, "sample"))}
-    arrives = suspect.topology.gradient(suspect.target).hops
-    densities = [
-        op for op, hops in enumerate(arrives) if hops >= 0 and drawn and _scope_of(suspect, op, "log_prob") in drawn
-    ]
-    return Verdict("gradient_cancellation", "error", densities[-1]) if densities else None
+    topology, once, target = suspect.topology, suspect.measured.once, suspect.target
+    densities = once(("densities", target), lambda: _with_a_gradient(_made_by(topology, "log_prob"), topology, target))
+    # Most models have none, and a stop at each of many layers.
+    if not densities:
+        return None
+    samples = once(("samples",), lambda: _made_by(topology, "sample"))
+    reached = topology.reached_from(topology.readers[suspect.state.variable])
+    drawn = {scope for op, scope in samples.items() if op in reached}
+    own = [op for op, scope in densities.items() if scope in drawn]
+    return Verdict("gradient_cancellation", "error", own[-1]) if own else None
 
 
-def _drawn_of(suspect: Suspect) -> set[int]:
-    return suspect.topology.reached_from(suspect.topology.readers[suspect.state.variable])
+def _with_a_gradient(ops: dict[int, str], topology: Topology, target: int) -> dict[int, str]:
+    arrives = topology.gradient(target).hops
+    return {op: scope for op, scope in ops.items() if arrives[op] >= 0}
 
 
-def _scope_of(suspect: Suspect, op: int, method: str) -> str:
-    """The distribution whose method made an op; empty if none did. Its scopes are numbered, `Normal_1`."""
-    before, found, _ = suspect.topology.trace.ops[op].name.partition(f"/{method}/")
-    return _NUMBERED.sub("", before) if found else ""
+def _made_by(topology: Topology, method: str) -> dict[int, str]:
+    """The distribution of each op that a method of one made. Its scopes are numbered, `Normal_1`."""
+    parts = ((op, each.name.partition(f"/{method}/")) for op, each in enumerate(topology.trace.ops))
+    return {op: scope for op, (before, found, _) in parts if found and (scope := _NUMBERED.sub("", before))}
 
 
 def is_stopped_behind(suspect: Suspect) -> bool:
