@@ -287,7 +287,7 @@ class _Builder:
         if any(op.type.startswith(_STATEFUL_RANDOM) for op in ops):
             return (
                 "The model draws random numbers from stateful TensorFlow ops (tf.random.* inside the step). Each "
-                "compiled function keeps a generator of its own for these, so recorded steps draw other numbers "
+                "compiled function keeps a generator of its own for these, so recorded steps may draw other numbers "
                 "than the same steps would without the recorder. Keras's random layers and keras.random with a "
                 "SeedGenerator do not have this.",
             )
