@@ -205,9 +205,10 @@ def _culprit_of(suspect: Suspect, verdict: Verdict) -> int:
 
 def _excused_if_skipped(measured: Measured, judged: Iterable[Judged]) -> list[Judged]:
     """The same as information where the loss is finite and the optimizer left everything as it was: loss scaling
-    tries scales that are too large, and skips those steps."""
-    targets = measured.topology.trace.targets
-    moved = measured.variables is not None and bool((measured.variables[:, UPDATE_NORM] > 0).any())
+    tries scales that are too large, and skips those steps. Moving averages go on in them."""
+    trace = measured.topology.trace
+    targets, trained = trace.targets, [variable.trainable for variable in trace.variables]
+    moved = measured.variables is not None and bool((measured.variables[trained, UPDATE_NORM] > 0).any())
     return [
         replace(each, verdict=replace(each.verdict, severity="info"))
         if not moved and targets[each.suspect.target].scaled and measured.loss_is_finite(each.suspect.target)

@@ -95,6 +95,27 @@ def test_above_the_largest_half_there_is_infinity() -> None:
     assert graph.only_finding().cause == "fp16_overflow"
 
 
+@pytest.mark.parametrize(("kernel_moved", "severity"), [(0.0, "info"), (0.1, "error")])
+def test_a_step_that_loss_scaling_leaves_out_is_information(kernel_moved: float, severity: str) -> None:
+    """The last layer is in single precision, and moving averages move in such a step too."""
+    graph = Graph()
+    normal = graph.op("Rsqrt", graph.op("Cast", graph.variable("kernel"), dtype="float32"))
+    graph.gradient(normal, NAN)
+    halved = graph.op("Cast", normal, dtype="float16")
+    graph.gradient(halved, INF)
+    back = graph.op("Cast", halved)
+    graph.gradient(back, FINE)
+    graph.target(graph.op("Mean", back), scaled=True)
+    graph.variable("moving_mean", trainable=False)
+    graph.ask("kernel", NAN)
+    graph.weights = {0: (1.0, kernel_moved), 1: (1.0, 0.5)}
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.severity, finding.culprit) == ("fp16_overflow", severity, back)
+    assert ("has left the step out" in finding.message) == (severity == "info")
+
+
 def test_of_a_loss_the_prediction_is_to_be_checked_not_the_labels() -> None:
     graph = Graph()
     logits = graph.op("MatMul", graph.variable("kernel"))

@@ -143,7 +143,7 @@ def fp16_overflow(suspect: Suspect) -> Verdict | None:
     """Above 65504 half precision has infinity: at the birthplace, or in front of it where the loss shows it too."""
     if singular_here(suspect) is not None:
         return None
-    if _is_half(suspect, suspect.culprit):
+    if _is_half(suspect, suspect.culprit) or _comes_back_half(suspect):
         return Verdict("fp16_overflow", "error")
     if suspect.measured.loss_is_finite(suspect.target):
         return None
@@ -158,6 +158,11 @@ def fp16_overflow(suspect: Suspect) -> Verdict | None:
     if singular is not None and singular.cause == "zero_over_zero":
         return singular
     return Verdict("fp16_overflow", "error", half)
+
+
+def _comes_back_half(suspect: Suspect) -> bool:
+    """Whether the gradient is cast to half precision there, as in front of a last layer in single precision."""
+    return suspect.op.type == "Cast" and suspect.producer >= 0 and _is_half(suspect, suspect.producer)
 
 
 def _overflown(suspect: Suspect) -> int:

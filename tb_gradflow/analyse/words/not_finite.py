@@ -204,6 +204,14 @@ def overflow(group: Group) -> Text:
             "NaN.",
             "Stay above the smallest float16, -65504: a mask needs no more than `-6e4`; or add it in float32.",
         )(group)
+    if group.verdict.severity == "info":
+        return Template(
+            BROKEN
+            + "at {op} it exceeds the largest float16, 65504, with the scale that the loss has in this step, and "
+            "the optimizer has left the step out.",
+            "Nothing, while it happens now and then: the scale falls after each such step. If it goes on, compute this "
+            "part in float32, `tf.cast({x}, tf.float32)`, or use `mixed_bfloat16`.",
+        )(group)
     return Template(
         BROKEN + "at {op} it exceeds the largest float16, 65504.",
         "Compute this part in float32, `tf.cast({x}, tf.float32)`, or use `mixed_bfloat16`.",
