@@ -26,7 +26,7 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     "analyse": ({"record"}, {"numpy"}),
     "trace": ({"record", "analyse", "store"}, {"numpy", "tensorflow", "keras", "tf_keras"}),
     "store": ({"record"}, {"tensorboard", "google"}),
-    "serve": ({"record", "analyse", "store"}, {"numpy", "tensorboard", "werkzeug"}),
+    "serve": ({"record", "analyse", "store"}, {"google_crc32c", "numpy", "tensorboard", "werkzeug"}),
     # `explain` loads the recorder, when it is called.
     "api": ({"record", "analyse", "serve", "store", "trace"}, {"numpy"}),
     # Loads the recorder, when it is called.

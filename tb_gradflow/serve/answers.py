@@ -15,7 +15,8 @@ from tb_gradflow.errors import GradFlowError, LogError
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.schema import FORMAT
 from tb_gradflow.serve.course import Course
-from tb_gradflow.serve.history import READERS, Caches, History
+from tb_gradflow.serve.history import Caches, History
+from tb_gradflow.serve.readers import READERS
 from tb_gradflow.store.layout import Tag, name_of_root, run_name
 from tb_gradflow.store.provider import ProviderReader, list_runs
 from tb_gradflow.store.run import RunIndex, StoredRun

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Trace
-from tb_gradflow.serve.history import READERS, Floats, History
+from tb_gradflow.serve.history import Floats, History
+from tb_gradflow.serve.readers import side_by_side
 from tb_gradflow.store.run import ChunkHead
 
 QUANTITIES = ("gradient", "weight", "update", "ratio")
@@ -51,8 +51,7 @@ def heat(history: History, trace: int, target: int, quantity: str, columns: int)
         padded = np.pad(numbers, ((0, 0), (0, 1)), constant_values=NOT_RECORDED)
         return np.asarray(padded[:, places[head.trace]], np.float32)
 
-    with ThreadPoolExecutor(READERS) as readers:
-        parts = list(readers.map(part, index.chunks))
+    parts = side_by_side(part, index.chunks)
     whole = np.concatenate(parts) if parts else np.empty((0, len(names)), np.float32)
     return together(whole, max(1, min(columns, MOST_NUMBERS // max(1, len(names)))))
 

@@ -6,7 +6,6 @@ The plugin and `open_log` both look at runs through this; where the run lies is 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -25,14 +24,11 @@ from tb_gradflow.record.report import Diagnosis
 from tb_gradflow.record.schema import FORMAT, GRADIENT_STATISTICS, VARIABLE_STATISTICS, Session, Trace
 from tb_gradflow.serve.cache import Cache
 from tb_gradflow.serve.collecting import without_collections
+from tb_gradflow.serve.readers import side_by_side
 from tb_gradflow.store.layout import Tag, pack_json
 from tb_gradflow.store.run import Array, ChunkHead, RunIndex, StoredRun, newest_session
 
 Floats = npt.NDArray[np.float32]
-
-
-# TensorBoard's Rust loader takes some 40 ms for each small thing that is read one after the other.
-READERS = 8
 
 
 class NotRecorded(LogError):
@@ -199,8 +195,7 @@ class History:
                 return chunk.shape[1], np.array(chunk[:, row, :])
             return chunk.shape[1], np.full((chunk.shape[0], statistics), np.nan, np.float32)
 
-        with ThreadPoolExecutor(READERS) as readers:
-            parts = list(readers.map(part, index.chunks))
+        parts = side_by_side(part, index.chunks)
         most = max((rows for rows, _ in parts), default=0)
         if parts and row >= most:
             raise NotRecorded(f"the log has no {called} {row}: there are {most}, from 0 on")
