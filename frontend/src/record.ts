@@ -117,6 +117,8 @@ export interface Op {
   readonly compiled: boolean;
   /** Its inputs that were left out, and are no such constants; none in older logs. */
   readonly given: readonly Given[];
+  /** Whether the step had trained the variable that it reads before, for another loss; not known in older logs. */
+  readonly updated: boolean;
 }
 
 /** A variable that the step reads, or that the model owns. */

@@ -135,6 +135,8 @@ class Op:
         differentiable: Whether it hands a gradient on to any of them; null if not known.
         compiled: Whether it lies inside a function that XLA compiles, while the step around it is not compiled.
         given: Its inputs that were left out, and are no such constants; none in older logs.
+        updated: Whether the step had trained the variable that it reads before, for another loss; not known in older
+            logs.
     """
 
     name: str
@@ -153,6 +155,7 @@ class Op:
     differentiable: bool | None = None
     compiled: bool = False
     given: tuple[Given, ...] = ()
+    updated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,7 @@ class FlatOp:
         backward: Whether it was made while a gradient was computed or applied.
         derived: Whether its value was made from a gradient.
         compiled: Whether it lies inside a function that XLA compiles.
+        updated: Whether the step has trained the variable that it reads before.
         known: What its graph does not say of it; null for most.
         place: Where it stands among the others by their indices, if that is not its own.
     """
@@ -94,8 +95,20 @@ class FlatOp:
     backward: bool = False
     derived: bool = False
     compiled: bool = False
+    updated: bool = False
     known: Known | None = None
     place: float | None = None
+
+
+@dataclass(slots=True)
+class Scope:
+    """One graph being flattened: what its tensors, its variable handles and its placeholders of data stand for."""
+
+    caller: str
+    nested: bool
+    refs: dict[str, Ref] = field(default_factory=dict)
+    handles: dict[str, int] = field(default_factory=dict)
+    given: dict[str, str] = field(default_factory=dict)
 
 
 def runs_functions(op: Any) -> bool:

@@ -8,30 +8,18 @@ mistaken for a path through another.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.framework import function_def_to_graph
 from tensorflow.python.ops import cond_v2, while_v2
 
-from tb_gradflow.trace.flat_ops import FlatOp, Input, Known, Ref, held_by, runs_functions
+from tb_gradflow.trace.flat_ops import FlatOp, Input, Known, Ref, Scope, held_by, runs_functions
 
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 _IFS = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
 _WHILES = frozenset({"While", "StatelessWhile"})
 _WRITE_PREFIXES = ("Assign", "ResourceScatter", "ResourceApply", "ResourceSparseApply", "ResourceStridedSliceAssign")
-
-
-@dataclass(slots=True)
-class _Frame:
-    """One graph being flattened: what its tensors, its variable handles and its placeholders of data stand for."""
-
-    caller: str
-    nested: bool
-    refs: dict[str, Ref] = field(default_factory=dict)
-    handles: dict[str, int] = field(default_factory=dict)
-    given: dict[str, str] = field(default_factory=dict)
 
 
 class Flattener:
@@ -55,12 +43,13 @@ class Flattener:
         self.graph = graph
         self._variable_of = variable_of
         self._known = known if known is not None else {}
-        self._root = _Frame(caller="", nested=False)
+        self._root = Scope(caller="", nested=False)
         self._names: set[str] = set()
         self._done = 0
         self._backward = self._inner = False
         self._compiled = False
         self._writes: dict[int, int] = {}
+        self._updated: set[int] = set()
         self._unlisted: dict[int, tuple[Any, Any]] = {}
 
     def extend(self, *, backward: bool = False, inner: bool = False) -> None:
@@ -81,7 +70,7 @@ class Flattener:
         self.ops.append(flat)
         return len(self.ops) - 1
 
-    def _flatten(self, graph: Any, operations: Sequence[Any], frame: _Frame) -> None:
+    def _flatten(self, graph: Any, operations: Sequence[Any], frame: Scope) -> None:
         for op in operations:
             if op.type == "Placeholder":
                 self._placeholder(graph, op, frame)
@@ -94,7 +83,7 @@ class Flattener:
             else:
                 self._plain(op, frame)
 
-    def _placeholder(self, graph: Any, op: Any, frame: _Frame) -> None:
+    def _placeholder(self, graph: Any, op: Any, frame: Scope) -> None:
         tensor = op.outputs[0]
         if tensor.name in frame.refs or tensor.name in frame.handles:
             return
@@ -107,7 +96,7 @@ class Flattener:
         elif not frame.nested:
             frame.given[tensor.name] = tensor.name
 
-    def _plain(self, op: Any, frame: _Frame) -> None:
+    def _plain(self, op: Any, frame: Scope) -> None:
         outputs = tuple(op.outputs)
         known = None if frame.nested else self._known.get(op.name)
         kind = op.type if known is None else known.type
@@ -124,7 +113,7 @@ class Flattener:
         for number, tensor in enumerate(outputs):
             frame.refs[tensor.name] = Ref(index, number)
 
-    def _unseen_reads(self, op: Any, frame: _Frame) -> list[Input]:
+    def _unseen_reads(self, op: Any, frame: Scope) -> list[Input]:
         """An op for each variable that a function uses which the op runs where no tape looks, as those of `tf.data`."""
         found = []
         for slot, tensor in enumerate(op.inputs if runs_functions(op) else ()):
@@ -135,7 +124,7 @@ class Flattener:
                 found.append(Input(Ref(self._append(read), 0), slot, "not_differentiable"))
         return found
 
-    def _handle(self, flat: FlatOp, index: int, op: Any, frame: _Frame) -> None:
+    def _handle(self, flat: FlatOp, index: int, op: Any, frame: Scope) -> None:
         variables = [frame.handles[tensor.name] for tensor in op.inputs if tensor.name in frame.handles]
         if not variables:
             return
@@ -148,10 +137,13 @@ class Flattener:
         elif op.type.startswith(_WRITE_PREFIXES):
             flat.writes = self._listed(variables[0])
             # A variable that training has just updated does depend on the loss, and that is no way to the next one.
-            if not flat.derived:
+            if flat.derived:
+                self._updated.add(variables[0])
+            else:
                 self._writes[variables[0]] = index
         else:
             flat.reads = self._listed(variables[0])
+            flat.updated = variables[0] in self._updated
             written = self._writes.get(variables[0])
             if written is not None:
                 flat.inputs.append(Input(Ref(written, 0), 0, "state"))
@@ -164,14 +156,14 @@ class Flattener:
             return known if known is not None and known >= 0 else None
         return variable if variable >= 0 else None
 
-    def _connect(self, flat: FlatOp, index: int, slot: int, tensor: Any, frame: _Frame) -> None:
+    def _connect(self, flat: FlatOp, index: int, slot: int, tensor: Any, frame: Scope) -> None:
         ref = frame.refs.get(tensor.name)
         if ref is None and tensor.name in frame.given:
             self.uses.setdefault(frame.given[tensor.name], []).append((index, slot))
         elif ref is not None:
             flat.inputs.append(Input(ref, slot, flat.known.passes_to(slot) if flat.known is not None else None))
 
-    def _call(self, op: Any, frame: _Frame) -> None:
+    def _call(self, op: Any, frame: Scope) -> None:
         body = _function_graph(op, op.get_attr("f").name)
         if body is None:
             self._plain(op, frame)
@@ -183,7 +175,7 @@ class Flattener:
         for tensor, result in zip(op.outputs, body.outputs, strict=False):
             self._alias(tensor, result, inner, frame)
 
-    def _if(self, op: Any, frame: _Frame) -> None:
+    def _if(self, op: Any, frame: Scope) -> None:
         branches = cond_v2.get_func_graphs(op)
         frames = []
         for branch in branches:
@@ -202,11 +194,11 @@ class Flattener:
                     flat.inputs.append(Input(result, slot, "yes"))
             frame.refs[tensor.name] = Ref(self._append(flat), 0)
 
-    def _while(self, op: Any, frame: _Frame) -> None:
+    def _while(self, op: Any, frame: Scope) -> None:
         body = while_v2._get_graph(op, "body", "_body_graph")
         condition = while_v2._get_graph(op, "cond", "_cond_graph")
-        inner = _Frame(_within(frame, op.name), nested=True)
-        test = _Frame(inner.caller + "/condition", nested=True)
+        inner = Scope(_within(frame, op.name), nested=True)
+        test = Scope(inner.caller + "/condition", nested=True)
         variables = self._loop_variables(op, body, frame, inner)
         for argument, tested in zip(body.inputs, condition.inputs, strict=False):
             _copy(argument.name, inner, tested.name, test)
@@ -223,7 +215,7 @@ class Flattener:
         for tensor, argument in zip(op.outputs, body.inputs, strict=False):
             _copy(argument.name, inner, tensor.name, frame)
 
-    def _loop_variables(self, op: Any, body: Any, frame: _Frame, inner: _Frame) -> dict[int, int]:
+    def _loop_variables(self, op: Any, body: Any, frame: Scope, inner: Scope) -> dict[int, int]:
         """An op for each loop variable that changes; the others are what they were outside."""
         variables = {}
         for number, (outer, argument, result) in enumerate(zip(op.inputs, body.inputs, body.outputs, strict=False)):
@@ -239,13 +231,13 @@ class Flattener:
             inner.refs[argument.name] = Ref(variables[number], 0)
         return variables
 
-    def _enter(self, op: Any, body: Any, arguments: Sequence[Any], frame: _Frame) -> _Frame:
-        inner = _Frame(_within(frame, op.name), nested=True)
+    def _enter(self, op: Any, body: Any, arguments: Sequence[Any], frame: Scope) -> Scope:
+        inner = Scope(_within(frame, op.name), nested=True)
         for outer, argument in zip(arguments, body.inputs, strict=False):
             _copy(outer.name, frame, argument.name, inner)
         return inner
 
-    def _name(self, frame: _Frame, name: str) -> str:
+    def _name(self, frame: Scope, name: str) -> str:
         """A name that no other flat op has. The two branches of a condition may use the same one."""
         base = full = _within(frame, name)
         number = 1
@@ -255,7 +247,7 @@ class Flattener:
         self._names.add(full)
         return full
 
-    def _alias(self, tensor: Any, result: Any, inner: _Frame, frame: _Frame) -> None:
+    def _alias(self, tensor: Any, result: Any, inner: Scope, frame: Scope) -> None:
         _copy(result.name, inner, tensor.name, frame)
 
     def _append(self, flat: FlatOp) -> int:
@@ -273,13 +265,13 @@ def _is_compiled(call: Any) -> bool:
         return False
 
 
-def _within(frame: _Frame, name: str) -> str:
+def _within(frame: Scope, name: str) -> str:
     """An op's name below the call it is inlined for; the bodies of loops and branches have that in their names
     already."""
     return name if not frame.caller or name.startswith(frame.caller + "/") else f"{frame.caller}/{name}"
 
 
-def _copy(name: str, source: _Frame, new_name: str, target: _Frame) -> None:
+def _copy(name: str, source: Scope, new_name: str, target: Scope) -> None:
     if name in source.refs:
         target.refs[new_name] = source.refs[name]
     if name in source.handles:

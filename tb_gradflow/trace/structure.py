@@ -215,6 +215,7 @@ class _Builder:
             input_count=len(flat.op.inputs),
             compiled=flat.compiled,
             differentiable=self._passes_any(flat),
+            updated=flat.updated,
             given=given_to(flat, {each.input for each in edges} | {each.input for each in constants}),
         )
 

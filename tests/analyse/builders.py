@@ -87,11 +87,13 @@ class Graph:
             return -1
         return self._add("ReadVariableOp", (), dtype, shape, name=f"{name}/Read", reads=len(self.variables) - 1)
 
-    def read(self, name: str) -> int:
-        """Another op that reads the variable `name`."""
+    def read(self, name: str, *, updated: bool = False) -> int:
+        """Another op that reads the variable `name`; whether the step has updated it before."""
         place = self.place(name)
         variable = self.variables[place]
-        return self._add("ReadVariableOp", (), variable.dtype, variable.shape, reads=place)
+        op = self._add("ReadVariableOp", (), variable.dtype, variable.shape, reads=place)
+        self.ops[op] = replace(self.ops[op], updated=updated)
+        return op
 
     def place(self, name: str) -> int:
         return [variable.name for variable in self.variables].index(name)

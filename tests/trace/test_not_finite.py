@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import tb_gradflow
 
@@ -102,3 +103,38 @@ def test_both_parts_of_a_batch_are_looked_at(name: str) -> None:
 
     assert finding.cause == "nonfinite_input"
     assert f"`{name}` holds" in finding.message
+
+
+def test_a_generator_is_not_blamed_for_the_critic_that_its_step_broke(tmp_path: Path) -> None:
+    critic = keras.Sequential([keras.Input((3,)), keras.layers.Dense(4, "relu"), keras.layers.Dense(1)])
+    generator = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3)])
+    optimizers = keras.optimizers.SGD(0.1), keras.optimizers.SGD(0.1)
+
+    @tb_gradflow.watch(tmp_path, update_freq=1)
+    @tf.function
+    def step(real: tf.Tensor, noise: tf.Tensor) -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            fake = generator(noise)
+            with tf.GradientTape() as inner:
+                inner.watch(fake)
+                score = critic(fake)
+            penalty = tf.reduce_mean((tf.norm(inner.gradient(score, fake), axis=1) - 1) ** 2)
+            loss = tf.reduce_mean(score) - tf.reduce_mean(critic(real)) + penalty
+        weights = critic.trainable_variables
+        optimizers[0].apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+        with tf.GradientTape() as tape:
+            loss = -tf.reduce_mean(critic(generator(noise)))
+        weights = generator.trainable_variables
+        optimizers[1].apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+        return loss
+
+    critic.layers[0].set_weights([np.ones((3, 4)), np.full(4, -100.0)])  # dead, so that the penalty's norm is of zeros
+    step(tf.ones((4, 3)), tf.ones((4, 2)))
+    step.flush()
+
+    loud = [each for each in tb_gradflow.open_log(tmp_path).report().findings if each.severity == "error"]
+    quiet = [each for each in tb_gradflow.open_log(tmp_path).report().findings if each.cause == "nonfinite_weights"]
+    generators = {weight.path for weight in generator.trainable_variables}
+    assert loud[0].cause == "sqrt_at_zero"
+    assert all(generators.isdisjoint(each.variables) for each in loud)
+    assert [set(each.variables) for each in quiet] == [generators]

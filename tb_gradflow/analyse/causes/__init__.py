@@ -138,7 +138,11 @@ ZERO: tuple[Rule, ...] = (
 )
 """The gradient arrives as nothing but zeros, from this op on."""
 
-WEIGHTS: tuple[Rule, ...] = (not_finite.nonfinite_weights, not_finite.broken_by_update)
+WEIGHTS: tuple[Rule, ...] = (
+    not_finite.nonfinite_weights,
+    not_finite.weights_broken_meanwhile,
+    not_finite.broken_by_update,
+)
 """The weights themselves are not finite. Asked of every variable."""
 
 NOT_FINITE: tuple[Rule, ...] = (

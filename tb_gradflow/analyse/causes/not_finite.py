@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from tb_gradflow.analyse.evidence import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.kinds import constant_of
+from tb_gradflow.analyse.meanwhile import broken_meanwhile, is_broken_before
 from tb_gradflow.analyse.signs import is_never_positive, relu_behind
 from tb_gradflow.analyse.ways import walked
 from tb_gradflow.analyse.zeros import PRODUCTS
@@ -56,6 +57,14 @@ def nonfinite_weights(suspect: Suspect) -> Verdict | None:
     if own or (bad and suspect.state.status in ("nan", "inf")):
         return Verdict("nonfinite_weights", "error", NO_OP)
     return None
+
+
+def weights_broken_meanwhile(suspect: Suspect) -> Verdict | None:
+    """Weights that the step itself broke, with the update for another loss, before this one was computed from them."""
+    measured, state = suspect.measured, suspect.state
+    if state.status not in ("nan", "inf") or is_broken_before(measured, state.variable, state.target):
+        return None
+    return Verdict("nonfinite_weights", "info", NO_OP) if broken_meanwhile(measured, state.target) else None
 
 
 def broken_by_update(suspect: Suspect) -> Verdict | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from tb_gradflow.analyse.causes.not_finite import beside_a_broken_gradient
+from tb_gradflow.analyse.meanwhile import broken_meanwhile
 from tb_gradflow.analyse.measured import NONFINITE_AFTER, NONFINITE_BEFORE
 from tb_gradflow.analyse.onset import Onset
 from tb_gradflow.analyse.words.fields import fields
@@ -16,6 +17,13 @@ _SQUARE_OVERFLOWS = 1.8e19
 
 def weights(group: Group) -> Text:
     measured = group.suspect.measured
+    meanwhile = broken_meanwhile(measured, group.suspect.target)
+    if meanwhile and not measured.nonfinite_weights(group.suspect.target):
+        return Text(
+            f"{fields(group)['plight']} because the loss is computed from weights that are not finite any more: an "
+            f"update earlier in this step, for another loss, broke {_counted(group, meanwhile, NONFINITE_AFTER)}.",
+            "Mend what breaks the gradient of those weights: nothing else is to be repaired here.",
+        )
     bad = measured.nonfinite_weights(group.suspect.target) or tuple(sorted(measured.nonfinite_before))
     return Text(
         f"The weights were not finite before this step began: {_counted(group, bad, NONFINITE_BEFORE)}. Whatever is "
