@@ -50,7 +50,7 @@ def diagnose(
     told = findings_of(measured, first, session.expected)
     findings = told_first(onset, told.findings)
     found = tuple(without_noise(state) if state.variable in told.noise else state for state in first)
-    listed = _listed(trace, findings)
+    listed = _listed(topology, findings)
     return Diagnosis(
         format=REPORT_FORMAT,
         step=step,
@@ -62,14 +62,26 @@ def diagnose(
     )
 
 
-def _listed(trace: Trace, findings: Sequence[Finding]) -> list[bool]:
-    """For each variable, whether it belongs to the model, or to what the caller named, or is told of.
+def _listed(topology: Topology, findings: Sequence[Finding]) -> list[bool]:
+    """For each variable, whether it belongs to the model, or to what the caller named, or is told of, or takes part in
+    a loss although nothing is to train it.
 
     Where no model lists any, such as in a loop of the user's own, all that the step reads belong to it.
     """
+    trace = topology.trace
     told = {name for finding in findings for name in finding.variables}
     is_model = any(variable.tracked for variable in trace.variables)
-    return [variable.tracked or not is_model or variable.name in told for variable in trace.variables]
+    return [
+        variable.tracked or not is_model or variable.name in told or _is_frozen_part(topology, number)
+        for number, variable in enumerate(trace.variables)
+    ]
+
+
+def _is_frozen_part(topology: Topology, number: int) -> bool:
+    """Whether a loss is computed from a variable that is not to be trained, such as a weight of a frozen network."""
+    if topology.trace.variables[number].trainable:
+        return False
+    return any(topology.receives(number, target) for target in range(len(topology.trace.targets)))
 
 
 def _report(trace: Trace, state: State, listed: bool) -> VariableReport:

@@ -118,6 +118,7 @@ class Collector(Symbols):
 
     def entered(self, layer: Any, scope: str) -> None:
         """A layer has opened its name scope."""
+        self.variables.meet(layer)
         self.layers.setdefault(scope, Layer(scope, str(layer.name), type(layer).__name__))
 
     @contextlib.contextmanager

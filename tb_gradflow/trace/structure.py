@@ -161,7 +161,7 @@ class _Builder:
         return Trace(
             index=index,
             ops=ops,
-            variables=self._collector.variables.records(),
+            variables=self._collector.variables.records(call.variables for call in self._collector.calls),
             targets=targets,
             variable_gradients=tuple(
                 VariableGradient(number, variable, answer.outcome, answer.row, variable in call.watched)

@@ -90,6 +90,7 @@ class Variables:
         self._ignored: set[object] = set()
         self._unlisted: dict[object, int] = {}
         self._captures: dict[int, dict[int, Any]] = {}
+        self._layers: dict[int, Any] = {}
         self._ask_owner()
 
     def __len__(self) -> int:
@@ -174,21 +175,34 @@ class Variables:
             self._captures[id(graph)] = known
         return known.get(id(tensor))
 
-    def records(self) -> tuple[schema.Variable, ...]:
-        """As they stand in the log, where each has a name of its own."""
+    def meet(self, layer: Any) -> None:
+        """The step calls a Keras layer, which knows what of its weights is not to be trained."""
+        self._layers[id(layer)] = layer
+
+    def _frozen(self) -> frozenset[int]:
+        """Of those that no owner lists, the ones of layers with `trainable = False`: TensorFlow's own variables do not
+        know of it. Asked at the end, since a step may build its layers."""
+        weights = [local(weight) for layer in self._layers.values() for weight in layer.non_trainable_weights]
+        known = {self._by_handle.get(_key(weight)) for weight in weights if isinstance(weight, tf.Variable)}
+        return frozenset(index for index in known if index is not None and not self._owned[index].tracked)
+
+    def records(self, asked: Iterable[Iterable[int]] = ()) -> tuple[schema.Variable, ...]:
+        """As they stand in the log, where each has a name of its own. Who asks for the gradient of a weight, with one
+        of the lists `asked`, means to train it, whatever its layer says: a tape has an answer."""
+        frozen = self._frozen().difference(*asked)
         names = distinct([item.name for item in self._owned])
         return tuple(
             schema.Variable(
                 name=name,
                 shape=shape_of(item.variable) or (),
                 dtype=item.variable.dtype.base_dtype.name,
-                trainable=item.trainable,
+                trainable=item.trainable and index not in frozen,
                 tracked=item.tracked,
                 computed=self._is_computed(item),
                 rebound=item.rebound,
                 made=self._is_made(item),
             )
-            for name, item in zip(names, self._owned, strict=True)
+            for index, (name, item) in enumerate(zip(names, self._owned, strict=True))
         )
 
     def _is_computed(self, item: Owned) -> bool:
