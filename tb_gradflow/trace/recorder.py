@@ -201,7 +201,11 @@ def index_of(measurements: dict[str, Any]) -> int:
 
 def _sizeless(trace: Trace) -> Trace:
     """The structure without the shapes of tensors."""
-    ops = tuple(replace(op, outputs=tuple(replace(out, shape=None) for out in op.outputs)) for op in trace.ops)
+
+    def of(tensors: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(replace(tensor, shape=None) for tensor in tensors)
+
+    ops = tuple(replace(op, outputs=of(op.outputs), given=of(op.given)) for op in trace.ops)
     return replace(trace, index=0, ops=ops)
 
 
