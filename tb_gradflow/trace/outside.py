@@ -15,8 +15,8 @@ from tb_gradflow.trace.reach import influenced_by
 
 # These make or fetch new values each time they run.
 _FRESH = (
-    *("Random", "StatelessRandom", "Multinomial", "StatelessMultinomial", "TruncatedNormal", "Rng", "Iterator"),
-    *("StatefulStandard", "StatefulUniform", "StatefulTruncated", "PyFunc", "EagerPyFunc"),
+    *("Random", "StatelessRandom", "TruncatedNormal", "StatelessTruncated", "Multinomial", "StatelessMultinomial"),
+    *("StatefulStandard", "StatefulUniform", "StatefulTruncated", "Rng", "PyFunc", "EagerPyFunc", "Iterator"),
 )
 
 # The input that their elements are copies of: by Fill TensorFlow makes constants of more than a thousand elements.

@@ -25,6 +25,7 @@ from tb_gradflow.trace.flat_ops import FlatOp, Ref, consumers
 from tb_gradflow.trace.flatten import Flattener
 from tb_gradflow.trace.outside import constants_of, exceeds_half, given_data, given_to
 from tb_gradflow.trace.own_gradients import own_gradient
+from tb_gradflow.trace.random_draws import is_seeded
 from tb_gradflow.trace.reach import influenced_by, needed_for
 from tb_gradflow.trace.source import Frame, frames_of, in_log, origin_of
 from tb_gradflow.trace.target_names import target_names
@@ -285,12 +286,12 @@ class _Builder:
         if not self._collector.by_tape:
             return ()
         ops = [op for flattener in self._flatteners for op in flattener.ops if not op.backward]
-        if any(op.type.startswith(_STATEFUL_RANDOM) for op in ops):
+        if any(op.type.startswith(_STATEFUL_RANDOM) and is_seeded(op.op) for op in ops):
             return (
-                "The model draws random numbers from stateful TensorFlow ops (tf.random.* inside the step). Each "
-                "compiled function keeps a generator of its own for these, so recorded steps may draw other numbers "
-                "than the same steps would without the recorder. Keras's random layers and keras.random with a "
-                "SeedGenerator do not have this.",
+                "The step draws seeded random numbers from TensorFlow ops with a state (tf.random.* or Dropout of "
+                "Keras 2). Each compiled function keeps a generator of its own for these, so recorded steps may draw "
+                "other numbers than the same steps would without the recorder. Keras's random layers and keras.random "
+                "with a SeedGenerator do not have this.",
             )
         return ()
 

@@ -13,6 +13,7 @@ from tensorflow.python.framework import ops
 
 from tb_gradflow.record import schema
 from tb_gradflow.trace.differentiable import shape_of
+from tb_gradflow.trace.random_draws import is_place
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,7 @@ class Variables:
             self._ask_owner()
         if key not in self._by_handle and key not in self._ignored:
             for variable in getattr(graph, "variables", ()):
-                if _key(variable) == key:
+                if _key(variable) == key and not is_place(variable):
                     return self.index_of(variable)
         return self._by_handle.get(key, -1 - self._unlisted.setdefault(key, len(self._unlisted)))
 

@@ -25,6 +25,7 @@ from tb_gradflow.trace.guards import may_branch
 from tb_gradflow.trace.nonfinite_step import NonfiniteStep
 from tb_gradflow.trace.options import checked
 from tb_gradflow.trace.own_errors import Refused, called_again, traced
+from tb_gradflow.trace.random_draws import RandomDraws
 from tb_gradflow.trace.recorder import Tracing, warn
 from tb_gradflow.trace.replay_call import ReplayedCall
 from tb_gradflow.trace.replica_variables import variables_of
@@ -72,6 +73,8 @@ class Watched:
         self._guard: Guarding | None = None
         self._may_post = run.options.catch_nonfinite
         self._numbers = TracedNumbers(plain.python_function)
+        is_shared = self._may_post and not plain._jit_compile and not is_one_of_several()
+        self._draws = RandomDraws(is_shared=is_shared, by_batch=True)
         self._variables: Sequence[Variables] = [Variables()]
         self._eagerly = self._postponed = False
         self._tracing: Tracing | None = None
@@ -183,7 +186,8 @@ class Watched:
         may, self._may_post = self._may_post, False
         if not may or self._eagerly or is_one_of_several():
             return
-        step, instrumented = self._numbers.following_once(_converted(self._plain)), self._instrumented_step
+        step = self._draws.shared(self._numbers.following_once(_converted(self._plain)))
+        instrumented = self._instrumented_step
         if self._plain._jit_compile or len(self._variables) > 1 or not may_branch(instrumented):
             devices = [next(iter(replica)).variable.device for replica in self._variables]
             self._guard = ReplayedCall(step, self._guarded_as_plain, self._sampled, instrumented, devices)
@@ -215,7 +219,9 @@ class Watched:
     def _instrumented(self) -> Any:
         self._tracing = Tracing(self._run.recorder(self.__name__))
         self._instrumented_step = step = InstrumentedStep(
-            self._plain.python_function if self._eagerly else self._numbers.following(_converted(self._plain)),
+            self._plain.python_function
+            if self._eagerly
+            else self._draws.shared(self._numbers.following(_converted(self._plain))),
             lambda: self._variables,
             dataclasses.replace(self._run.options.settings, eager=self._eagerly),
             self._on_trace,

@@ -1,0 +1,185 @@
+"""Random numbers of TensorFlow's ops with a state: those of a training without the recorder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tb_gradflow
+from tests.trace.recording import read
+
+SETTINGS: dict[str, Any] = {
+    "each step": {"update_freq": 1},
+    "guarded": {"update_freq": 1000},
+    "in turns": {"update_freq": 3},
+}
+
+
+def noise_of_all_kinds(x: Any) -> Any:
+    shape = tf.shape(x)
+    kept = tf.random.uniform(shape, 0, 5, dtype=tf.int32, seed=3) > 0
+    noise = tf.random.normal(shape, stddev=0.1) + tf.random.truncated_normal(shape, stddev=0.1)
+    return tf.nn.dropout(tf.where(kept, x, 0.0) + noise, 0.3)
+
+
+def noise_in_a_loop(x: Any) -> Any:
+    def more(index: Any, value: Any) -> Any:
+        return index + 1, tf.tanh(value) + 0.1 * tf.random.normal(tf.shape(value))
+
+    return tf.while_loop(lambda index, _: index < 3, more, [0, x])[1]
+
+
+def noise_now_and_then(x: Any) -> Any:
+    return tf.cond(tf.reduce_sum(x) > 0, lambda: x + tf.random.normal(tf.shape(x)), lambda: 2.0 * x)
+
+
+def noise_row_by_row(x: Any) -> Any:
+    return tf.vectorized_map(lambda row: row + tf.random.normal([6]), x)
+
+
+NOISE = [noise_of_all_kinds, noise_now_and_then]
+
+
+def network(noise: Callable[[Any], Any]) -> Any:
+    keras.utils.set_random_seed(7)
+    noisy = keras.layers.Lambda(noise, output_shape=lambda shape: shape)
+    return keras.Sequential([keras.Input((6,)), noisy, keras.layers.Dense(4, "tanh"), keras.layers.Dense(1)])
+
+
+def data(rows: int) -> tuple[Any, Any]:
+    numbers = np.random.default_rng(0)
+    return numbers.normal(size=(rows, 6)).astype("float32"), numbers.normal(size=(rows, 1)).astype("float32")
+
+
+def fitted(noise: Callable[[Any], Any], *callbacks: Any) -> list[Any]:
+    model = network(noise)
+    model.compile("adam", "mse")
+    # The last batch of an epoch is smaller.
+    history = model.fit(*data(44), batch_size=8, epochs=3, verbose=0, callbacks=list(callbacks))
+    return [*model.get_weights(), history.history["loss"]]
+
+
+def looped(noise: Callable[[Any], Any], watched: Callable[[Any], Any]) -> list[Any]:
+    model, optimizer = network(noise), keras.optimizers.SGD(0.05)
+
+    @watched
+    @tf.function
+    def step(x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((model(x, training=True) - y) ** 2)
+        weights = model.trainable_variables
+        optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+        return loss
+
+    x, y = data(44)
+    losses = [float(step(x[at : at + 8], y[at : at + 8])) for _ in range(3) for at in range(0, 44, 8)]
+    return [*model.get_weights(), losses]
+
+
+def assert_same(one: list[Any], other: list[Any]) -> None:
+    for ours, plain in zip(one, other, strict=True):
+        np.testing.assert_array_equal(ours, plain)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("noise", NOISE)
+def test_a_fit_draws_the_same_numbers(tmp_path: Path, noise: Callable[[Any], Any], setting: str) -> None:
+    recorder = tb_gradflow.GradFlowCallback(tmp_path, **SETTINGS[setting])
+
+    assert_same(fitted(noise, recorder), fitted(noise))
+
+    assert read(tmp_path).trace.notes == ()
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("noise", NOISE)
+def test_a_loop_draws_the_same_numbers(tmp_path: Path, noise: Callable[[Any], Any], setting: str) -> None:
+    watched = tb_gradflow.watch(tmp_path, **SETTINGS[setting])
+
+    assert_same(looped(noise, watched), looped(noise, lambda step: step))
+
+    assert read(tmp_path).trace.notes == ()
+
+
+def test_what_is_vectorized_is_left_as_it_is(tmp_path: Path) -> None:
+    recorder = tb_gradflow.GradFlowCallback(tmp_path, update_freq=1)
+
+    assert_same(fitted(noise_row_by_row, recorder), fitted(noise_row_by_row))
+
+
+def test_a_function_that_is_called_twice_draws_what_it_would(tmp_path: Path) -> None:
+    @tf.function
+    def drawn(shape: Any) -> Any:
+        return tf.random.normal(shape)
+
+    def noise(x: Any) -> Any:
+        return x + drawn(tf.shape(x)) + drawn(tf.shape(x))
+
+    recorder = tb_gradflow.GradFlowCallback(tmp_path, update_freq=1)
+
+    assert_same(fitted(noise, recorder), fitted(noise))
+
+
+def noise_of_a_function(x: Any) -> Any:
+    return x + tf.function(lambda shape: tf.random.normal(shape))(tf.shape(x))
+
+
+def noise_of_other_kinds(x: Any) -> Any:
+    return x + tf.random.gamma(tf.shape(x), 1.0)
+
+
+@pytest.mark.parametrize("noise", [noise_of_a_function, noise_in_a_loop, noise_of_other_kinds])
+def test_what_is_not_shared_is_told_of(tmp_path: Path, noise: Callable[[Any], Any]) -> None:
+    fitted(noise, tb_gradflow.GradFlowCallback(tmp_path))
+
+    [note] = read(tmp_path).trace.notes
+    assert "tf.random" in note
+
+
+def test_numbers_that_nobody_can_expect_are_not_told_of(tmp_path: Path) -> None:
+    tf.random.set_seed(None)
+    step = tb_gradflow.watch(tmp_path, catch_nonfinite=False)(noisy_step(tf.Variable(1.0)))
+
+    step(tf.ones([3]))
+    step.flush()
+
+    assert read(tmp_path).trace.notes == ()
+
+
+def noisy_step(weight: Any) -> Any:
+    def step(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(x * weight + tf.random.normal([3]))
+        weight.assign_sub(0.01 * tape.gradient(loss, weight))
+        return loss
+
+    return step
+
+
+def test_a_noisy_step_with_nan_is_caught_with_its_own_noise(tmp_path: Path) -> None:
+    """The root of what was drawn below the weight is NaN in few steps, and only with their numbers."""
+    keras.utils.set_random_seed(3)
+    weight = tf.Variable(1.9, name="weight")
+
+    @tb_gradflow.watch(tmp_path, update_freq=1000)
+    def step() -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.sqrt(weight + tf.random.normal([]))
+        weight.assign_add(0.0 * tape.gradient(loss, weight))
+        return loss
+
+    losses = [float(step()) for _ in range(200)]
+    step.flush()
+
+    first = next(number for number, loss in enumerate(losses) if np.isnan(loss))
+    assert first > 1
+    assert read(tmp_path).steps[-1] == first
+    report = tb_gradflow.open_log(tmp_path).report(step=first)
+    assert report.findings[0].op is not None
+    assert report.findings[0].op.type == "Sqrt"
