@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -183,7 +184,10 @@ class Variables:
     def _frozen(self) -> frozenset[int]:
         """Of those that no owner lists, the ones of layers with `trainable = False`: TensorFlow's own variables do not
         know of it. Asked at the end, since a step may build its layers."""
-        weights = [local(weight) for layer in self._layers.values() for weight in layer.non_trainable_weights]
+        weights: list[Any] = []
+        for layer in self._layers.values():
+            with contextlib.suppress(Exception):  # what a layer of the user's answers is its own business
+                weights += map(local, layer.non_trainable_weights)
         known = {self._by_handle.get(_key(weight)) for weight in weights if isinstance(weight, tf.Variable)}
         return frozenset(index for index in known if index is not None and not self._owned[index].tracked)
 

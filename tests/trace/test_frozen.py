@@ -6,6 +6,7 @@ import importlib
 from pathlib import Path
 from typing import Any
 
+import keras
 import pytest
 import tensorflow as tf
 
@@ -13,12 +14,12 @@ import tb_gradflow
 
 
 def recorded(log_dir: Path, kind: str, *, compiled: bool, asks_for_all: bool = False) -> tb_gradflow.api.Log:
-    keras: Any = importlib.import_module(kind)
-    base = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(8, "relu"), keras.layers.Dense(6)])
+    library: Any = importlib.import_module(kind)
+    base = library.Sequential([library.layers.Input((4,)), library.layers.Dense(8, "relu"), library.layers.Dense(6)])
     base.trainable = False
-    model = keras.Sequential([base, keras.layers.Dense(3, name="head")])
+    model = library.Sequential([base, library.layers.Dense(3, name="head")])
     model.build((None, 4))
-    optimizer = keras.optimizers.SGD(0.1)
+    optimizer = library.optimizers.SGD(0.1)
     wanted = model.weights if asks_for_all else model.trainable_variables
 
     def step(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
@@ -48,3 +49,27 @@ def test_what_a_gradient_is_asked_for_is_trained_whatever_its_layer_says(tmp_pat
     report = recorded(tmp_path, "keras", compiled=True, asks_for_all=True).report()
 
     assert {each.status for each in report.variables.values()} == {"connected"}
+
+
+def test_a_layer_that_does_not_answer_is_left_alone(tmp_path: Path) -> None:
+    class Odd(keras.layers.Dense):
+        @property
+        def non_trainable_weights(self) -> Any:
+            raise AttributeError("not yet")
+
+    layer, optimizer = Odd(3), keras.optimizers.SGD(0.1)
+    layer.build((None, 4))
+
+    @tb_gradflow.watch(tmp_path, update_freq=1)
+    def step(x: tf.Tensor) -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(layer(x) ** 2)
+        weights = [layer.kernel, layer.bias]
+        optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+        return loss
+
+    step(tf.ones((2, 4)))
+    step.flush()
+
+    statuses = [each.status for each in tb_gradflow.open_log(tmp_path).report().variables.values()]
+    assert statuses == ["connected", "connected"]
