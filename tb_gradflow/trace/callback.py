@@ -19,7 +19,6 @@ from tb_gradflow.trace.in_place import REPLACED, SET_BY_USER, is_of_the_user, ow
 from tb_gradflow.trace.keras_callback import KerasCallback
 from tb_gradflow.trace.options import checked
 from tb_gradflow.trace.own_errors import run_instead
-from tb_gradflow.trace.random_draws import RandomDraws
 from tb_gradflow.trace.recorder import Identity, Recorder, Tracing, fault_message, index_of, warn
 from tb_gradflow.trace.refit import LastFit
 from tb_gradflow.trace.step import InstrumentedStep
@@ -181,9 +180,7 @@ class GradFlowCallback(KerasCallback):
             self._first_step = self._steps.now
         self._tracing = Tracing(self._recorder)
         self._numbers = numbers = TracedNumbers(fitted.step)
-        # Where no guard is posted, the model's own function runs between recorded steps.
-        is_shared = self._may_post and fitted.is_of_batches and not fitted.is_for_xla
-        self._draws = draws = RandomDraws(is_shared=is_shared, by_batch=False)
+        self._draws = draws = fitted.draws(is_guarded=self._may_post)
         self._instrumented = step = InstrumentedStep(
             fitted.step if fitted.is_eager else draws.shared(numbers.leading(fitted.step)),
             fitted.variables,

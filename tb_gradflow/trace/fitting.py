@@ -15,8 +15,9 @@ import keras
 import tensorflow as tf
 from tensorflow.python.distribute import distribute_lib
 
-from tb_gradflow.trace.as_compiled import AsCompiled, traced
+from tb_gradflow.trace.as_compiled import AsCompiled, keras_own, traced
 from tb_gradflow.trace.inputs import Named, batch_of_keras
+from tb_gradflow.trace.random_draws import RandomDraws, draws_of
 from tb_gradflow.trace.step import owned_variables
 from tb_gradflow.trace.step_of_batch import StepOfBatch, StepsOfBatches
 from tb_gradflow.trace.traced_numbers import TracedNumbers
@@ -180,6 +181,13 @@ class Fitting:
     def is_of_batches(self) -> bool:
         """Whether its training function does nothing but run its step on the next batch, on one device."""
         return self.steps_per_execution == 1 and self._is_keras_own
+
+    def draws(self, *, is_guarded: bool) -> RandomDraws:
+        """Where its steps are in their random numbers. Where they are not guarded, its own function runs between those
+        that are recorded."""
+        function = keras_own(self._model.train_function)
+        may_share = is_guarded and self.is_of_batches and not self.is_eager and not self.is_for_xla
+        return draws_of(function, may_share=may_share, has_run=any(traced(function)))
 
     def _drawn_for(self, function: TrainFunction, most: int | None = None) -> TrainFunction:
         return StepsOfBatches(function, lambda: self.steps_per_execution, most) if self._is_keras_own else function

@@ -13,8 +13,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import tensorflow as tf
 from tensorflow.python.ops import gen_random_ops
@@ -73,6 +74,17 @@ class RandomDraws:
             with tf.init_scope():
                 self._places[key] = ResourceVariable(0, trainable=False, dtype=tf.int64, name=_NAME)
         return self._places[key]
+
+
+_of_function: MutableMapping[Any, RandomDraws] = WeakKeyDictionary()
+
+
+def draws_of(function: Any, *, may_share: bool, has_run: bool) -> RandomDraws:
+    """Those of a training function of Keras's: a fit that goes on with it goes on in its sequences, whoever recorded
+    the one before. Where it `has_run` itself, nobody knows how far it went."""
+    if not may_share or (has_run and function not in _of_function):
+        return RandomDraws(is_shared=False, by_batch=False)
+    return _of_function.setdefault(function, RandomDraws(is_shared=True, by_batch=False))
 
 
 _NAME = "tb_gradflow/place"

@@ -73,7 +73,8 @@ class Watched:
         self._guard: Guarding | None = None
         self._may_post = run.options.catch_nonfinite
         self._numbers = TracedNumbers(plain.python_function)
-        is_shared = self._may_post and not plain._jit_compile and not is_one_of_several()
+        is_new = not plain.experimental_get_tracing_count()
+        is_shared = is_new and self._may_post and not plain._jit_compile and not is_one_of_several()
         self._draws = RandomDraws(is_shared=is_shared, by_batch=True)
         self._variables: Sequence[Variables] = [Variables()]
         self._eagerly = self._postponed = False

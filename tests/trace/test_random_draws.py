@@ -65,6 +65,14 @@ def fitted(noise: Callable[[Any], Any], *callbacks: Any) -> list[Any]:
     return [*model.get_weights(), history.history["loss"]]
 
 
+def fitted_twice(callback: Callable[[str], list[Any]]) -> list[Any]:
+    model = network(noise_of_all_kinds)
+    model.compile("adam", "mse")
+    for name in ("first", "second"):
+        model.fit(*data(44), batch_size=8, epochs=2, verbose=0, callbacks=callback(name))
+    return list(model.get_weights())
+
+
 def looped(noise: Callable[[Any], Any], watched: Callable[[Any], Any]) -> list[Any]:
     model, optimizer = network(noise), keras.optimizers.SGD(0.05)
 
@@ -105,6 +113,19 @@ def test_a_loop_draws_the_same_numbers(tmp_path: Path, noise: Callable[[Any], An
     assert_same(looped(noise, watched), looped(noise, lambda step: step))
 
     assert read(tmp_path).trace.notes == ()
+
+
+def test_a_fit_goes_on_where_the_one_before_has_ended(tmp_path: Path) -> None:
+    recorded = fitted_twice(lambda name: [tb_gradflow.GradFlowCallback(tmp_path / name)])
+
+    assert_same(recorded, fitted_twice(lambda _: []))
+
+
+def test_a_fit_after_one_without_the_recorder_is_told_of(tmp_path: Path) -> None:
+    fitted_twice(lambda name: [tb_gradflow.GradFlowCallback(tmp_path)] if name == "second" else [])
+
+    [note] = read(tmp_path).trace.notes
+    assert "tf.random" in note
 
 
 def test_what_is_vectorized_is_left_as_it_is(tmp_path: Path) -> None:
