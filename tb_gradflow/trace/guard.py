@@ -13,6 +13,7 @@ from tb_gradflow.trace.batches import OWN_OP
 from tb_gradflow.trace.finiteness import not_finite
 from tb_gradflow.trace.fusion import recomputed
 from tb_gradflow.trace.patches import is_for_xla
+from tb_gradflow.trace.random_draws import is_replaced
 from tb_gradflow.trace.symbols import Symbols
 from tb_gradflow.trace.tapes import flat_gradients
 
@@ -82,4 +83,6 @@ def may_run_twice(graph: Any) -> bool:
     """Whether nobody would notice if the step that a graph was traced from ran a second time."""
     graph_def = graph.as_graph_def()
     nodes = [*graph_def.node, *(node for function in graph_def.library.function for node in function.node_def)]
-    return not any(node.op.startswith(_NOT_TWICE) and OWN_OP not in node.name for node in nodes)
+    return not any(
+        node.op.startswith(_NOT_TWICE) and OWN_OP not in node.name and not is_replaced(node) for node in nodes
+    )

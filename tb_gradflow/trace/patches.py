@@ -18,7 +18,6 @@ from tensorflow.python.framework.auto_control_deps import AutomaticControlDepend
 from tb_gradflow.trace.in_order import keep_in_order
 from tb_gradflow.trace.looking import Here, Listener, Lookers
 from tb_gradflow.trace.patches_keras import patch_keras
-from tb_gradflow.trace.random_draws import patch_random
 from tb_gradflow.trace.replaced import replaced
 
 
@@ -42,7 +41,6 @@ def _install(here: Here) -> contextlib.ExitStack:
         replaced(undo, polymorphic_function.Function, "__call__", lambda original: _fresh_copies(original, here))
         replaced(undo, AutomaticControlDependencies, "__exit__", lambda original: _kept_in_order(original, here))
         patch_keras(undo, here)
-        patch_random(undo)
         return undo.pop_all()
 
 

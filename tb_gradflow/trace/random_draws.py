@@ -2,9 +2,9 @@
 
 An op such as that of `tf.random.normal` with a seed keeps its place in the sequence to itself, and each compiled
 function has ops of its own. Steps that record and steps that are guarded take turns: the ops of each would lag behind,
-and the training be another one than without the recorder. So the place is kept in a variable that both share, and the
-op is replaced by the one without a state that gives the same numbers, bit for bit: Philox, whose key is the first
-seed, and whose counter has the second in its upper half and grows, with each drawing, by 256 for each number
+and the training be another one than without the recorder. So the place is kept in a variable that both share, and what
+takes the op's numbers is given those of the op without a state, which are the same, bit for bit: Philox, whose key is
+the first seed, and whose counter has the second in its upper half and grows, with each drawing, by 256 for each number
 (TensorFlow's `GuardedPhiloxRandom::ReserveRandomOutputs`).
 """
 
@@ -12,22 +12,28 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import threading
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import tensorflow as tf
-from tensorflow.python.ops import gen_random_ops
+from tensorflow.core.framework import attr_value_pb2
+from tensorflow.python.eager import record
 from tensorflow.python.ops import gen_stateless_random_ops_v2 as stateless
-from tensorflow.python.ops.control_flow_v2_func_graphs import CondBranchFuncGraph
-from tensorflow.python.ops.parallel_for import control_flow_ops as parallel_for
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
-
-from tb_gradflow.trace.replaced import replaced
 
 _PHILOX = 1
 _RESERVED = 256
+
+_WITHOUT_STATE: dict[str, Callable[..., Any]] = {
+    "RandomUniform": stateless.stateless_random_uniform_v2,
+    "RandomStandardNormal": stateless.stateless_random_normal_v2,
+    "TruncatedNormal": stateless.stateless_truncated_normal_v2,
+    "RandomUniformInt": stateless.stateless_random_uniform_int_v2,
+}
+
+_REPLACED = "_gradflow_replaced"
+_NAME = "tb_gradflow_place"
 
 
 class RandomDraws:
@@ -52,13 +58,40 @@ class RandomDraws:
             graph = tf.compat.v1.get_default_graph()
             if not graph.building_function or not self._is_shared:
                 return step(*args, **kwargs)
-            before, _HERE.trace = _HERE.trace, _Traced(graph, self._place, self._signature(args, kwargs))
-            try:
-                return step(*args, **kwargs)
-            finally:
-                _HERE.trace = before
+            before = len(graph.get_operations())
+            outputs = step(*args, **kwargs)
+            # Where it fails, the rest of the ops is as the user's own are, and told of.
+            with contextlib.suppress(Exception), record.stop_recording(), tf.name_scope("tb_gradflow"):
+                return self._given(graph, graph.get_operations()[before:], self._signature(args, kwargs), outputs)
+            return outputs
 
         return run
+
+    def _given(self, graph: Any, operations: Sequence[Any], signature: Any, outputs: Any) -> Any:
+        """The results of a step that has been traced; what takes random numbers is given those of the shared place.
+
+        A function that the step calls may be called twice, and has ops of its own in each call; rounds of a loop may
+        draw in any order. Those are left as they are. So is a trace that makes variables: TensorFlow computes their
+        first values apart from the step, and traces it a second time.
+        """
+        if any(op.type == "VarIsInitializedOp" for op in operations):
+            return outputs
+        counts: dict[Any, int] = {}
+        flat = tf.nest.flatten(outputs, expand_composites=True)
+        for op in operations:
+            if op.type in _WITHOUT_STATE and is_seeded(op) and _is_on_the_host(op):
+                kind = op.type, op.get_attr("seed"), op.get_attr("seed2")
+                counts[kind] = counts.get(kind, 0) + 1
+                place = self._place((signature, kind, counts[kind]))
+                graph.watch_variable(place)
+                old, new = op.outputs[0], _drawn(op, place)
+                for consumer in old.consumers():
+                    for slot, tensor in enumerate(consumer.inputs):
+                        if tensor is old:
+                            consumer._update_input(slot, new)
+                flat = [new if each is old else each for each in flat]
+                op._set_attr(_REPLACED, attr_value_pb2.AttrValue(b=True))
+        return tf.nest.pack_sequence_as(outputs, flat, expand_composites=True)
 
     def _signature(self, args: Any, kwargs: Any) -> Any:
         def of(each: Any) -> Any:
@@ -71,7 +104,7 @@ class RandomDraws:
     def _place(self, key: Any) -> ResourceVariable:
         if key not in self._places:
             # Not a `tf.Variable`: a function that is traced anew, for other shapes, may make none.
-            with tf.init_scope():
+            with tf.init_scope(), tf.device("CPU:0"):
                 self._places[key] = ResourceVariable(0, trainable=False, dtype=tf.int64, name=_NAME)
         return self._places[key]
 
@@ -87,100 +120,34 @@ def draws_of(function: Any, *, may_share: bool, has_run: bool) -> RandomDraws:
     return _of_function.setdefault(function, RandomDraws(is_shared=True, by_batch=False))
 
 
-_NAME = "tb_gradflow/place"
-
-
 def is_place(variable: Any) -> bool:
-    """Whether a variable is one of these, and none of the user's."""
-    return str(variable.name).startswith(_NAME)
-
-
-class _Traced:
-    """A step that is being traced.
-
-    Attributes:
-        quiet: Whether what is traced now is to be left as it is.
-    """
-
-    def __init__(self, graph: Any, place: Callable[[Any], ResourceVariable], signature: Any) -> None:
-        self.quiet = False
-        self._graph = graph
-        self._place = place
-        self._signature = signature
-        self._counts: dict[Any, int] = {}
-
-    def has(self, graph: Any) -> bool:
-        """Whether an op of a graph runs once in a step at most: it is a part of it, or of a branch in it. A function
-        that is called twice has ops of its own in each call, and rounds of a loop may draw in any order."""
-        while isinstance(graph, CondBranchFuncGraph):
-            graph = graph.outer_graph
-        return graph is self._graph
-
-    def next_place(self, *op: Any) -> ResourceVariable:
-        """Where such an op of the step, the next one of its kind, is in its sequence."""
-        count = self._counts[op] = self._counts.get(op, 0) + 1
-        place = self._place((self._signature, op, count))
-        self._graph.watch_variable(place)  # a branch would keep it to itself
-        return place
-
-
-class _Here(threading.local):
-    trace: _Traced | None = None
-
-
-_HERE = _Here()
-
-
-def patch_random(undo: contextlib.ExitStack) -> None:
-    """While steps are traced, until `undo` is closed."""
-    for name, other in _WITHOUT_STATE.items():
-        replaced(undo, gen_random_ops, name, functools.partial(_drawing, other))
-    # Turns what is traced in it into other ops, and knows none that writes to a variable.
-    replaced(undo, parallel_for, "pfor", _left_alone)
+    """Whether a variable is one of those that hold a place, and none of the user's."""
+    return _NAME in str(variable.name)
 
 
 def is_seeded(op: Any) -> bool:
     """Whether a random op gives the same numbers in each run of a program; else nobody expects any."""
     attributes = op.node_def.attr
-    return bool(attributes["seed"].i or attributes["seed2"].i)
+    return not is_replaced(op.node_def) and bool(attributes["seed"].i or attributes["seed2"].i)
 
 
-_WITHOUT_STATE: dict[str, Callable[..., Any]] = {
-    "random_uniform": stateless.stateless_random_uniform_v2,
-    "random_standard_normal": stateless.stateless_random_normal_v2,
-    "truncated_normal": stateless.stateless_truncated_normal_v2,
-    "random_uniform_int": stateless.stateless_random_uniform_int_v2,
-}
+def is_replaced(node: Any) -> bool:
+    """Whether nobody takes the numbers of the random op that a node of a graph is."""
+    return _REPLACED in node.attr
 
 
-def _drawing(other: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def draw(shape: Any, *args: Any, seed: int | None = 0, seed2: int | None = 0, name: str | None = None) -> Any:
-        here, graph = _HERE.trace, tf.compat.v1.get_default_graph()
-        if here is None or here.quiet or not (seed or seed2) or not here.has(graph):
-            return original(shape, *args, seed=seed, seed2=seed2, name=name)
-        seed, seed2 = seed or 0, seed2 or 0
-        shape = tf.convert_to_tensor(shape)
-        place = here.next_place(original.__name__, seed, seed2)
-        low = place.read_value()
-        place.assign_add(tf.reduce_prod(tf.cast(shape, tf.int64)) * _RESERVED, read_value=False)
-        counter = tf.stack([low, tf.constant(seed2, tf.int64)])
-        unsigned = (tf.bitcast(each, tf.uint64) for each in (tf.constant([seed], tf.int64), counter))
-        return other(shape, *unsigned, _PHILOX, *args, name=name or original.__name__)
-
-    return draw
+def _is_on_the_host(op: Any) -> bool:
+    """Whether it runs where one replica does, without an accelerator."""
+    return not op.device or op.device.upper().endswith("CPU:0")
 
 
-def _left_alone(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def pfor(*args: Any, **kwargs: Any) -> Any:
-        here = _HERE.trace
-        if here is None or here.quiet:
-            return original(*args, **kwargs)
-        here.quiet = True
-        try:
-            return original(*args, **kwargs)
-        finally:
-            here.quiet = False
-
-    return pfor
+def _drawn(op: Any, place: ResourceVariable) -> Any:
+    """In an op's graph: the numbers that it would draw at a place, which moves on."""
+    shape, *others = op.inputs
+    low = place.read_value()
+    place.assign_add(tf.reduce_prod(tf.cast(shape, tf.int64)) * _RESERVED, read_value=False)
+    halves = tf.stack([low, tf.constant(op.get_attr("seed2"), tf.int64)])
+    key, counter = (tf.bitcast(each, tf.uint64) for each in (tf.constant([op.get_attr("seed")], tf.int64), halves))
+    numbers = _WITHOUT_STATE[op.type](shape, key, counter, _PHILOX, *(others or [op.get_attr("dtype")]))
+    numbers.set_shape(op.outputs[0].shape)
+    return numbers

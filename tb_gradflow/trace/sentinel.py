@@ -26,6 +26,7 @@ from tensorflow.python.ops import cond_v2
 from tb_gradflow.trace.batches import OWN_OP
 from tb_gradflow.trace.guard import Guard, may_run_twice
 from tb_gradflow.trace.patches import watching
+from tb_gradflow.trace.random_draws import is_place
 from tb_gradflow.trace.undo import undone
 
 
@@ -106,8 +107,10 @@ class Sentinel:
     def _before_updates(self) -> None:
         """In the step's graph: whatever runs before this runs before what updates a variable afterwards."""
         graph = tf.compat.v1.get_default_graph()
-        if self.state:
-            tf.raw_ops.IdentityN(input=[graph.capture(variable.handle) for variable in self.state])
+        # Where a random op is in its sequence is read for the step to begin with, by ops that are added at its end.
+        updated = [variable for variable in self.state if not is_place(variable)]
+        if updated:
+            tf.raw_ops.IdentityN(input=[graph.capture(variable.handle) for variable in updated])
 
 
 class _Kept:

@@ -43,7 +43,7 @@ def noise_row_by_row(x: Any) -> Any:
     return tf.vectorized_map(lambda row: row + tf.random.normal([6]), x)
 
 
-NOISE = [noise_of_all_kinds, noise_now_and_then]
+NOISE = [noise_of_all_kinds, noise_row_by_row]
 
 
 def network(noise: Callable[[Any], Any]) -> Any:
@@ -112,7 +112,9 @@ def test_a_loop_draws_the_same_numbers(tmp_path: Path, noise: Callable[[Any], An
 
     assert_same(looped(noise, watched), looped(noise, lambda step: step))
 
-    assert read(tmp_path).trace.notes == ()
+    trace = read(tmp_path).trace
+    assert trace.notes == ()
+    assert [variable.shape for variable in trace.variables] == [(6, 4), (4,), (4, 1), (1,)]
 
 
 def test_a_fit_goes_on_where_the_one_before_has_ended(tmp_path: Path) -> None:
@@ -128,10 +130,52 @@ def test_a_fit_after_one_without_the_recorder_is_told_of(tmp_path: Path) -> None
     assert "tf.random" in note
 
 
-def test_what_is_vectorized_is_left_as_it_is(tmp_path: Path) -> None:
-    recorder = tb_gradflow.GradFlowCallback(tmp_path, update_freq=1)
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_a_variable_that_the_first_step_makes_begins_as_it_would(tmp_path: Path, setting: str) -> None:
+    def trained(*callbacks: Any) -> Any:
+        model = WithLateWeight()
+        model.compile()
+        history = model.fit(*data(64), batch_size=4, verbose=0, callbacks=list(callbacks))
+        return [model.weight.numpy(), history.history["loss"]]
 
-    assert_same(fitted(noise_row_by_row, recorder), fitted(noise_row_by_row))
+    recorder = tb_gradflow.GradFlowCallback(tmp_path, **SETTINGS[setting])
+    keras.utils.set_random_seed(5)
+    recorded = trained(recorder)
+    keras.utils.set_random_seed(5)
+
+    assert_same(recorded, trained())
+
+
+class WithLateWeight(keras.Model):
+    """A step that makes a variable when it is first traced, from random numbers."""
+
+    weight: Any = None
+
+    def train_step(self, data: Any) -> Any:
+        x, y = data
+        if self.weight is None:
+            self.weight = tf.Variable(tf.random.normal([6, 1]))
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((x @ self.weight + 0.1 * tf.random.normal(tf.shape(y)) - y) ** 2)
+        self.weight.assign_sub(0.1 * tape.gradient(loss, self.weight))
+        return {"loss": loss}
+
+
+def test_numbers_that_are_a_result_are_those_that_were_used(tmp_path: Path) -> None:
+    weight = tf.Variable(1.0)
+
+    @tb_gradflow.watch(tmp_path)
+    @tf.function
+    def step() -> Any:
+        noise = tf.random.normal([])
+        with tf.GradientTape() as tape:
+            loss = weight * noise
+        tape.gradient(loss, weight)
+        return noise, loss
+
+    keras.utils.set_random_seed(5)
+    for noise, loss in [step() for _ in range(20)]:
+        assert float(noise) == float(loss)
 
 
 def test_a_function_that_is_called_twice_draws_what_it_would(tmp_path: Path) -> None:
@@ -155,7 +199,7 @@ def noise_of_other_kinds(x: Any) -> Any:
     return x + tf.random.gamma(tf.shape(x), 1.0)
 
 
-@pytest.mark.parametrize("noise", [noise_of_a_function, noise_in_a_loop, noise_of_other_kinds])
+@pytest.mark.parametrize("noise", [noise_of_a_function, noise_in_a_loop, noise_now_and_then, noise_of_other_kinds])
 def test_what_is_not_shared_is_told_of(tmp_path: Path, noise: Callable[[Any], Any]) -> None:
     fitted(noise, tb_gradflow.GradFlowCallback(tmp_path))
 
