@@ -310,6 +310,11 @@ export interface Trace {
   readonly failure: string;
   /** The custom gradients; only `explain` compares them with the derivative. */
   readonly gradient_checks: readonly GradientCheck[];
+  /**
+   * Whether an optimizer divided gradients by a loss scale, and none had multiplied a loss with it; not known in older
+   * logs.
+   */
+  readonly unscaled: boolean;
 }
 
 /** One recording: from the construction of a recorder to its end. */

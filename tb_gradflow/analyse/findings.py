@@ -112,7 +112,7 @@ _TOLD_AT_ONCE = frozenset(
         "not_measured",
     }
     | {"tape_scope", "tape_not_watching", "not_in_gradient_sources", "untracked_variable", "non_trainable_state"}
-    | {"gradient_not_applied"}
+    | {"gradient_not_applied", "loss_not_scaled"}
 )
 
 

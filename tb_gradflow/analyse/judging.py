@@ -151,7 +151,10 @@ def _with(states: Sequence[State], *statuses: str) -> list[State]:
 
 
 def _huge_alone(measured: Measured, states: Sequence[State]) -> list[State]:
-    """Those with a huge gradient of a loss that is finite; where it is not, that is the story."""
+    """Those with a huge gradient of a loss that is finite; where it is not, that is the story. Of a loss that may be
+    scaled by hand nobody knows how large its gradient would be."""
+    if measured.topology.trace.unscaled:
+        return []
     return [state for state in _with(states, "exploding") if measured.loss_is_finite(state.target)]
 
 

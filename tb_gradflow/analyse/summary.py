@@ -23,6 +23,7 @@ _WRONG = {
     "variable_rebound": "overwritten by a tensor",
     "nonfinite_update": "values that are not finite",
     "gradient_not_applied": "a gradient that is never applied",
+    "loss_not_scaled": "a gradient that is divided away",
 }
 
 
@@ -92,6 +93,7 @@ _WITHOUT_OP = {
     "untracked": "the model does not list {them}",
     "untracked_variable": "the step makes {them} anew each time",
     "gradient_not_applied": "no recorded step{since} has changed {them}",
+    "loss_not_scaled": "the optimizer divides by a loss scale, and the loss{line} was not multiplied with it",
 }
 
 

@@ -74,6 +74,8 @@ class Trace:
         whole: Whether the variables are all that the model has; false where the caller named those that matter.
         failure: What running the step raised, after it had been traced; empty if nothing.
         gradient_checks: The custom gradients; only `explain` compares them with the derivative.
+        unscaled: Whether an optimizer divided gradients by a loss scale, and none had multiplied a loss with it; not
+            known in older logs.
     """
 
     index: int
@@ -89,6 +91,7 @@ class Trace:
     whole: bool = True
     failure: str = ""
     gradient_checks: tuple[GradientCheck, ...] = ()
+    unscaled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

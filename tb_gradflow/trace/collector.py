@@ -24,6 +24,7 @@ from tb_gradflow.trace.flat_ops import FlatOp, Known, Ref, consumers
 from tb_gradflow.trace.flatten import Flattener
 from tb_gradflow.trace.fusion import Needed, apart, may_be_merged, recomputed, seen_apart
 from tb_gradflow.trace.reach import influenced_by, needed_for
+from tb_gradflow.trace.scaled_losses import ScaledLosses
 from tb_gradflow.trace.scaling import total, unscaled
 from tb_gradflow.trace.sink import Sink
 from tb_gradflow.trace.source import frames_of
@@ -63,7 +64,8 @@ class Collector(Symbols):
         self._tensors = tensors
         self._exact = exact
         self._flatteners: dict[int, tuple[Any, Flattener]] = {}
-        self._scales: dict[int, tuple[Any, Any]] = {}
+        self._scales = ScaledLosses()
+        self._has_scaled = self._has_divided = False
         self._answered: dict[int, Any] = {}
 
     def gradient(self, original: Callable[..., Any], tape: Any, target: Any, sources: Any, *rest: Any) -> Any:
@@ -103,11 +105,25 @@ class Collector(Symbols):
 
     def scaled(self, loss: Any, result: Any) -> None:
         """An optimizer has multiplied a loss with a scale before it is differentiated."""
-        if result is not loss and self.symbol(result).op.type == "Mul":
-            self._scales[id(result)] = (result, self.actual(self.symbol(result).op.inputs[1]))
+        self._has_scaled = self._has_scaled or result is not loss
+        if result is not loss and self.knows(result):
+            symbol = self.symbol(result)
+            if symbol.op.type == "Mul":
+                self._scales.add(symbol, self.actual(symbol.op.inputs[1]))
 
-    def applying(self, apply: Callable[[], Any]) -> Any:
-        """Runs an optimizer's update, whose ops are no part of the forward graph."""
+    @property
+    def unscaled(self) -> bool:
+        """Whether an optimizer has divided gradients by a loss scale with which none has multiplied a loss."""
+        return self._has_divided and not self._has_scaled
+
+    def applying(self, apply: Callable[[], Any], *, divides: bool) -> Any:
+        """Runs an optimizer's update, whose ops are no part of the forward graph.
+
+        Args:
+            apply: Runs it.
+            divides: Whether it divides the gradients by a scale of the loss before.
+        """
+        self._has_divided = self._has_divided or divides
         graph = self.graph_now()
         with self._own_work():
             self.flattener(graph).extend()
@@ -277,7 +293,4 @@ class Collector(Symbols):
                 call.variables[index] = Answer(outcome, None)
 
     def _scale_of(self, target: Any) -> Any:
-        for tensor in tf.nest.flatten(target):
-            if id(tensor) in self._scales:
-                return self._scales[id(tensor)][1]
-        return None
+        return self._scales.behind(self.symbol(each) for each in tf.nest.flatten(target) if self.knows(each))

@@ -40,6 +40,7 @@ class _Seen:
     variables: Variables
     layers: dict[str, Layer] = field(default_factory=dict)
     by_tape: bool = False
+    unscaled: bool = False
 
 
 def is_graph_tensor(value: Any) -> bool:

@@ -14,6 +14,7 @@ from tb_gradflow.trace.finiteness import not_finite
 from tb_gradflow.trace.fusion import recomputed
 from tb_gradflow.trace.patches import is_for_xla
 from tb_gradflow.trace.random_draws import is_replaced
+from tb_gradflow.trace.scaled_losses import ScaledLosses
 from tb_gradflow.trace.symbols import Symbols
 from tb_gradflow.trace.tapes import flat_gradients
 
@@ -38,7 +39,7 @@ class Guard(Symbols):
         self._in_xla = in_xla
         self._found = found
         self._failed = failed
-        self._scales: dict[int, tuple[Any, Any, Any]] = {}
+        self._scales = ScaledLosses()
 
     def gradient(self, original: Callable[..., Any], tape: Any, target: Any, sources: Any, *rest: Any) -> Any:
         """Stands in for `tape.gradient`."""
@@ -51,10 +52,10 @@ class Guard(Symbols):
 
     def scaled(self, loss: Any, result: Any) -> None:
         """An optimizer has multiplied a loss with a scale before it is differentiated."""
-        if result is not loss and result.op.type == "Mul":
-            self._scales[id(result)] = (result, loss, result.op.inputs[1])
+        if result is not loss and self.knows(result) and result.op.type == "Mul":
+            self._scales.add(result, (loss, result.op.inputs[1]))
 
-    def applying(self, apply: Callable[[], Any]) -> Any:
+    def applying(self, apply: Callable[[], Any], *, divides: bool) -> Any:
         """Runs an optimizer's update."""
         return apply()
 
@@ -63,10 +64,11 @@ class Guard(Symbols):
 
     def _wrong(self, target: Any, gradients: Sequence[Any]) -> Any:
         targets = [each for each in tf.nest.flatten(target) if isinstance(each, tf.Tensor) and each.dtype.is_floating]
-        _, loss, scale = next((self._scales[id(each)] for each in targets if id(each) in self._scales), (None,) * 3)
+        scaled = self._scales.behind(targets)
         losses = [recomputed(each) for each in targets]
-        if scale is None:
+        if scaled is None:
             return not_finite(losses, gradients)
+        loss, scale = scaled
         # A scale that is too large makes infinities all the time, and the optimizer skips those steps.
         return not_finite([recomputed(loss)], []) | (not_finite(losses, gradients) & (tf.cast(scale, tf.float32) < 1.0))
 

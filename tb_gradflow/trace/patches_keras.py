@@ -28,7 +28,7 @@ def _patch_three(undo: contextlib.ExitStack, here: Here) -> None:
     base = next(c for c in keras.optimizers.Optimizer.__mro__ if "apply" in vars(c) and "scale_loss" in vars(c))
     for owner in (base, keras.optimizers.LossScaleOptimizer):
         replaced(undo, owner, "scale_loss", lambda original: _scaling(original, here))
-        replaced(undo, owner, "apply", lambda original: _applying(original, here))
+        replaced(undo, owner, "apply", lambda original: _applying(original, here, _divides))
     replaced(undo, keras.layers.Layer, "_open_name_scope", lambda original: _name_scope(original, here))
 
 
@@ -52,20 +52,30 @@ def _scaling(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
     def scale_loss(self: Any, loss: Any) -> Any:
         result = original(self, loss)
         look = here()
-        if look is not None and isinstance(result, tf.Tensor) and look.listener.knows(result):
+        if look is not None and isinstance(result, tf.Tensor):
             look.listener.scaled(loss, result)
         return result
 
     return scale_loss
 
 
-def _applying(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
+def _divides(optimizer: Any) -> bool:
+    """Whether one of Keras 3 divides gradients by what its own `scale_loss` is to multiply the loss with. Keras 2
+    warns by itself where that was forgotten."""
+    import keras
+
+    return type(optimizer) is keras.optimizers.LossScaleOptimizer or bool(getattr(optimizer, "loss_scale_factor", None))
+
+
+def _applying(
+    original: Callable[..., Any], here: Here, divides: Callable[[Any], bool] = lambda optimizer: False
+) -> Callable[..., Any]:
     @functools.wraps(original)
     def apply(self: Any, *args: Any, **kwargs: Any) -> Any:
         look = here()
         if look is None:
             return original(self, *args, **kwargs)
-        return look.listener.applying(lambda: original(self, *args, **kwargs))
+        return look.listener.applying(lambda: original(self, *args, **kwargs), divides=divides(self))
 
     return apply
 

@@ -12,7 +12,6 @@ from tb_gradflow.record.schema import (
     GradientCheck,
     Layer,
     Op,
-    Source,
     Target,
     Tensor,
     TensorGradient,
@@ -27,7 +26,8 @@ from tb_gradflow.trace.outside import constants_of, exceeds_half, given_data, gi
 from tb_gradflow.trace.own_gradients import own_gradient
 from tb_gradflow.trace.random_draws import is_seeded
 from tb_gradflow.trace.reach import influenced_by, needed_for
-from tb_gradflow.trace.source import Frame, frames_of, in_log, origin_of
+from tb_gradflow.trace.source import frames_of
+from tb_gradflow.trace.source_table import SourceTable
 from tb_gradflow.trace.target_names import target_names
 from tb_gradflow.trace.variables import MadeTensor, Variables, distinct
 
@@ -47,12 +47,16 @@ class Looked(Protocol):
         variables: The variables.
         layers: By name scope.
         by_tape: Whether a tape computed the gradients at the top; else `tf.gradients` did.
+        unscaled: Whether an optimizer divided gradients by a loss scale with which none had multiplied a loss.
     """
 
     calls: list[Call]
     variables: Variables
     layers: dict[str, Layer]
     by_tape: bool
+
+    @property
+    def unscaled(self) -> bool: ...
 
 
 def trace_of(collector: Looked, index: int, *, keep_source: bool = True) -> Trace:
@@ -62,27 +66,6 @@ def trace_of(collector: Looked, index: int, *, keep_source: bool = True) -> Trac
         builder.choose(call)
     builder.number()
     return builder.build(index)
-
-
-class _Sources:
-    """Lines of code, each once."""
-
-    def __init__(self, keep: bool) -> None:
-        self.keep = keep
-        self._index: dict[Source, int] = {}
-
-    def of(self, frames: Sequence[Frame], op_type: str) -> tuple[int | None, str | None]:
-        origin = origin_of(frames, op_type, keep_source=self.keep)
-        if origin.source is None:
-            return None, origin.api
-        return self._index.setdefault(origin.source, len(self._index)), origin.api
-
-    def place(self, source: Source | None) -> int | None:
-        """The number of a line; null if there is none, or none is kept."""
-        return self._index.setdefault(source, len(self._index)) if self.keep and source is not None else None
-
-    def all(self) -> tuple[Source, ...]:
-        return tuple(in_log(source) for source in self._index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +79,7 @@ class _Key:
 class _Builder:
     def __init__(self, collector: Looked, keep_source: bool) -> None:
         self._collector = collector
-        self._sources = _Sources(keep_source)
+        self._sources = SourceTable(keep_source)
         self._differentiability = Differentiability()
         self._flatteners: list[Flattener] = []
         self._chosen: set[_Key] = set()
@@ -157,13 +140,12 @@ class _Builder:
 
     def build(self, index: int) -> Trace:
         ops = tuple(self._op(key) for key in self._numbers)
-        targets = self._targets()
         gradient_checks = tuple(self._own_gradients())
         return Trace(
             index=index,
             ops=ops,
             variables=self._collector.variables.records(call.variables for call in self._collector.calls),
-            targets=targets,
+            targets=self._targets(),
             variable_gradients=tuple(
                 VariableGradient(number, variable, answer.outcome, answer.row, variable in call.watched)
                 for number, call in enumerate(self._collector.calls)
@@ -179,6 +161,7 @@ class _Builder:
             sources=self._sources.all(),
             notes=self._notes(),
             gradient_checks=gradient_checks,
+            unscaled=self._collector.unscaled,
         )
 
     def _graph(self, flattener: Flattener) -> int:

@@ -103,6 +103,7 @@ class _Looked:
     variables: Variables
     layers: dict[str, Layer]
     by_tape: bool = True
+    unscaled: bool = False
 
 
 class _Before:

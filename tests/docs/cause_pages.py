@@ -43,6 +43,8 @@ WITHOUT_PROGRAM = {
     "out of memory, or by an error of its own.",
     "gradient_not_applied": "No program is shown, because it takes a training of some steps: for example one of DDPG "
     "in which `actor_optimizer.apply_gradients(...)` was forgotten.",
+    "loss_not_scaled": "No program is shown, because it takes a training with an optimizer: for example a `train_step` "
+    'of a tutorial, after `keras.mixed_precision.set_global_policy("mixed_float16")`.',
 }
 """Why a page has none."""
 

@@ -192,6 +192,7 @@ CONNECTED: tuple[Rule, ...] = (
     cancelling.normalised_then_summed,
     cancelling.normalised_by_hand,
     standing.nothing_applied,
+    standing.loss_not_scaled,
     masked.masked_in_part,
 )
 """The gradient arrives, and is not what it seems."""

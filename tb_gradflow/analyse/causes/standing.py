@@ -1,10 +1,18 @@
-"""Gradients that arrive, and that nothing applies: the variable never changes, in any of the recorded steps."""
+"""Gradients that arrive, and of which nothing or next to nothing is applied."""
 
 from __future__ import annotations
+
+import math
 
 from tb_gradflow.analyse.evidence import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.measured import is_zero
 from tb_gradflow.analyse.standstill import SURE_FROM
+from tb_gradflow.record.schema import Trace
+
+# What Keras's `LossScaleOptimizer` calls its variable.
+_SCALE = "dynamic_scale"
+# Less does not keep float16 from underflow.
+_SMALLEST_SCALE = 8
 
 
 def gradient_not_applied(suspect: Suspect) -> Verdict | None:
@@ -41,6 +49,27 @@ def whole_loss_stands(suspect: Suspect) -> bool:
         )
 
     return measured.once(("stands", suspect.target), search)
+
+
+def loss_not_scaled(suspect: Suspect) -> Verdict | None:
+    """The optimizer divides gradients by the scale of a loss that nobody has multiplied with it."""
+    trace, entry = suspect.topology.trace, suspect.state.entry
+    if not trace.unscaled or entry is None or suspect.measured.once("by hand", lambda: _may_be_scaled_by_hand(trace)):
+        return None
+    return Verdict("loss_not_scaled", "warning", NO_OP)
+
+
+def _may_be_scaled_by_hand(trace: Trace) -> bool:
+    """Scales are powers of two, so that nothing is rounded, or the optimizer's own variable."""
+    return any(
+        (op.reads is not None and trace.variables[op.reads].name.endswith(_SCALE))
+        or (op.type == "Mul" and any(_may_be_scale(each.value) for each in op.constants))
+        for op in trace.ops
+    )
+
+
+def _may_be_scale(number: float) -> bool:
+    return number >= _SMALLEST_SCALE and math.frexp(number)[0] == 0.5
 
 
 def _is_part_of_inner_gradient(suspect: Suspect) -> bool:

@@ -110,4 +110,14 @@ def _rests(group: Group, rest: Rest) -> Text:
     )(group)
 
 
-WRITERS: dict[str, Writer] = {"gradient_not_applied": stands_still}
+_not_scaled = Template(
+    "{they_get} a gradient{line}, and the optimizer divides it by a loss scale with which the loss was never "
+    "multiplied. `LossScaleOptimizer`, in which `compile` wraps an optimizer under the policy `mixed_float16`, begins "
+    "with 32768 and doubles it every 2000 steps: what is left hardly moves {them}. Adam evens that "
+    "out only as long as what is left is larger than its epsilon.",
+    "Inside of the tape `scaled = optimizer.scale_loss(loss)`, then ask for the gradient of that, "
+    "`tape.gradient(scaled, variables)`, and report `loss` as before; in a `train_step` of your own it is "
+    "`self.optimizer.scale_loss(loss)`.",
+)
+
+WRITERS: dict[str, Writer] = {"gradient_not_applied": stands_still, "loss_not_scaled": _not_scaled}

@@ -129,7 +129,9 @@ def source_of(trace: Trace, index: int) -> Source | None:
 
 
 # Of these the line to look at is the one that asks for the gradient.
-_ASKED = frozenset({"tape_scope", "tape_not_watching", "not_in_gradient_sources", "gradient_not_applied"})
+_ASKED = frozenset(
+    {"tape_scope", "tape_not_watching", "not_in_gradient_sources", "gradient_not_applied", "loss_not_scaled"}
+)
 
 
 def line_of(trace: Trace, cause: str, index: int, target: int) -> int | None:
