@@ -24,6 +24,7 @@ _WRONG = {
     "nonfinite_update": "values that are not finite",
     "gradient_not_applied": "a gradient that is never applied",
     "loss_not_scaled": "a gradient that is divided away",
+    "saturation_clip": "a gradient that a limit holds back",
 }
 
 

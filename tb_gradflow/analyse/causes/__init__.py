@@ -22,6 +22,7 @@ from tb_gradflow.analyse.causes import (
     standing,
     strength,
     tape,
+    unbounded,
     unseen,
     unused,
     zero,
@@ -193,6 +194,7 @@ CONNECTED: tuple[Rule, ...] = (
     cancelling.normalised_by_hand,
     standing.nothing_applied,
     standing.loss_not_scaled,
+    unbounded.no_probability,
     masked.masked_in_part,
 )
 """The gradient arrives, and is not what it seems."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 
+from tb_gradflow.analyse.causes.unbounded import unbounded_in
 from tb_gradflow.analyse.words.code import is_simple
 from tb_gradflow.analyse.words.fields import ZERO, fields
-from tb_gradflow.analyse.words.names import TERMS, Group, Text, call_of, called, made_by, place_of
+from tb_gradflow.analyse.words.names import TERMS, Group, Text, blamed, call_of, called, layer_of, made_by, place_of
 
 FROM_LOGITS = "take the loss from the logits, `from_logits=True`"
+
+_LOSS = re.compile(r"\w+_crossentropy")
 
 # How many ops behind a limit are looked at for what is done with it.
 _NEAR = 6
@@ -17,6 +20,8 @@ _NEAR = 6
 def clipped(group: Group) -> Text:
     """Probabilities are better not clipped at all; other values can let the gradient pass the limits."""
     names, call, name = fields(group), call_of(group), group.op.name.lower() if group.op else ""
+    if group.suspect.state.status == "connected":
+        return _no_probability(group)
     if group.verdict.severity == "info":
         message = "{op} limits every value of this step, and the loss is zero: every margin is kept."
         return Text((ZERO + message).format_map(names), "Nothing to repair: nothing in this batch is left to learn.")
@@ -85,6 +90,29 @@ def _chosen_over(group: Group) -> int:
         if free and trace.ops[op].type in ("Minimum", "Maximum"):
             return op
     return -1
+
+
+def _no_probability(group: Group) -> Text:
+    found = next(each for each in unbounded_in(group.suspect) if each.clip == group.culprit)
+    arriving, left = (group.suspect.measured.of_op(group.suspect.target, op) for op in (found.last, found.given))
+    outside = left.zero_fraction - arriving.zero_fraction if arriving is not None and left is not None else 0.0
+    layer, loss = layer_of(group.trace, found.layer), _LOSS.search(group.op.name if group.op is not None else "")
+    names = {
+        **fields(group),
+        "maker": f"layer `{layer}`" if layer else called(group.trace, found.layer) + place_of(group.trace, found.layer),
+        "taker": f"`{loss[0]}`" if loss is not None else blamed(group),
+        "share": f"{outside:.0%}" if outside >= 0.01 else "less than 1 %",
+    }
+    return Text(
+        (
+            "{they_get} no gradient from a part of the batch: {taker} is for probabilities, and nothing keeps what "
+            "{maker} puts out between 0 and 1. In this step {share} of it lies outside, where it is clipped, and "
+            "a limit has no slope."
+        ).format_map(names),
+        "End the model in `sigmoid`, or in `softmax` for classes of which one is right; or in nothing and "
+        + FROM_LOGITS
+        + ".",
+    )
 
 
 def _goes_into_a_logarithm(group: Group) -> bool:
