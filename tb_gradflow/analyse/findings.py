@@ -109,6 +109,7 @@ _TOLD_AT_ONCE = frozenset(
         "nonfinite_weights",
         "nonfinite_update",
         "nonfinite_input",
+        "zero_input",
         "not_measured",
     }
     | {"tape_scope", "tape_not_watching", "not_in_gradient_sources", "untracked_variable", "non_trainable_state"}

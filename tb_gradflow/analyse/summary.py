@@ -89,6 +89,7 @@ _WITHOUT_OP = {
     "tape_not_watching": "the tape{line} does not watch {them}",
     "not_in_gradient_sources": "tape.gradient{line} was not asked for {them}",
     "nonfinite_input": "the batch is not finite",
+    "zero_input": "all of the batch is zero",
     "nonfinite_weights": "weights were not finite before the step",
     "nonfinite_update": "the update of this step made them so",
     "untracked": "the model does not list {them}",

@@ -43,7 +43,11 @@ def test_a_finding_of_the_structure_is_there_from_the_first_step(tmp_path: Path)
     assert first_steps(told)["nondiff_comparison"] == 0
 
 
-def test_where_a_finding_begins_is_found_to_the_step_without_looking_at_all(tmp_path: Path) -> None:
+def test_where_a_finding_begins_is_found_to_the_step_without_looking_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(course, "SECONDS_AT_ONCE", 60.0)
+    monkeypatch.setattr(course, "SECONDS_IN_ALL", 60.0)
     history = history_that_breaks_at(tmp_path, first=333, steps=1000)
 
     told = Course().look(history)

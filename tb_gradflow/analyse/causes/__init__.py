@@ -27,6 +27,7 @@ from tb_gradflow.analyse.causes import (
     unused,
     zero,
     zero_factor,
+    zero_input,
 )
 from tb_gradflow.analyse.evidence import Rule, Suspect, Verdict
 from tb_gradflow.analyse.joined import cuts_behind
@@ -115,6 +116,7 @@ ZERO: tuple[Rule, ...] = (
     cancelling.gradient_cancellation,
     cancelling.equal_sides,
     zero_factor.dropped,
+    zero_input.zero_input,
     unseen.branch_taken_is_flat,
     zero.branch_not_taken,
     unseen.loop_skipped,

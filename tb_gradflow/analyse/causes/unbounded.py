@@ -62,7 +62,7 @@ def unbounded_in(suspect: Suspect) -> list[Unbounded]:
 def _cuts(suspect: Suspect, found: Unbounded) -> bool:
     arriving = suspect.measured.of_op(suspect.target, found.last)
     left = suspect.measured.of_op(suspect.target, found.given)
-    return arriving is not None and left is not None and arriving.zero_fraction < left.zero_fraction
+    return arriving is not None and left is not None and arriving.zero_fraction < left.zero_fraction < 1
 
 
 def _unbounded(topology: Topology) -> Iterator[Unbounded]:

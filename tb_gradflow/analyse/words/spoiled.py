@@ -1,14 +1,15 @@
-"""Words for weights and batches that are NaN or infinite: no op is to blame for what they do."""
+"""Words for weights and batches that are NaN or infinite, or nothing but zeros: no op is to blame for that."""
 
 from __future__ import annotations
 
 from math import prod
 
 from tb_gradflow.analyse.causes.not_finite import beside_a_broken_gradient
+from tb_gradflow.analyse.causes.zero_input import zero_data
 from tb_gradflow.analyse.meanwhile import broken_meanwhile
 from tb_gradflow.analyse.measured import NONFINITE_AFTER, NONFINITE_BEFORE
 from tb_gradflow.analyse.onset import Onset
-from tb_gradflow.analyse.words.fields import fields
+from tb_gradflow.analyse.words.fields import ZERO, fields
 from tb_gradflow.analyse.words.names import Group, Text, Writer
 
 # The root of the largest float32.
@@ -108,6 +109,18 @@ def batch(group: Group) -> Text:
     )
 
 
+def zeros(group: Group) -> Text:
+    name = zero_data(group.suspect.measured)
+    message = (
+        "every number of `{name}` is zero in this batch, and with it the gradient of all that it is multiplied with."
+    )
+    return Text(
+        (ZERO + message).format_map({**fields(group), "name": name}),
+        f"Look at what is fed, `np.count_nonzero({name})`: integers that are divided by 255 twice, or cast after the "
+        "division, are zeros, and so is a batch of nothing but padding.",
+    )
+
+
 def of_batch(group: Group) -> str:
     """What is wrong with the batch, as a sentence; empty if nothing is."""
     bad = group.suspect.measured.nonfinite_inputs
@@ -123,4 +136,5 @@ WRITERS: dict[str, Writer] = {
     "nonfinite_weights": weights,
     "nonfinite_update": update,
     "nonfinite_input": batch,
+    "zero_input": zeros,
 }

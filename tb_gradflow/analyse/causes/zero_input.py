@@ -1,0 +1,40 @@
+"""Gradients that are zero because the batch is: what a weight is multiplied with is its gradient's factor."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.evidence import NO_OP, Suspect, Verdict
+from tb_gradflow.analyse.measured import Measured, is_empty, is_zero
+from tb_gradflow.analyse.zeros import PRODUCTS
+
+# What a step of the user's own calls the data that it computes predictions from; labels may all be zero.
+_DATA = ("x", "input", "image", "feature")
+
+
+def zero_input(suspect: Suspect) -> Verdict | None:
+    """Every number of the batch is zero, and the variable, or what lies between it and the op where the gradient ends,
+    is multiplied with data."""
+    if not zero_data(suspect.measured) or suspect.culprit < 0:
+        return None
+    topology = suspect.topology
+    between = topology.made_by(suspect.culprit) | {suspect.culprit}
+    return Verdict("zero_input", "warning", NO_OP) if not between.isdisjoint(_with_data(suspect.measured)) else None
+
+
+def zero_data(measured: Measured) -> str:
+    """The name of the one floating part of the batch that predictions are computed from, if all of it is zero; else
+    empty."""
+    parts = [each for each in measured.topology.trace.inputs if each.name.lower().startswith(_DATA)]
+    values = [measured.of_row(each.row) for each in parts]
+    if len(parts) != 1 or values[0] is None or not is_zero(values[0]) or is_empty(values[0]):
+        return ""
+    return parts[0].name if "[" not in parts[0].name else ""
+
+
+def _with_data(measured: Measured) -> frozenset[int]:
+    """The products of weights and data."""
+    ops = measured.topology.trace.ops
+
+    def search() -> frozenset[int]:
+        return frozenset(place for place, op in enumerate(ops) if op.type in PRODUCTS and op.given)
+
+    return measured.once("products with data", search)
