@@ -125,3 +125,16 @@ def test_a_schedule_in_epochs_that_counts_steps_is_told(tmp_path: Path) -> None:
 
 def test_a_schedule_that_ends_with_the_training_is_well(tmp_path: Path) -> None:
     assert by_schedule(tmp_path, decay_steps=14 * STEPS_AN_EPOCH, epochs=14).healthy
+
+
+def test_a_rate_of_zero_in_a_fit_is_told_as_one(tmp_path: Path) -> None:
+    model = network("model", 4, 1)
+    model.compile(keras.optimizers.SGD(0.0), "mse")
+    x = np.random.default_rng(0).normal(size=(8 * STEPS_AN_EPOCH, 4))
+    recorder = tb_gradflow.GradFlowCallback(tmp_path, update_freq=5)
+    model.fit(x, x[:, :1], batch_size=8, epochs=10, verbose=0, callbacks=[recorder])
+
+    [finding] = tb_gradflow.open_log(tmp_path).report().findings
+    assert (finding.cause, finding.severity) == ("gradient_not_applied", "warning")
+    assert "`model.optimizer.learning_rate`" in finding.fix
+    assert "apply_gradients" not in finding.fix

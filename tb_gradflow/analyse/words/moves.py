@@ -96,18 +96,30 @@ def _rests(group: Group, rest: Rest) -> Text:
             "`decay_steps` counts steps, not epochs."
             + ("" if rest.sure else " Nothing to repair if the training is at its end."),
         )(group)
+    early = "Nothing to repair if gradients are summed up over more steps, or the rate begins at zero. "
+    keras = (
+        "Look at the learning rate, `model.optimizer.learning_rate`: zero, or a schedule or callback that gives zero? "
+        "Then at what clips the gradients, such as `clipnorm`."
+    )
+    own = (
+        "Give the gradients to an optimizer, `optimizer.apply_gradients(zip(gradients, variables))`; where that is "
+        "done, look at what becomes of them before, and at the learning rate. In an optimizer of your own "
+        "`v = v - rate * gradient` makes a tensor and leaves the variable as it is: `v.assign_sub(rate * gradient)`."
+    )
     return Template(
         "{they_get} a gradient{line}, and no variable has ever changed: "
         f"none of {rest.steps} recorded steps, up to step {rest.until}, has changed one.",
-        (
-            ""
-            if rest.sure
-            else "Nothing to repair if gradients are summed up over more steps, or the rate begins at zero. "
-        )
-        + "Give the gradients to an optimizer, `optimizer.apply_gradients(zip(gradients, variables))`; where that is "
-        "done, look at what becomes of them before, and at the learning rate. In an optimizer of your own "
-        "`v = v - rate * gradient` makes a tensor and leaves the variable as it is: `v.assign_sub(rate * gradient)`.",
+        ("" if rest.sure else early) + (keras if _is_applied_by_keras(group) else own),
     )(group)
+
+
+def _is_applied_by_keras(group: Group) -> bool:
+    """Whether no line of the user's asks for the gradient of a loss that Keras computes: Keras gives it to the
+    optimizer then."""
+    target = group.trace.targets[group.suspect.target] if group.suspect.target >= 0 else None
+    if target is None or target.source is not None or target.op < 0:
+        return False
+    return group.trace.ops[target.op].name.startswith("compile_loss/")
 
 
 _not_scaled = Template(
