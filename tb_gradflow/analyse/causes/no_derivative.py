@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tb_gradflow.analyse.evidence import Discrete, Suspect, Verdict, discrete_part
 from tb_gradflow.analyse.kinds import STRAIGHT, is_float
 from tb_gradflow.analyse.zeros import PRODUCTS, second_derivatives
@@ -25,7 +27,11 @@ SAMPLING = frozenset(
     | {"StatelessRandomPoisson", "LearnedUnigramCandidateSampler"}
 )
 COUNTING_CALLS = ("count_nonzero", "bincount", "histogram", "unique_with_counts")
-_SAMPLING_CALLS = ("categorical", "multinomial", "binomial", "bernoulli", "poisson", "random.uniform")
+# Whole names: `categorical_accuracy` draws nothing, nor does the loss of that name.
+_DISCRETE_DRAW = re.compile(
+    r"(?<!\w)(?<!losses\.)(?:stateless_)?(?:categorical|multinomial|binomial|bernoulli|poisson)(?!\w)"
+)
+_UNIFORM_DRAW = re.compile(r"random\.(?:stateless_)?uniform(?!\w)")
 _REDUCTIONS = frozenset({"Sum", "Mean", "Max", "Min", "Prod", "SegmentSum", "UnsortedSegmentSum"})
 INDEX_INPUTS = {
     "Gather": 1, "GatherV2": 1, "GatherNd": 1, "ResourceGather": 1, "ResourceGatherNd": 1, "OneHot": 0,
@@ -150,11 +156,11 @@ def _is_summed_truth(suspect: Suspect, cast: int, comparison: int) -> bool:
 
 def nondiff_sampling(suspect: Suspect) -> Verdict | None:
     """A discrete random draw: from a categorical distribution, or by comparing with uniform noise."""
-    if suspect.op.type in SAMPLING or any(word in (suspect.op.api or "") for word in _SAMPLING_CALLS[:-1]):
+    if suspect.op.type in SAMPLING or _DISCRETE_DRAW.search(suspect.op.api or ""):
         return Verdict("nondiff_sampling", "error")
     source = suspect.op.source
     code = suspect.topology.trace.sources[source].code if source is not None else ""
-    drawn = suspect.op.type in COMPARISON and any(word in code for word in _SAMPLING_CALLS)
+    drawn = suspect.op.type in COMPARISON and (_DISCRETE_DRAW.search(code) or _UNIFORM_DRAW.search(code))
     return Verdict("nondiff_sampling", "error") if drawn else None
 
 
