@@ -21,7 +21,12 @@ from tb_gradflow.analyse.words.turns import in_turn
 from tb_gradflow.record.report import Finding, OpReport, SourceReport
 from tb_gradflow.record.schema import PYTHON, SNAPSHOT
 
-_CANCELLING = ("normalised_then_summed", "gradient_cancellation", "shift_invariant_parameter")
+_CANCELLING = (
+    "normalised_then_summed",
+    "gradient_cancellation",
+    "shift_invariant_parameter",
+    "softmax_single_class",
+)
 
 # What is left where gradients of about one cancel.
 NOISE_BELOW = 1e-5

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from tb_gradflow.analyse.evidence import Suspect, Verdict
+from tb_gradflow.analyse.kinds import SOFTMAX
 from tb_gradflow.analyse.ways import walked
 from tb_gradflow.analyse.zeros import PRODUCTS
 
@@ -286,7 +287,7 @@ def _softmax_behind(suspect: Suspect, op: int) -> int:
         if len(users) != 1:
             return -1
         op = users[0]
-        if suspect.type_of(op) == "Softmax":
+        if suspect.type_of(op) in SOFTMAX:
             return op
         if suspect.type_of(op) not in _SCORING:
             return -1

@@ -18,6 +18,10 @@ _SMALLEST_HALF = 6e-8
 
 _NEARBY = 12
 
+# What is left of a float32 where it is taken from itself, and of gradients of about one.
+_ROUNDING = 1e-6
+_FAINT = 1e-5
+
 
 def branch_not_taken(suspect: Suspect) -> Verdict | None:
     """The branch of a `tf.cond` that this step skipped, or the side of a `tf.where` that it never chose."""
@@ -31,7 +35,8 @@ def softmax_single_class(suspect: Suspect) -> Verdict | None:
 
 
 def single_class_unseen(suspect: Suspect) -> Verdict | None:
-    """The same where the loss hides it: it takes the logits, and the model's own output is always one."""
+    """The same where the loss hides it: it takes the logits, and the model's own output is always one. Or where the
+    softmax rounds what is one, so that noise comes back."""
     topology = suspect.topology
     if suspect.target < 0:
         return None
@@ -40,7 +45,22 @@ def single_class_unseen(suspect: Suspect) -> Verdict | None:
         unseen = influence[op] < 0 or topology.trace.ops[op].type != "Softmax"
         if unseen and not topology.made_by(op).isdisjoint(topology.readers[suspect.state.variable]):
             return Verdict("softmax_single_class", "error", op)
+        if not unseen and is_noise_of(suspect, op):
+            return Verdict("softmax_single_class", "error", op)
     return None
+
+
+def is_noise_of(suspect: Suspect, op: int) -> bool:
+    """Whether all that a variable gets is what rounding has left at an op whose result is always the same."""
+    topology, target = suspect.topology, suspect.target
+    if suspect.state.gradient is None or suspect.state.gradient.max_abs > _FAINT:
+        return False
+    given = [edge.op for edge in topology.trace.ops[op].inputs]
+    arriving = suspect.measured.of_op(target, op)
+    left = suspect.measured.of_op(target, given[0]) if given else None
+    if arriving is None or left is None or left.max_abs > _ROUNDING * arriving.max_abs:
+        return False
+    return not topology.made_by(op).isdisjoint(topology.readers[suspect.state.variable])
 
 
 def saturation_softmax(suspect: Suspect) -> Verdict | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cancelling import takes_out
-from tb_gradflow.analyse.kinds import constant_of
+from tb_gradflow.analyse.causes.zero import is_noise_of
+from tb_gradflow.analyse.kinds import SOFTMAX, constant_of
 from tb_gradflow.analyse.measured import LARGE_INPUT
 from tb_gradflow.analyse.words.clipped import FROM_LOGITS, clipped
 from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template, fields
@@ -99,7 +100,7 @@ def saturated_softmax(group: Group) -> Text:
 
 def single_class(group: Group) -> Text:
     names = fields(group)
-    hidden = group.suspect.state.status not in ("zero", "vanishing")
+    hidden = group.suspect.state.status not in ("zero", "vanishing") and not is_noise_of(group.suspect, group.culprit)
     shape = _as_called(group)
     first = 0 if _is_of_a_variable_alone(group) else 1
     several = [axis for axis, size in enumerate(shape) if axis >= first and size != 1]
@@ -117,7 +118,9 @@ def single_class(group: Group) -> Text:
         why = "The model's output says nothing: {op} normalises over an axis of length one, where the result is always "
         return Text((why + "1. The loss is taken from what goes in, so training does not show it.").format_map(names),
                     fix.format_map(names))  # fmt: skip
-    message = ZERO + "{op} normalises over an axis of length one, where the result is always 1."
+    message = (
+        SIZE if group.suspect.state.status == "connected" else ZERO
+    ) + "{op} normalises over an axis of length one, where the result is always 1."
     return Text(message.format_map(names), fix.format_map(names))
 
 
@@ -197,7 +200,7 @@ def without_influence(group: Group) -> Text:
         )(group)
     takers = [taker for op in dict.fromkeys(group.culprits.values()) if (taker := takes_out(group.suspect, op)) >= 0]
     layers = list(dict.fromkeys(layer_of(group.trace, taker) for taker in takers))
-    name = "softmax" if takers and group.trace.ops[takers[0]].type == "Softmax" else "batch normalisation"
+    name = "softmax" if takers and group.trace.ops[takers[0]].type in SOFTMAX else "batch normalisation"
     each = "behind each of them" if len(group.variables) > 1 else "behind it"
     why = f"the {name} {each} ({quoted(layers, 'layers')}) takes every offset out again"
     if not takers or "" in layers:

@@ -65,19 +65,6 @@ def zero_gradient(group: Group) -> Text:
 _TAKING = frozenset({"StridedSlice", "Slice", "GatherV2", "GatherNd"})
 
 
-def degenerate(group: Group) -> Text:
-    """Of a batch of one, or of a vector of one number."""
-    if group.op is not None and group.op.type in ("Mul", "RealDiv", "Div"):
-        return Template(
-            SIZE + "{op} divides a vector of one number by its own length: that makes 1 or -1 of whatever comes in.",
-            'Compare the number itself, for example with `loss="mse"`, or normalise over an axis with several entries.',
-        )(group)
-    return Template(
-        ZERO + "{op} normalises over a single element, and the result is the same whatever comes in.",
-        "Use a larger batch, or `keras.layers.LayerNormalization()`.",
-    )(group)
-
-
 def cancelling(group: Group) -> Text:
     """Of a density at a sample of its own the sample is to be stopped, by its name where their line tells it."""
     if group.op is not None and group.op.type in _WITHOUT_SLOPE and group.verdict.culprit < 0:
@@ -287,7 +274,6 @@ WRITERS: dict[str, Writer] = {
         ZERO + "at {op} it falls below the smallest float16, 6e-8.",
         "Scale the loss: `keras.optimizers.LossScaleOptimizer(optimizer)`, or use `mixed_bfloat16`.",
     ),
-    "degenerate_normalisation": degenerate,
     "gradient_cancellation": cancelling,
     "zero_gradient": zero_gradient,
     "vanishing_depth": fading,
