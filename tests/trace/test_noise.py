@@ -75,3 +75,25 @@ def test_a_layer_normalisation_of_one_unit_is_no_matter_of_the_batch() -> None:
 
     assert [finding.cause for finding in findings] == ["degenerate_normalisation"]
     assert "batch" not in findings[0].fix
+
+
+def test_a_relu_with_a_threshold_of_its_own_is_dead_like_others() -> None:
+    hidden, last = variable(4, 3, name="hidden"), variable(3, 1, name="last")
+
+    def loss() -> Any:
+        return tf.reduce_mean(tf.square(keras.activations.relu(X @ hidden, threshold=50.0) @ last - 1.0))
+
+    assert {finding.cause for finding in found(loss, hidden, last)} == {"dead_relu"}
+
+
+def test_of_several_comparisons_on_a_line_none_is_guessed() -> None:
+    weights = variable(4, 1, name="weights")
+
+    def loss() -> Any:
+        above, labels = tf.cast(X @ weights > 0.5, tf.float32), tf.cast(X[:, :1] > 0.2, tf.float32)
+        return 1.0 - tf.reduce_mean(above * labels)
+
+    [finding] = found(loss, weights)
+
+    assert finding.cause == "nondiff_comparison"
+    assert "X[" not in finding.fix

@@ -118,6 +118,7 @@ ZERO: tuple[Rule, ...] = (
     zero_factor.dropped,
     zero_input.zero_input,
     unseen.branch_taken_is_flat,
+    zero_factor.dead_relu_by_choice,
     zero.branch_not_taken,
     unseen.loop_skipped,
     unseen.loop_saturates,
@@ -165,6 +166,7 @@ variables."""
 
 VANISHING: tuple[Rule, ...] = (
     own_gradient.own_gradient_differs,
+    zero.single_class_unseen,
     cancelling.shift_invariant_parameter,
     cancelling.normalised_then_summed,
     cancelling.normalised_by_hand,

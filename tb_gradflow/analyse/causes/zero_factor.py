@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tb_gradflow.analyse.causes.masked import masked
+from tb_gradflow.analyse.causes.zero import BRANCHES
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.analyse.kinds import LOOPS, constant_of
 from tb_gradflow.analyse.measured import is_zero
@@ -35,6 +36,12 @@ def dead_relu(suspect: Suspect) -> Verdict | None:
     if _is_other_half(suspect):
         return Verdict("branch_not_taken", "info", suspect.culprit)
     return Verdict("dead_relu", "error")
+
+
+def dead_relu_by_choice(suspect: Suspect) -> Verdict | None:
+    """The same with a threshold of its own, which Keras writes as a choice between the value and zero."""
+    by_choice = suspect.op.type in BRANCHES and (suspect.op.api or "").rpartition(".")[2] == "relu"
+    return Verdict("dead_relu", "error") if by_choice else None
 
 
 def _is_other_half(suspect: Suspect) -> bool:
@@ -84,7 +91,7 @@ def factor_made_zero(suspect: Suspect) -> Verdict | None:
         if suspect.type_of(op) in LOOPS and keeps_first_state(suspect, op):
             return Verdict("mask_multiplies_to_zero", "warning", first_of_loop(suspect, op))
         zeroed = _turns_zero(suspect, op)
-        for rule in (dead_relu, dropped, masked, _left_out) if zeroed is not None else ():
+        for rule in (dead_relu, dead_relu_by_choice, dropped, masked, _left_out) if zeroed is not None else ():
             verdict = rule(zeroed) if zeroed is not None else None
             if verdict is not None and verdict.cause == "dead_relu":
                 return Verdict(verdict.cause, verdict.severity)

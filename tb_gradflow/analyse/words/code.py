@@ -12,6 +12,7 @@ _OPERATORS: dict[type[ast.AST], str] = {
     ast.FloorDiv: "//", ast.Mod: "%", ast.Div: "/", ast.Mult: "*", ast.Add: "+", ast.Sub: "-", ast.Pow: "**",
 }  # fmt: skip
 
+_COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 
 _CASTS = ("cast", "to_int32", "to_int64", "round", "rint", "floor", "ceil")
 
@@ -69,7 +70,8 @@ def call_on(line: str, api: str | None, about: str = "") -> Call | None:
     """The call of `api` on `line`; null if the line does not parse, or calls it under another name.
 
     Of several, one that speaks of the name `about` is meant; else the first, and none of a label, of a number or of
-    NumPy if there is another: in `tf.math.log(x) / tf.math.log(10.0)` it is the logarithm of `x`.
+    NumPy if there is another: in `tf.math.log(x) / tf.math.log(10.0)` it is the logarithm of `x`. Null too for one of
+    several comparisons, of which each may be of data alone.
     """
     tree = _parsed(line)
     if tree is None or not api:
@@ -80,7 +82,10 @@ def call_on(line: str, api: str | None, about: str = "") -> Call | None:
     inner = [call for call in found if not any(call.head + "(" in argument for argument in call.arguments)] or found
     inner = [call for call in inner if not _is_constant(call)] or inner
     named = [call for call in inner if about and re.search(rf"\b{re.escape(about)}\b", call.text)]
-    return next(iter([*named, *(call for call in inner if not _LABEL.search(call.subject)), *inner]), None)
+    learned = [call for call in inner if not _LABEL.search(call.subject)]
+    if not named and api in _COMPARISONS and len({call.text for call in learned or inner}) > 1:
+        return None
+    return next(iter([*named, *learned, *inner]), None)
 
 
 def _is_constant(call: Call) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tb_gradflow.analyse.causes.cancelling import same_on_both_sides
 from tb_gradflow.analyse.causes.recurrence import LARGE_DATA, is_recurrent
 from tb_gradflow.analyse.causes.strength import common_to_a_softmax, course_of, product_with_next_to_nothing
+from tb_gradflow.analyse.causes.zero import BRANCHES
 from tb_gradflow.analyse.evidence import NO_OP
 from tb_gradflow.analyse.kinds import LOOPS
 from tb_gradflow.analyse.words.code import call_on
@@ -14,7 +15,7 @@ from tb_gradflow.analyse.zeros import PRODUCTS
 
 
 def dead_relu(group: Group) -> Text:
-    is_relu = group.op is not None and ("Relu" in group.op.type or group.op.type == "Maximum")
+    is_relu = group.op is not None and ("Relu" in group.op.type or group.op.type in ("Maximum", *BRANCHES))
     why = "{op} is zero, and flat, " if is_relu else "{op} multiplies with the output of a ReLU that is zero "
     by_hand = group.op is not None and group.op.type == "Maximum"
     return Template(ZERO + why + "for every input of this step.", _by_hand(group) if by_hand else _LET_THROUGH)(group)
