@@ -165,3 +165,36 @@ def test_a_norm_of_calls_with_arguments_is_written_out_whole() -> None:
 
     inside = "tf.reduce_sum(tf.square(encode(a, training=True) - encode(b, 1)), axis=1)"
     assert f"`tf.sqrt({inside} + 1e-12)`" in graph.only_finding().fix
+
+
+def behind_an_unmeasured_body(*, loss: float) -> Graph:
+    """The gradients inside a function are not recorded: the birthplace is known to lie between its two ends."""
+    graph = Graph()
+    weights = graph.op("Softmax", graph.variable("logits"))
+    graph.gradient(graph.variable("scale"), FINE)
+    points = graph.op("MatMul", graph.variable("kernel"))
+    graph.gradient(points, NAN)
+    distance = graph.op("Pow", points, constants={1: 0.5}, name="body/Pow")
+    soft = graph.op("Log", graph.op("Exp", distance, name="body/Exp"), name="body/Log")
+    end = graph.op("Mul", soft, weights)
+    graph.gradient(end, FINE)
+    graph.gradient(0, FINE)
+    graph.target(graph.op("Mean", end), loss=loss)
+    graph.ask("kernel", NAN)
+    graph.ask("logits", FINE)
+    return graph
+
+
+def test_with_a_finite_loss_a_function_in_front_broke_in_its_derivative_alone() -> None:
+    """The softmax hands back what is finite, and an exponential that were too large would show in the loss."""
+    finding = behind_an_unmeasured_body(loss=0.5).only_finding()
+
+    assert finding.op is not None
+    assert (finding.cause, finding.op.type) == ("pow_fraction_at_zero", "Pow")
+
+
+def test_with_a_loss_that_is_not_finite_the_nearest_function_in_front_is_named() -> None:
+    finding = behind_an_unmeasured_body(loss=float("nan")).diagnose().findings[0]
+
+    assert finding.op is not None
+    assert finding.op.type in ("Softmax", "Exp", "Log")

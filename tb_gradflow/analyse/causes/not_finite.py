@@ -12,7 +12,7 @@ from itertools import pairwise
 from tb_gradflow.analyse.evidence import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.kinds import constant_of
 from tb_gradflow.analyse.meanwhile import broken_meanwhile, is_broken_before
-from tb_gradflow.analyse.signs import is_never_positive, relu_behind
+from tb_gradflow.analyse.signs import is_never_positive
 from tb_gradflow.analyse.ways import walked
 from tb_gradflow.analyse.zeros import PRODUCTS
 
@@ -199,23 +199,6 @@ def _is_half(suspect: Suspect, op: int) -> bool:
 def singular_here(suspect: Suspect) -> Verdict | None:
     """The functions that leave the finite numbers at a point of their own: sqrt at 0, log at 0, 0/0, exp."""
     return None if _passes_on(suspect) else accused(suspect, suspect.culprit)
-
-
-def broken_before(suspect: Suspect) -> Verdict | None:
-    """The nearest of those functions in front of the birthplace: its value broke the forward pass. One that a ReLU
-    gives zeros is surer than any that only might be given some."""
-    return suspect.measured.once(("broken", suspect.culprit), lambda: _broken_before(suspect))
-
-
-def _broken_before(suspect: Suspect) -> Verdict | None:
-    found = None
-    for op in suspect.topology.ancestors(suspect.culprit):
-        is_surer = relu_behind(suspect.topology.trace, op) >= 0
-        verdict = accused(suspect, op) if is_surer or found is None else None
-        if verdict is not None and is_surer:
-            return verdict
-        found = found or verdict
-    return found
 
 
 def last_resort_input(suspect: Suspect) -> Verdict | None:

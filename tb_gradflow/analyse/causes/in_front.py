@@ -1,0 +1,51 @@
+"""The function that broke where the birthplace of a gradient that is not finite explains nothing itself.
+
+It lies in front of the birthplace: its value broke the forward pass, or its gradient was not measured, as inside a
+function of the user's.
+"""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.not_finite import accused
+from tb_gradflow.analyse.evidence import Suspect, Verdict
+from tb_gradflow.analyse.kinds import passes_gradient
+from tb_gradflow.analyse.signs import relu_behind
+
+# Finite themselves where their derivative is not. The others show it in their value, and so in the loss, unless
+# something hides it there.
+_FINITE_THERE = frozenset({"sqrt_at_zero", "pow_fraction_at_zero", "acos_at_one", "degenerate_decomposition"})
+
+
+def broken_before(suspect: Suspect) -> Verdict | None:
+    """The nearest of those functions in front of the birthplace. One that a ReLU gives zeros is surer than any that
+    only might be given some."""
+    return suspect.measured.once(("broken", suspect.culprit), lambda: _broken_before(suspect))
+
+
+def _broken_before(suspect: Suspect) -> Verdict | None:
+    trace = suspect.topology.trace
+    is_whole = suspect.measured.loss_is_finite(suspect.target)
+    guilty = _can_have_broken(suspect) if is_whole else [True] * len(trace.ops)
+    near, found = None, None
+    for op in suspect.topology.ancestors(suspect.culprit):
+        verdict = accused(suspect, op) if guilty[op] else None
+        if verdict is None:
+            continue
+        if relu_behind(trace, op) >= 0:
+            return verdict
+        near = near or verdict
+        if verdict.cause in _FINITE_THERE:
+            found = found or verdict
+    return (found or near) if is_whole else near
+
+
+def _can_have_broken(suspect: Suspect) -> list[bool]:
+    """For each op, whether anything that it hands back is not finite, or not known. Where all is finite the gradient
+    did not break there, and with a finite loss the value did not either."""
+    known, bad = suspect.measured.nonfinite_ops(suspect.target)
+    arrives = suspect.topology.gradient(suspect.target).hops
+    return [
+        hops >= 0
+        and any(not known[edge.op] or bad[edge.op] for edge in op.inputs if edge.op >= 0 and passes_gradient(edge))
+        for op, hops in zip(suspect.topology.trace.ops, arrives, strict=True)
+    ]
