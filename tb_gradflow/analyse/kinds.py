@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_gradflow.record.schema import Edge, Op
+from tb_gradflow.record.schema import Edge, Op, Trace
 
 # These see sizes and types, never values: nothing that a variable holds influences what is behind them.
 SHAPE_ONLY = frozenset(
@@ -38,6 +38,12 @@ def scopes_of(name: str) -> list[str]:
     while name := name.rpartition("/")[0]:
         found.append(name)
     return found
+
+
+def is_without_elements(trace: Trace, edge: Edge) -> bool:
+    """Whether the tensor that comes over an edge is known to have a size of zero."""
+    shape = trace.ops[edge.op].outputs[edge.output].shape if edge.op >= 0 else None
+    return shape is not None and 0 in shape
 
 
 def passes_gradient(edge: Edge) -> bool:

@@ -198,3 +198,22 @@ def test_with_a_loss_that_is_not_finite_the_nearest_function_in_front_is_named()
 
     assert finding.op is not None
     assert finding.op.type in ("Softmax", "Exp", "Log")
+
+
+def test_the_mean_of_a_tensor_without_elements_is_named_and_what_left_none() -> None:
+    """No gradient shows it: that of the empty term has no elements, and the other term's is finite."""
+    graph = Graph()
+    fitted = graph.op("MatMul", graph.variable("kernel"))
+    slope = graph.op("MatMul", fitted, shape=(32, 1))
+    nothing = graph.op("StridedSlice", slope, shape=(32, 0), api="[]", line="du_dy = du_dx[:, 2:]")
+    term = graph.op("Mean", graph.op("Square", nothing, shape=(32, 0)), shape=(), api="tf.reduce_mean")
+    error = graph.op("Mean", fitted, shape=())
+    graph.gradient(fitted, FINE)
+    graph.target(graph.op("AddV2", error, term, shape=()), loss=float("nan"))
+    graph.ask("kernel", FINE)
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.culprit) == ("zero_over_zero", term)
+    assert "has the shape (32, 0)" in finding.message
+    assert "du_dy = du_dx[:, 2:]" in finding.fix

@@ -152,6 +152,7 @@ WEIGHTS: tuple[Rule, ...] = (
 
 NOT_FINITE: tuple[Rule, ...] = (
     own_gradient.own_gradient_is_not_finite,
+    in_front.mean_of_nothing,
     not_finite.where_inactive_branch,
     not_finite.nonfinite_input,
     not_finite.fp16_overflow,

@@ -8,12 +8,35 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.not_finite import accused
 from tb_gradflow.analyse.evidence import Suspect, Verdict
-from tb_gradflow.analyse.kinds import passes_gradient
+from tb_gradflow.analyse.kinds import is_without_elements, passes_gradient
 from tb_gradflow.analyse.signs import relu_behind
 
 # Finite themselves where their derivative is not. The others show it in their value, and so in the loss, unless
 # something hides it there.
 _FINITE_THERE = frozenset({"sqrt_at_zero", "pow_fraction_at_zero", "acos_at_one", "degenerate_decomposition"})
+
+
+def mean_of_nothing(suspect: Suspect) -> Verdict | None:
+    """A mean of no elements is NaN, whatever else there is in the loss. Its gradient is a tensor without elements, in
+    which no NaN shows."""
+    if suspect.measured.loss_is_finite(suspect.target):
+        return None
+    place = suspect.measured.once(("mean of nothing", suspect.target), lambda: _mean_of_nothing(suspect))
+    return Verdict("zero_over_zero", "error", place) if place >= 0 else None
+
+
+def _mean_of_nothing(suspect: Suspect) -> int:
+    topology = suspect.topology
+    reaches = topology.influence(suspect.target).hops
+    for op, each in enumerate(topology.trace.ops):
+        given = [edge for edge in each.inputs if edge.input == 0]
+        if (
+            each.type == "Mean"
+            and reaches[op] >= 0
+            and any(is_without_elements(topology.trace, edge) for edge in given)
+        ):
+            return op
+    return -1
 
 
 def broken_before(suspect: Suspect) -> Verdict | None:

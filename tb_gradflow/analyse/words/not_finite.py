@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from tb_gradflow.analyse.kinds import constant_of
+from tb_gradflow.analyse.kinds import constant_of, is_without_elements
 from tb_gradflow.analyse.signs import vanishing_exponential
 from tb_gradflow.analyse.words.code import Call, innermost_call
 from tb_gradflow.analyse.words.cut_at_zero import of_relu
 from tb_gradflow.analyse.words.fields import Template, fields
 from tb_gradflow.analyse.words.logarithms import BROKEN, is_undefined, logarithm, logsumexp
-from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, called, namespace, place_of
+from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, called, namespace, place_of, source_of
 
 _NEAR = 6
 _LARGEST_HALF = 65504.0
@@ -85,6 +85,9 @@ def _raised(group: Group, base: str) -> str:
 
 def division(group: Group) -> Text:
     if group.op is not None and group.op.type == "Mean":
+        emptied = _emptied(group)
+        if emptied >= 0:
+            return _of_no_elements(group, emptied)
         return Template(
             BROKEN + "{op} averages nothing: not one element was left in this step.",
             "Let an empty selection count as zero: `tf.math.divide_no_nan(tf.reduce_sum({x}), "
@@ -105,6 +108,26 @@ def division(group: Group) -> Text:
     call = call_of(group)
     over = ", ".join(call.arguments[:2]) if call and call.head == "/" else "total, count"
     return Template(BROKEN + "{op} divides zero by zero.", f"Divide safely: `tf.math.divide_no_nan({over})`.")(group)
+
+
+def _emptied(group: Group) -> int:
+    """The op in front that makes a tensor without elements of some that have any, where shapes tell; -1 if none."""
+    ops = group.trace.ops
+    for op in group.suspect.topology.ancestors(group.culprit):
+        shape = ops[op].outputs[0].shape if ops[op].outputs else None
+        if shape and 0 in shape and not any(is_without_elements(group.trace, edge) for edge in ops[op].inputs):
+            return op
+    return -1
+
+
+def _of_no_elements(group: Group, emptied: int) -> Text:
+    shape, source = group.trace.ops[emptied].outputs[0].shape, source_of(group.trace, emptied)
+    code = f"`{source.code}`" if source is not None and source.code else "it"
+    said = Template(BROKEN + "{op} averages nothing: ", "")(group).message
+    return Text(
+        f"{said}what {_named(group, emptied)} makes has the shape {shape}, which is no element at all.",
+        f"Mend {code}: it takes none of the elements that it is given, and the mean of nothing is NaN.",
+    )
 
 
 _ANGLES = {
