@@ -173,10 +173,13 @@ class Collector(Symbols):
         measured = not unseen and any(tensor.dtype.is_floating for tensor in flat)
         automatic = getattr(tape, "_watch_accessed_variables", None)
         unconnected: Literal["none", "zero"] = "zero" if zero else "none"
-        inner = is_watched_by_another(tape)
+        inner = self._is_inner(tape)
         call = Call(flattener, refs, loss, frames, unconnected, watched, scaled, measured, automatic, inner)
         self.calls.append(call)
         return call, {} if unseen else self._on_the_way(call, sources)
+
+    def _is_inner(self, tape: Any) -> bool:
+        return is_watched_by_another(tape)
 
     def _on_the_way(self, call: Call, sources: Any) -> dict[Ref, Any]:
         """The tensors between the sources and the target that the tape may have seen."""

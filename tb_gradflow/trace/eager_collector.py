@@ -22,6 +22,7 @@ from tb_gradflow.trace.eager_unseen import UNSEEN, link_by_value
 from tb_gradflow.trace.flat_ops import Known
 from tb_gradflow.trace.gradient_checks import GradientChecks
 from tb_gradflow.trace.scaling import total
+from tb_gradflow.trace.tapes import is_watched_by_another
 from tb_gradflow.trace.variables import Variables, is_replica
 
 EAGER_REPLICAS = (
@@ -34,6 +35,7 @@ class EagerCollector(Collector):
 
     def __init__(self, variables: Variables, tensors: Tensors = "all", *, checks: GradientChecks | None = None) -> None:
         super().__init__(variables, tensors, exact=False)
+        self._inner = False
         self.shadow = Shadow()
         self.exits = Exits(self.shadow)
         self._checks = EagerChecks(self.shadow, checks) if checks is not None else None
@@ -55,7 +57,13 @@ class EagerCollector(Collector):
         if is_replica() and tf.distribute.get_replica_context().num_replicas_in_sync > 1:
             self.fault = self.fault or SetupError(EAGER_REPLICAS)
             return original(tape, target, sources, *rest)
+        # Own work is done where no tape records, and so none could be seen there.
+        with super()._own_work():
+            self._inner = is_watched_by_another(tape)
         return super().gradient(original, tape, target, sources, *rest)
+
+    def _is_inner(self, tape: Any) -> bool:
+        return self._inner
 
     def knows(self, tensor: Any) -> bool:
         return isinstance(tensor, tf.__internal__.EagerTensor)

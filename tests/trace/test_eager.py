@@ -288,3 +288,35 @@ def test_the_report_says_that_the_step_cannot_be_compiled() -> None:
 
     assert report.healthy
     assert "cannot compile this step (NotImplementedError: numpy() is only available" in str(report).replace("\n", " ")
+
+
+def test_an_inner_gradient_is_a_step_on_the_way_when_eager_as_when_compiled(tmp_path: Any) -> None:
+    """What the outer tape answers counts, and what is stored after the inner gradient was computed is no update."""
+    slow, fast, scale = tf.Variable(1.0, name="slow"), tf.Variable(0.0, name="fast"), tf.Variable(1.0, name="scale")
+
+    def adapted(x: tf.Tensor) -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            with tf.GradientTape() as inner:
+                before = tf.square(slow - x)
+            fast.assign(slow - 0.1 * inner.gradient(before, slow))
+            after = scale * tf.square(fast - x)
+        gradient = tape.gradient(after, [slow, scale])[1]
+        scale.assign_sub(0.01 * gradient)
+        return after
+
+    found = {}
+    for name in ("eager", "compiled"):
+        tf.config.run_functions_eagerly(name == "eager")
+        try:
+            step = tb_gradflow.watch(str(tmp_path / name), update_freq=1)(adapted)
+            for _ in range(2):
+                step(tf.constant(2.0))
+            step.flush()
+        finally:
+            tf.config.run_functions_eagerly(False)
+        report = tb_gradflow.open_log(str(tmp_path / name)).report()
+        statuses = {variable: report.variables[variable].status for variable in ("slow", "scale")}
+        found[name] = statuses, report.findings[0].cause, report.findings[0].variables
+
+    expected = {"slow": "disconnected", "scale": "connected"}, "variable_assign", ("slow",)
+    assert found == {"eager": expected, "compiled": expected}
