@@ -18,7 +18,7 @@ from tb_gradflow.analyse.evidence import (
 )
 from tb_gradflow.analyse.measured import UPDATE_NORM, Measured
 from tb_gradflow.analyse.penalties import is_penalty_alone
-from tb_gradflow.analyse.status import State
+from tb_gradflow.analyse.status import State, in_vain
 from tb_gradflow.analyse.terms import suspects_of_terms
 from tb_gradflow.analyse.topology import Topology
 from tb_gradflow.record.report import GradientReport
@@ -69,7 +69,10 @@ def _judged_by_status(measured: Measured, states: Sequence[State]) -> list[Judge
     missing = [
         state for state in states if state.status in ("disconnected", "error") and state.receives and state.entry
     ]
+    # Those that another loss teaches are judged twice: this one teaches nobody.
+    vain = in_vain(measured.topology, states) if len(states) == len(measured.topology.trace.variables) else []
     cuts = _judged(cut_suspects(measured, [state for state in cut if _was_asked(state)]), causes.judge_cuts)
+    cuts += _judged(cut_suspects(measured, vain), causes.judge_cuts)
     connected = _judged_connected(measured, _with(states, "connected"), {each.culprit for each in cuts})
     return [
         *cuts,

@@ -6,6 +6,7 @@ caller asked for it, and such a zero is still a disconnection.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tb_gradflow.analyse.measured import VANISHING_BELOW, Measured, is_zero
@@ -55,6 +56,30 @@ def states(topology: Topology, measured: Measured) -> tuple[State, ...]:
         _state(topology, measured, variable, entries.get(variable, []), unregistered)
         for variable in range(len(topology.trace.variables))
     )
+
+
+def in_vain(topology: Topology, found: Sequence[State]) -> list[State]:
+    """What variables got from a loss that was asked for many and gave none of them anything, though it is made of them.
+
+    They get a gradient from another loss, as from that of an inner loop, and that one decides their status. A loss
+    without any gradient at all teaches nothing all the same.
+    """
+    asked: dict[int, list[VariableGradient]] = {}
+    for entry in topology.trace.variable_gradients:
+        if entry.outcome != "not_asked":
+            asked.setdefault(entry.target, []).append(entry)
+    empty = [entries for entries in asked.values() if all(entry.outcome == "none" for entry in entries)]
+    return [
+        State(entry.variable, "disconnected", entry.target, entry, None, receives=False)
+        for entry in (entry for entries in empty for entry in entries)
+        if _is_taught_elsewhere(topology, found[entry.variable], entry)
+    ]
+
+
+def _is_taught_elsewhere(topology: Topology, state: State, entry: VariableGradient) -> bool:
+    variable, elsewhere = topology.trace.variables[entry.variable], state.target != entry.target and state.receives
+    cut = topology.influences(entry.variable, entry.target) and not topology.receives(entry.variable, entry.target)
+    return elsewhere and cut and variable.trainable and not variable.computed
 
 
 def without_noise(state: State) -> State:

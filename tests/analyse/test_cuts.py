@@ -401,3 +401,35 @@ class TestHealthyTraps:
         graph.ask("head/kernel", FINE)
 
         assert graph.diagnose().findings == ()
+
+
+def two_losses(*, second: str, head: bool = False) -> Graph:
+    """The first loss teaches the kernel; the second is asked for it too, behind an op of the type `second`."""
+    graph = Graph()
+    kernel = graph.op("MatMul", graph.variable("kernel"))
+    graph.target(graph.op("Mean", kernel))
+    passes: Any = "none" if second == "Round" else "yes"
+    behind = graph.op(second, kernel, passes=passes, api="tf.round")
+    graph.target(graph.op("Mean", graph.op("Mul", behind, graph.variable("head")) if head else behind))
+    graph.ask("kernel", FINE)
+    graph.ask("kernel", None if second == "Round" else FINE, target=1)
+    if head:
+        graph.ask("head", FINE, target=1)
+    return graph
+
+
+def test_a_loss_that_gives_nothing_to_any_it_is_asked_for_teaches_nobody() -> None:
+    """Another loss teaches them, and decides what they are called."""
+    graph = two_losses(second="Round")
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.severity, finding.variables) == ("nondiff_rounding", "error", ("kernel",))
+    assert [variable.status for variable in graph.diagnose().variables] == ["connected"]
+
+
+@pytest.mark.parametrize(("second", "head"), [("Tanh", False), ("Round", True)])
+def test_a_loss_that_teaches_any_is_meant_for_those(second: str, head: bool) -> None:
+    findings = two_losses(second=second, head=head).diagnose().findings
+
+    assert not [finding for finding in findings if finding.severity != "info"]
