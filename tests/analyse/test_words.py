@@ -132,3 +132,19 @@ def test_chosen_boxes_are_not_to_be_interpolated() -> None:
     assert finding.cause == "nondiff_index"
     assert "chooses boxes by their places" in finding.message
     assert "`tf.reduce_mean(tf.nn.sigmoid(self.scores) * loss_of_each_box)`" in finding.fix
+
+
+def test_a_position_by_an_old_backend_of_keras_has_the_remedy_of_any_other() -> None:
+    """Such a function is no public one of TensorFlow's: the op tells what it does."""
+    graph = Graph()
+    lengths = graph.op("MatMul", graph.variable("kernel"))
+    place = graph.op("ArgMax", lengths, passes="none", dtype="int64", line="return K.one_hot(K.argmax(x, 1), 3)")
+    chosen = graph.op("OneHot", place, passes="dtype")
+    graph.target(graph.op("Mean", graph.op("Mul", chosen, graph.variable("head"))))
+    graph.ask("kernel")
+    graph.ask("head", FINE)
+
+    finding = graph.only_finding()
+
+    assert finding.cause == "nondiff_index"
+    assert "softmax" in finding.fix

@@ -15,8 +15,12 @@ from tb_gradflow.analyse.words.tables import looked_up
 _LESS = ("Less", "LessEqual")
 
 
+_OF_OPS = {"ArgMax": "argmax", "ArgMin": "argmin"}
+
+
 def index(group: Group) -> Text:
-    name = api_of(group).rpartition(".")[2]
+    # Of functions that are no public ones of TensorFlow's, as of an old backend of Keras's, the op tells the name.
+    name = _OF_OPS.get(group.op.type if group.op else "") or api_of(group).rpartition(".")[2]
     if name in ("argmax", "argmin") and _is_compared_in_loss(group):
         return counting(group)
     if name in ("argmax", "argmin"):
