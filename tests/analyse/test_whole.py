@@ -148,3 +148,31 @@ def test_classes_that_are_compared_in_a_loss_are_told_a_loss(behind: str, logits
     fix = graph.only_finding().fix
 
     assert fix.startswith(f"Train on `keras.losses.sparse_categorical_crossentropy(y, y_pred{logits})`")
+
+
+@pytest.mark.parametrize(
+    ("line", "fix"),
+    [
+        (
+            "p = tf.cast(p, y.dtype)",
+            "Cast the integers, not what learns: `y = tf.cast(y, p.dtype)`, and `p` as it is in the place of "
+            "`tf.cast(p, y.dtype)`.",
+        ),
+        (
+            "e = y - tf.cast(net(x), dtype=y.dtype)",
+            "Cast the integers, not what learns: `p = net(x)`, `y = tf.cast(y, p.dtype)`, and `p` as it is in the "
+            "place of `tf.cast(net(x), dtype=y.dtype)`.",
+        ),
+    ],
+)
+def test_predictions_cast_to_the_type_of_integer_labels_are_left_and_the_labels_cast(line: str, fix: str) -> None:
+    """Passed straight through they would be floating numbers beside integers, which TensorFlow does not subtract."""
+    graph = Graph()
+    integer = graph.op("Cast", graph.variable("w"), passes="none", dtype="int32", api="tf.cast", line=line)
+    apart = graph.op("Sub", integer, dtype="int32", input_count=2)
+    graph.target(graph.op("Mean", graph.op("Cast", apart, passes="dtype")))
+    graph.ask("w")
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.fix) == ("integer_dtype", fix)

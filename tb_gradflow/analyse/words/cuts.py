@@ -123,6 +123,8 @@ def integer(group: Group) -> Text:
     if only_as_integers(group):
         fix = weighed_in_place_of_integers(group)
         return Text(message.format_map(names), fix[0].upper() + fix[1:])
+    if labels := _cast_to_type_of(group):
+        return Text(message.format_map(names), labels)
     x = names["x"]
     through = passed_around(group)
     if not through and api_of(group).rpartition(".")[2] in ("cast", "to_int32", "to_int64"):
@@ -132,6 +134,21 @@ def integer(group: Group) -> Text:
     elif not through:
         through = f"`{x} + tf.stop_gradient(back - {x})`, where `back` is what is made of the integers again"
     return Text(message.format_map(names), f"Stay in floating point, or pass the gradient straight through: {through}.")
+
+
+def _cast_to_type_of(group: Group) -> str:
+    """The remedy for `tf.cast(p, y.dtype)` with integers in `y`: these are cast, as TensorFlow subtracts no integer
+    from a floating number. Empty if the line is another, or speaks of what an object holds."""
+    call = call_of(group)
+    other, _, attribute = ((call.argument(1, "dtype") if call is not None else None) or "").rpartition(".")
+    if call is None or attribute != "dtype" or not other.isidentifier():
+        return ""
+    x = call.subject
+    named, value = ("", x) if is_simple(x) else (f"`p = {x}`, ", "p")
+    return (
+        f"Cast the integers, not what learns: {named}`{other} = {call.head}({other}, {value}.dtype)`, and `{value}` as "
+        f"it is in the place of `{call.text}`."
+    )
 
 
 def _is_in_loss(group: Group) -> bool:
