@@ -72,6 +72,22 @@ def test_the_cast_around_a_comparison_is_replaced_with_it() -> None:
     assert "`soft + tf.stop_gradient(tf.cast(x > self.limit, tf.float32) - soft)`" in fix
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["m = tf.cast((x > self.limit) & (x <= top), tf.float32)", "m = tf.logical_and(x > self.limit, x <= top)"],
+)
+def test_a_band_between_two_limits_becomes_the_product_of_two_soft_steps(line: str) -> None:
+    """A soft step inside `tf.logical_and` or beside `&` would not run."""
+    fix = compared(line).fix
+
+    assert fix.endswith("`tf.sigmoid((x - self.limit) / 0.1) * tf.sigmoid((top - x) / 0.1)`.")
+    assert fix.startswith(("In the place of `tf.logical_and(x > self.limit, x <= top)`", "In the place of `(x > "))
+
+
+def test_two_conditions_that_are_no_inequalities_are_left_to_the_user() -> None:
+    assert "product" not in compared("m = (x > self.limit) & known").fix
+
+
 def test_an_operator_beside_keras_functions_is_answered_in_keras_functions() -> None:
     assert (
         "`soft = keras.ops.sigmoid((x - self.limit) / 0.1)`" in compared("m = ops.cast(x > self.limit, 'float32')").fix

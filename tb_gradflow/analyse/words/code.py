@@ -24,6 +24,10 @@ _LABEL = re.compile(r"\b(y|y_true|true|label|labels|target|targets|truth)\b")
 _NAMED = re.compile(r"[A-Za-z_]\w*=(?!=)")
 
 
+Compared = tuple[str, str, str]
+"""The left side of a comparison, its operator, and the right side."""
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """A call or an operator on the user's line.
@@ -98,6 +102,28 @@ def call_around(line: str, inner: Call) -> Call | None:
     tree = _parsed(line)
     calls = [_call(node) for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args] if tree else []
     return next((call for call in calls if call.arguments[0] == inner.text), None)
+
+
+def conditions_joined(line: str, one: str) -> tuple[str, Compared, Compared] | None:
+    """An `a & b` or `logical_and(a, b)` of two inequalities on `line`, one of them `one`: all of it, and the left side,
+    the operator and the right side of each. Null if there is none."""
+    tree = _parsed(line)
+    for node in ast.walk(tree) if tree is not None else ():
+        sides = [node.left, node.right] if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd) else []
+        if isinstance(node, ast.Call) and _name_of(node.func) == "logical_and":
+            sides = node.args
+        told = [found for each in sides if (found := _inequality(each)) is not None]
+        if len(told) == len(sides) == 2 and one in (ast.unparse(each) for each in sides):
+            return ast.unparse(node), told[0], told[1]
+    return None
+
+
+def _inequality(node: ast.AST) -> Compared | None:
+    if not isinstance(node, ast.Compare) or len(node.ops) != 1:
+        return None
+    operator = _OPERATORS.get(type(node.ops[0]), "")
+    found = ast.unparse(node.left), operator, ast.unparse(node.comparators[0])
+    return found if operator in ("<", "<=", ">", ">=") else None
 
 
 def assigned_by(line: str) -> str:

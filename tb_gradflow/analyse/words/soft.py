@@ -12,6 +12,7 @@ from tb_gradflow.analyse.words.code import (
     bracketed,
     call_around,
     call_on,
+    conditions_joined,
     innermost_call,
     without_cast,
 )
@@ -38,6 +39,8 @@ def comparison(group: Group) -> Text:
         kept = f"; or `soft + {namespace(group)}.stop_gradient({around} - soft)`, which keeps its value"
         equal = group.op is not None and group.op.type in _EQUAL
         fix = f"In the place of `{around}` use a soft step, `soft = {step}`{'' if equal else kept}."
+    if (both := _both(group)) is not None:
+        fix = f"In the place of `{both[0]}` use the product of soft steps, `{both[1]}`."
     if (chosen := _chosen(group)) is not None:
         whole, yes, no = chosen
         finite = "; both sides have to be finite everywhere" if _is_computed((yes, no)) else ""
@@ -81,6 +84,22 @@ def soft_step(group: Group) -> str:
     if kind in _LESS:
         left, right = right, left
     return f"{lib}.sigmoid(({left} - {right}) / {width})"
+
+
+def _both(group: Group) -> tuple[str, str] | None:
+    """The user's `a & b` or `tf.logical_and(a, b)` of this comparison and another, and a product of two soft steps for
+    it: a soft step beside a condition does not run. Null where what becomes of it is more than a number."""
+    call, source = call_of(group), group.source
+    uses = discrete_part(group.suspect).uses
+    only_cast = bool(uses) and all(group.suspect.type_of(use.consumer) == "Cast" for use in uses)
+    pair = conditions_joined(source.code, call.text) if call is not None and source is not None and only_cast else None
+    if pair is None or _compares_integers(group):
+        return None
+    lib, steps = namespace(group), []
+    for left, operator, right in pair[1:]:
+        above, below = (left, right) if operator.startswith(">") else (right, left)
+        steps.append(f"{lib}.sigmoid(({bracketed(above)} - {bracketed(below)}) / {_NARROW})")
+    return pair[0], " * ".join(steps)
 
 
 def _is_sequence_mask(group: Group) -> bool:
