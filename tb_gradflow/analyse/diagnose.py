@@ -64,15 +64,21 @@ def diagnose(
 
 def _listed(topology: Topology, findings: Sequence[Finding]) -> list[bool]:
     """For each variable, whether it belongs to the model, or to what the caller named, or is told of, or takes part in
-    a loss although nothing is to train it.
+    a loss although nothing is to train it, or is trained although no model lists it: a plain `tf.Variable` that a
+    `train_step` hands to its tape and its optimizer.
 
     Where no model lists any, such as in a loop of the user's own, all that the step reads belong to it.
     """
     trace = topology.trace
     told = {name for finding in findings for name in finding.variables}
     is_model = any(variable.tracked for variable in trace.variables)
+    asked = {entry.variable for entry in trace.variable_gradients if entry.outcome != "not_asked"}
     return [
-        variable.tracked or not is_model or variable.name in told or _is_frozen_part(topology, number)
+        variable.tracked
+        or not is_model
+        or variable.name in told
+        or (number in asked and not variable.computed)
+        or _is_frozen_part(topology, number)
         for number, variable in enumerate(trace.variables)
     ]
 

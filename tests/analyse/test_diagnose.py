@@ -253,3 +253,17 @@ def test_a_big_model_is_diagnosed_at_once() -> None:
 
         assert time.process_time() - began < 5
         assert len(diagnosis.findings) == (0 if row == FINE else 1)
+
+
+def test_a_variable_that_no_model_lists_is_shown_where_the_step_asks_for_its_gradient() -> None:
+    """Whoever hands it to the tape trains it, and looks for it in the report."""
+    graph = Graph()
+    weighed = graph.op("Mul", graph.variable("log_vars", tracked=False), graph.variable("teacher", tracked=False))
+    graph.target(graph.op("Mean", graph.op("Mul", weighed, graph.variable("dense/kernel"))))
+    graph.ask("log_vars", FINE)
+    graph.ask("teacher", FINE, outcome="not_asked")
+    graph.ask("dense/kernel", FINE)
+
+    shown = {each.name: each.status for each in graph.diagnose().variables if each.listed}
+
+    assert shown["log_vars"] == shown["dense/kernel"] == "connected"
