@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 from tensorflow.python.autograph.core import ag_ctx
 
 from tb_gradflow.errors import SetupError
-from tb_gradflow.record.schema import StepRecord, Trace
+from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.eager_needed import decisions, kept_inside, sentence_of
-from tb_gradflow.trace.explained import Explained, session_of
+from tb_gradflow.trace.explained import Explained, record_of, session_of
 from tb_gradflow.trace.gradient_checks import GradientChecks
 from tb_gradflow.trace.inputs import arguments_of, batch_of_keras
 from tb_gradflow.trace.keeping import name_of
@@ -212,7 +210,7 @@ class _Seen:
             if not self._traces:
                 raise self.error
             return Explained(self._session, self._with_rebound(self._checks.filled(self._traces[-1], {})), None)
-        record = _record(self._values)
+        record = record_of(self._values)
         trace = next(each for each in self._traces if each.index == record.trace)
         return Explained(self._session, self._with_rebound(self._checks.filled(trace, self._values)), record)
 
@@ -250,17 +248,6 @@ class _Seen:
 
 def _noted(explained: Explained, note: str) -> Explained:
     return replace(explained, trace=replace(explained.trace, notes=(*explained.trace.notes, note)))
-
-
-def _record(values: dict[str, Any]) -> StepRecord:
-    return StepRecord(
-        trace=int(values["trace"]),
-        step=0,
-        wall_time=time.time(),
-        losses=tuple(float(value) for value in values["losses"]),
-        gradients=np.ascontiguousarray(values["gradients"], "<f4").tobytes(),
-        variables=np.ascontiguousarray(values["variables"], "<f4").tobytes(),
-    )
 
 
 def _owned(variable: Any, place: int) -> Owned:

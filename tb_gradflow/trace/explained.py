@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from tb_gradflow.record.schema import FORMAT, Session, StepRecord, Trace
@@ -37,4 +39,16 @@ def session_of(name: str) -> Session:
         keras=keras.__version__,
         model=name,
         expected=(),
+    )
+
+
+def record_of(values: dict[str, Any]) -> StepRecord:
+    """The numbers of the one step."""
+    return StepRecord(
+        trace=int(values["trace"]),
+        step=0,
+        wall_time=time.time(),
+        losses=tuple(float(value) for value in values["losses"]),
+        gradients=np.ascontiguousarray(values["gradients"], "<f4").tobytes(),
+        variables=np.ascontiguousarray(values["variables"], "<f4").tobytes(),
     )

@@ -131,7 +131,7 @@ def test_chosen_boxes_are_not_to_be_interpolated() -> None:
 
     assert finding.cause == "nondiff_index"
     assert "chooses boxes by their places" in finding.message
-    assert "`tf.reduce_mean(tf.nn.sigmoid(self.scores) * loss_of_each_box)`" in finding.fix
+    assert "`tf.nn.sigmoid_cross_entropy_with_logits(labels=on, logits=self.scores)`" in finding.fix
 
 
 def test_a_position_by_an_old_backend_of_keras_has_the_remedy_of_any_other() -> None:

@@ -118,8 +118,9 @@ def _chosen_boxes(group: Group) -> Text:
     scores = (call.argument(1, "scores") if call else None) or "scores"
     return Template(
         SIZE + "{op} chooses boxes by their places in a list, and a place has no derivative.",
-        f"Let the scores into the loss by their values, `tf.reduce_mean(tf.nn.sigmoid({scores}) * loss_of_each_box)`, "
-        "and choose boxes after the training.",
+        f"Teach the scores by their values: `tf.nn.sigmoid_cross_entropy_with_logits(labels=on, logits={scores})`, "
+        "where `on` says which boxes lie on an object (`keras.losses.binary_crossentropy` if they are "
+        "probabilities); and choose boxes after the training.",
     )(group)
 
 
