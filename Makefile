@@ -7,8 +7,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-# Tests wait for TensorFlow to start, for browsers and servers: one more than there are cores, and no more than four.
-WORKERS := $(shell $(PYTHON) -c 'import os; print(min(4, 1 + (os.cpu_count() or 1)))')
+# Tests wait for TensorFlow to start, for browsers and servers: two more than there are cores, and no more than four.
+WORKERS := $(shell $(PYTHON) -c 'import os; print(min(4, 2 + (os.cpu_count() or 1)))')
 SOURCES := tb_gradflow tests benchmarks hatch_build.py
 NODE_MODULES := frontend/node_modules/.package-lock.json
 

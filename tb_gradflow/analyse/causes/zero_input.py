@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tb_gradflow.analyse.causes.zero_factor import factor_made_zero
 from tb_gradflow.analyse.evidence import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.measured import Measured, is_empty, is_zero
 from tb_gradflow.analyse.zeros import PRODUCTS
@@ -12,8 +13,11 @@ _DATA = ("x", "input", "image", "feature")
 
 def zero_input(suspect: Suspect) -> Verdict | None:
     """Every number of the batch is zero, and the variable, or what lies between it and the op where the gradient ends,
-    is multiplied with data."""
+    is multiplied with data. A mask that leaves zeros out is the nearer reason."""
     if not zero_data(suspect.measured) or suspect.culprit < 0:
+        return None
+    nearer = factor_made_zero(suspect)
+    if nearer is not None and nearer.cause == "mask_multiplies_to_zero":
         return None
     topology = suspect.topology
     between = topology.made_by(suspect.culprit) | {suspect.culprit}
