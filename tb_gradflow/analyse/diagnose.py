@@ -85,7 +85,7 @@ def _listed(topology: Topology, findings: Sequence[Finding]) -> list[bool]:
 
 def _is_frozen_part(topology: Topology, number: int) -> bool:
     """Whether a loss is computed from a variable that is not to be trained, such as a weight of a frozen network."""
-    if topology.trace.variables[number].trainable:
+    if topology.trace.variables[number].trainable or not topology.trace.whole:
         return False
     return any(topology.receives(number, target) for target in range(len(topology.trace.targets)))
 

@@ -18,7 +18,8 @@ def quicken() -> bool:
     except ImportError:
         return False
     numbers, checksum = _KNOWN
-    is_same = google_crc32c.value(numbers) == checksum == pywrap_tensorflow.crc32c(numbers)
+    theirs = getattr(pywrap_tensorflow, "crc32c", None)
+    is_same = theirs is not None and google_crc32c.value(numbers) == checksum == theirs(numbers)
     if is_same and google_crc32c.implementation == "c":
         pywrap_tensorflow.crc32c = google_crc32c.value
         return True

@@ -6,6 +6,8 @@ hundred megabytes while a run grew.
 
 from __future__ import annotations
 
+import functools
+import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -16,7 +18,11 @@ READERS = 8
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_THREADS = ThreadPoolExecutor(READERS, thread_name_prefix="gradflow-reader")
+
+@functools.lru_cache(maxsize=1)
+def _threads(process: int) -> ThreadPoolExecutor:
+    """Those of a process: a child that was forked has none of its parent's."""
+    return ThreadPoolExecutor(READERS, thread_name_prefix=f"gradflow-reader-{process}")
 
 
 def side_by_side(read: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
@@ -24,4 +30,4 @@ def side_by_side(read: Callable[[Item], Result], items: Iterable[Item]) -> list[
 
     `read` must not come here itself: all threads could wait for one another.
     """
-    return list(_THREADS.map(read, items))
+    return list(_threads(os.getpid()).map(read, items))

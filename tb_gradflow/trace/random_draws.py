@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import weakref
 from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -95,8 +96,10 @@ class RandomDraws:
 
     def _signature(self, args: Any, kwargs: Any) -> Any:
         def of(each: Any) -> Any:
+            if isinstance(each, tf.Variable):  # each trace is given one of its own in its place
+                return each.dtype.name, str(each.shape)
             if not isinstance(each, tf.Tensor):
-                return each if isinstance(each, bool | int | float | str) else None
+                return each if isinstance(each, bool | int | float | str | None) else _Same(each)
             return each.dtype.name, str(each.shape if self._by_batch else each.shape[1:])
 
         return tuple(map(of, tf.nest.flatten((args, kwargs), expand_composites=True)))
@@ -107,6 +110,24 @@ class RandomDraws:
             with tf.init_scope(), tf.device("CPU:0"):
                 self._places[key] = ResourceVariable(0, trainable=False, dtype=tf.int64, name=_NAME)
         return self._places[key]
+
+
+class _Same:
+    """An argument that a step is compiled anew for, by its identity: a model, an optimizer. It is not kept alive."""
+
+    def __init__(self, argument: Any) -> None:
+        self._hash = id(argument)
+        self._argument: Callable[[], Any]
+        try:
+            self._argument = weakref.ref(argument)
+        except TypeError:
+            self._argument = lambda: argument
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self._argument() is not None and self._argument() is other._argument()
 
 
 _of_function: MutableMapping[Any, RandomDraws] = WeakKeyDictionary()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import threading
 
 import pytest
@@ -29,3 +30,16 @@ def test_the_first_error_is_raised_and_no_more_threads_are_made_than_there_are()
         side_by_side(read, range(5))
     names = {name for _ in range(5) for name in side_by_side(read, [0, 1, 2] * READERS)}
     assert len(names) <= READERS
+
+
+def test_a_forked_process_has_threads_of_its_own() -> None:
+    side_by_side(abs, [1])
+    context = multiprocessing.get_context("fork")
+    answers = context.SimpleQueue()
+
+    child = context.Process(target=lambda: answers.put(side_by_side(abs, [-1, -2])))
+    child.start()
+    child.join(30)
+
+    assert child.exitcode == 0
+    assert answers.get() == [1, 2]

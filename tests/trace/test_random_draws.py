@@ -248,3 +248,23 @@ def test_a_noisy_step_with_nan_is_caught_with_its_own_noise(tmp_path: Path) -> N
     report = tb_gradflow.open_log(tmp_path).report(step=first)
     assert report.findings[0].op is not None
     assert report.findings[0].op.type == "Sqrt"
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_each_model_that_a_step_is_given_has_draws_of_its_own(tmp_path: Path, setting: str) -> None:
+    def drawn(wrap: Callable[[Any], Any]) -> list[float]:
+        keras.utils.set_random_seed(7)
+        models = [keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)]) for _ in range(2)]
+
+        def step(x: Any, model: Any) -> Any:
+            noise = tf.random.normal([3, 2])
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(model(x + noise)))
+            for variable, gradient in zip(model.variables, tape.gradient(loss, model.variables), strict=True):
+                variable.assign_sub(0.1 * gradient)
+            return tf.reduce_sum(noise)
+
+        wrapped = wrap(step)
+        return [float(wrapped(tf.ones([3, 2]), models[number % 2])) for number in range(8)]
+
+    assert drawn(tb_gradflow.watch(str(tmp_path), **SETTINGS[setting])) == drawn(tf.function)
