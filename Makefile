@@ -8,6 +8,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # Tests wait for TensorFlow to start, for browsers and servers: two more than there are cores, and no more than four.
+# Their files begin in the order of tests/conftest.py.
 WORKERS := $(shell $(PYTHON) -c 'import os; print(min(4, 2 + (os.cpu_count() or 1)))')
 SOURCES := tb_gradflow tests benchmarks hatch_build.py
 NODE_MODULES := frontend/node_modules/.package-lock.json
@@ -24,7 +25,7 @@ test: .venv/for-test page chromium
 	$(BIN)/mypy
 	npm --prefix frontend run check
 	npm --prefix frontend test
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 versions:
 	$(PYTHON) -m benchmarks.versions $(TENSORFLOW) $(if $(KERAS),--keras $(KERAS)) --directory .venv/versions

@@ -5,7 +5,7 @@
 A model is trained without a recorder; with one that records every step; with one that records the first step and
 guards the others, as most steps of a training with the recorder are. Before each step the kernel is told to forget the
 process's peak (`/proc/self/clear_refs`; Linux), and asked for it afterwards; medians are printed, TensorFlow itself
-included, and what the resident memory has grown by over the recorded steps.
+included, and what the resident memory has grown by over the recorded steps, and over as many plain ones.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def measure(name: str, steps: int) -> None:
         found[way] = [float(each) for each in done.stdout.split()[-2:]]
     plain = found["plain"][0]
     peak = {way: f"{highest:.0f} ({highest / plain:.2f})" for way, (highest, _) in found.items()}
-    left = f"{found['recorded'][1]:+.1f}"
+    left = f"{found['recorded'][1]:+.1f} ({found['plain'][1]:+.1f})"
     print(f"| {name} | {plain:.0f} | {peak['recorded']} | {peak['guarded']} | {left} |", flush=True)
 
 
@@ -86,7 +86,7 @@ def main() -> None:
     parser.add_argument("models", nargs="*", default=list(MODELS), help=", ".join(MODELS))
     parser.add_argument("--steps", type=int, default=10, help="of each kind")
     options = parser.parse_args()
-    print("| model | plain, MB | recorded, MB (ratio) | guarded, MB (ratio) | stays behind, MB |")
+    print("| model | plain, MB | recorded, MB (ratio) | guarded, MB (ratio) | stays behind, MB (plain) |")
     print("|---|---|---|---|---|")
     for name in options.models:
         measure(name, options.steps)

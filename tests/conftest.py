@@ -2,12 +2,36 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 
 import pytest
 
 from tb_gradflow.demo.gallery import chosen
 from tests.demo.training import Trained, train
+
+# These take minutes each: were one of them begun last, all other workers would wait for it.
+LONG = (
+    *("cases/test_cases.py", "trace/test_replicas.py", "trace/test_replay.py", "trace/test_programs.py"),
+    *("trace/test_legacy_keras.py", "trace/test_matrix.py", "demo/test_demos.py", "trace/test_replicas_others.py"),
+    *("trace/test_traced_numbers.py", "trace/test_in_order.py", "trace/test_harmless.py", "trace/test_guarded_fit.py"),
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    order = {f"/tests/{name}": place for place, name in enumerate(LONG)}
+
+    def place(item: pytest.Item) -> int:
+        return next((order[name] for name in order if item.path.as_posix().endswith(name)), len(order))
+
+    items.sort(key=place)
+
+
+def pytest_collection_finish() -> None:
+    """What the tests' modules have imported is never garbage. Keras looks through all of it whenever a session is
+    cleared, which took a quarter of the time of the recorder's tests."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.demo.training import Trained
 from tests.e2e.tab import Tab, open_tab
 from tests.serve.processes import TensorBoard, tensorboard
+
+# The browser shares few cores with TensorBoard and other tests: five seconds, as is usual, can be too few.
+expect.set_options(timeout=60_000)
 
 
 @pytest.fixture(scope="session")

@@ -40,7 +40,7 @@ def test_a_link_shows_another_person_the_same_and_back_takes_a_step_back(tab: Ta
     other = browser.new_page(viewport={"width": 1440, "height": 900})
     other.goto(link)
     seen = Tab(other)
-    expect(part_of(seen, "sensors_1/hidden_1")).to_have_attribute("data-kind", "open group", timeout=30_000)
+    expect(part_of(seen, "sensors_1/hidden_1")).to_have_attribute("data-kind", "open group")
     expect(part_of(seen, LESS)).to_have_attribute("data-state", "blocking op, on the lit path, selected")
     expect(seen.frame.get_by_role("tab", name="Heat map")).to_have_attribute("aria-selected", "true")
     other.close()

@@ -33,7 +33,7 @@ def test_new_steps_of_a_training_appear_without_a_reload(tmp_path: Path, page: P
 
         model.fit(signals, answers, batch_size=32, epochs=3, verbose=0, callbacks=[recorder])
 
-        expect(tab.slider).to_have_attribute("aria-valuetext", "step 7", timeout=30_000)
+        expect(tab.slider).to_have_attribute("aria-valuetext", "step 7")
         assert page.evaluate("window.isTheSamePage") is True
         tab.slider.press("Home")
         expect(tab.slider).to_have_attribute("aria-valuetext", "step 0")
@@ -55,7 +55,7 @@ def test_whoever_looks_at_an_earlier_step_is_left_there(tmp_path: Path, page: Pa
         writer.write_step(step(3))
         writer.close()
 
-        expect(tab.slider).to_have_attribute("max", "3", timeout=30_000)
+        expect(tab.slider).to_have_attribute("max", "3")
         expect(tab.slider).to_have_attribute("aria-valuetext", "step 0")
 
 

@@ -68,14 +68,14 @@ class TensorBoard:
         """The answer of one of the plugin's routes."""
         return self.get(f"data/plugin/gradflow/{route}?{urllib.parse.urlencode(parameters)}")
 
-    def wait_for_steps(self, run: str, count: int, seconds: float = 30) -> None:
+    def wait_for_steps(self, run: str, count: int, seconds: float = 60) -> None:
         """Until TensorBoard has loaded that many steps of a run."""
         deadline = time.monotonic() + seconds
         while len(self.ask("overview", run=run).json["steps"]) < count:
             assert time.monotonic() < deadline, f"{run} has not {count} steps after {seconds} s"
             time.sleep(0.2)
 
-    def wait_for_runs(self, count: int, seconds: float = 30) -> list[Any]:
+    def wait_for_runs(self, count: int, seconds: float = 60) -> list[Any]:
         """The runs, once TensorBoard has loaded that many."""
         deadline = time.monotonic() + seconds
         while True:

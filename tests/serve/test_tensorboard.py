@@ -45,7 +45,7 @@ def board(request: pytest.FixtureRequest, logs: Path) -> Iterator[TensorBoard]:
 
 
 def wait_for_steps(board: TensorBoard, run: str, count: int) -> Any:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while True:
         overview = board.ask("overview", run=run).json
         if len(overview.get("steps", ())) >= count:
