@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 
+from tb_gradflow.trace.call import Answer
 from tb_gradflow.trace.differentiable import VALUE_FREE
 from tb_gradflow.trace.flat_ops import FlatOp, Ref
 
@@ -41,6 +42,15 @@ def plain_reads(ops: Sequence[FlatOp]) -> dict[int, list[int]]:
         variable: reads
         for variable, reads in found.items()
         if all(ops[index].type == "ReadVariableOp" and not ops[index].nested for index in reads)
+    }
+
+
+def only_reads(ops: Sequence[FlatOp], answers: Mapping[int, Answer]) -> dict[Ref, Answer]:
+    """The value of a variable that is read once has the variable's own gradient: no need to measure it."""
+    return {
+        Ref(reads[0], 0): answer
+        for variable, reads in plain_reads(ops).items()
+        if len(reads) == 1 and (answer := answers.get(variable)) is not None
     }
 
 

@@ -1,4 +1,4 @@
-"""Tensors that no variable is, and that the user's own code asks a gradient for: which they are, what to call them."""
+"""Tensors, other than variables, that the user's own code asks a gradient for: which they are, what to call them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 import linecache
 import os
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,8 @@ import tensorflow as tf
 
 from tb_gradflow.trace.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.flat_ops import FlatOp, Ref
-from tb_gradflow.trace.source import Frame, frames_of, is_users, users_frame
+from tb_gradflow.trace.frames import Frame, frames_of
+from tb_gradflow.trace.source import is_users, users_frame
 
 # A call that is longer than this is not read.
 _LINES = 12
@@ -25,11 +26,11 @@ _TENSORFLOW = os.sep + "tensorflow" + os.sep
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A tensor that an op of the step made, and that a gradient is asked for.
+    """A tensor that an op of the step made, or that the step was given, and that a gradient is asked for.
 
     Attributes:
         tensor: As it was given.
-        ref: The flat op that made it.
+        ref: The flat op that made it, or stands for it.
         name: What the user calls it.
     """
 
@@ -39,9 +40,9 @@ class Asked:
 
 
 def asked_tensors(
-    sources: Sequence[Any], refs: Sequence[Ref | None], ops: Sequence[FlatOp], frames: Sequence[Frame]
+    sources: Sequence[Any], ref_of: Callable[[Any], Ref | None], ops: Sequence[FlatOp], frames: Sequence[Frame]
 ) -> Iterator[Asked]:
-    """Of what one call asks a gradient for, the tensors. `refs` are the ops that made them, null where none did.
+    """Of what one call asks a gradient for, the tensors. `ref_of` answers the op that made one, null where none did.
 
     A library's own calls ask for tensors that are none of the user's business: recomputing a block, for one.
     """
@@ -49,10 +50,9 @@ def asked_tensors(
     if caller is None:
         return
     written = _written(caller, len(sources))
-    for place, (source, ref) in enumerate(zip(sources, refs, strict=True)):
-        if ref is None or not isinstance(source, tf.Tensor) or not is_differentiable_dtype(source):
-            continue
-        if ops[ref.op].reads is None and not ops[ref.op].backward:
+    for place, source in enumerate(sources):
+        ref = ref_of(source) if isinstance(source, tf.Tensor) and is_differentiable_dtype(source) else None
+        if ref is not None and ops[ref.op].reads is None and not ops[ref.op].backward:
             yield Asked(source, ref, written[place] or _assigned(ops[ref.op]) or ops[ref.op].name.rpartition("/")[2])
 
 

@@ -114,7 +114,11 @@ def dataset_of(batches: Iterable[Any], spec: Any) -> Any:
         lambda: (tuple(tf.nest.flatten(batch)[number] for number in there) for batch in batches),
         output_signature=tuple(flat[number] for number in there),
     )
-    return dataset.map(tf.autograph.experimental.do_not_convert(whole))
+    options = tf.data.Options()
+    # There is nothing to tune in a handful of batches, and its threads take tens of milliseconds to end.
+    options.autotune.enabled = False
+    options.experimental_optimization.apply_default_optimizations = False
+    return dataset.map(tf.autograph.experimental.do_not_convert(whole)).with_options(options)
 
 
 def bytes_of(batch: Any) -> int:

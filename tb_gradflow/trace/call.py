@@ -9,7 +9,7 @@ from typing import Any, Literal
 from tb_gradflow.record.schema import Outcome
 from tb_gradflow.trace.flat_ops import Ref
 from tb_gradflow.trace.flatten import Flattener
-from tb_gradflow.trace.source import Frame
+from tb_gradflow.trace.frames import Frame
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,7 +182,7 @@ class GradFlowCallback(KerasCallback):
         self._numbers = numbers = TracedNumbers(fitted.step)
         self._draws = draws = fitted.draws(is_guarded=self._may_post)
         self._instrumented = step = InstrumentedStep(
-            fitted.step if fitted.is_eager else draws.shared(numbers.leading(fitted.step)),
+            fitted.step if fitted.is_eager else draws.shared(numbers.leading(fitted.step_as_traced)),
             fitted.variables,
             dataclasses.replace(self._options.settings, eager=fitted.is_eager),
             self._tracing.finished,
@@ -246,7 +246,7 @@ class GradFlowCallback(KerasCallback):
         """From now on, if it is wanted and possible, the steps between recorded ones are guarded."""
         assert self._fitting is not None and self._sampled is not None
         if self._may_post:
-            step = self._draws.shared(self._numbers.following(self._fitting.step))
+            step = self._draws.shared(self._numbers.following(self._fitting.step_as_traced))
             self._guard = guard_of_fit(self._fitting, step, self._instrumented, self._sampled)
         self._may_post = False
 

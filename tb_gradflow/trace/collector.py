@@ -16,22 +16,22 @@ from tensorflow.python.eager import record
 from tensorflow.python.util import tf_stack
 
 from tb_gradflow.record.schema import Layer, Outcome
-from tb_gradflow.trace.aliases import aliases, plain_reads
+from tb_gradflow.trace.aliases import aliases, only_reads, plain_reads
 from tb_gradflow.trace.asked import asked_tensors, is_answer
 from tb_gradflow.trace.call import Answer, Call
 from tb_gradflow.trace.differentiable import is_differentiable_dtype
-from tb_gradflow.trace.flat_ops import FlatOp, Known, Ref, consumers
+from tb_gradflow.trace.flat_ops import Known, Ref, consumers
 from tb_gradflow.trace.flatten import Flattener
+from tb_gradflow.trace.frames import frames_of
 from tb_gradflow.trace.fusion import Needed, apart, may_be_merged, recomputed, seen_apart
-from tb_gradflow.trace.reach import influenced_by, needed_for
+from tb_gradflow.trace.reach import influenced_by, last_of_scopes, needed_for
 from tb_gradflow.trace.scaled_losses import ScaledLosses
 from tb_gradflow.trace.scaling import total, unscaled
 from tb_gradflow.trace.sink import Sink
-from tb_gradflow.trace.source import frames_of
 from tb_gradflow.trace.statistics import gradient_statistics
 from tb_gradflow.trace.symbols import Symbols
 from tb_gradflow.trace.tapes import flat_gradients, is_recorded, is_watched_by_another
-from tb_gradflow.trace.variables import Variables
+from tb_gradflow.trace.variables import MadeTensor, Variables
 
 Tensors = Literal["all", "layers", "variables"]
 
@@ -186,16 +186,9 @@ class Collector(Symbols):
         if self._tensors == "variables":
             return {}
         ops = call.flattener.ops
-        asked = {self.variables.index_of_source(source) for source in tf.nest.flatten(sources)}
-        start = {index for index, op in enumerate(ops) if op.reads is not None and op.reads in asked}
-        start.update(
-            ref.op
-            for source in tf.nest.flatten(sources)
-            if self.knows(source) and (ref := call.flattener.ref(self.symbol(source))) is not None
-        )
         users, needed = consumers(ops), needed_for(ops, [ref.op for ref in call.targets])
-        between = influenced_by(ops, users, start) & needed
-        chosen = self._layer_outputs(ops, between) if self._tensors == "layers" else between
+        between = influenced_by(ops, users, self._starts(call, sources)) & needed
+        chosen = last_of_scopes(ops, self.layers, between) if self._tensors == "layers" else between
         chosen = chosen - {reads[0] for reads in plain_reads(ops).values() if len(reads) == 1}
         wanted = {
             Ref(index, number): actual
@@ -210,15 +203,13 @@ class Collector(Symbols):
         }
         return {ref: tensor for ref, tensor in wanted.items() if ref not in call.aliases}
 
-    def _layer_outputs(self, ops: Sequence[FlatOp], between: set[int]) -> set[int]:
-        """The last op of each layer's scope."""
-        last: dict[str, int] = {}
-        for index in sorted(between):
-            scope = ops[index].name.rpartition("/")[0]
-            while scope and scope not in self.layers:
-                scope = scope.rpartition("/")[0]
-            last[scope] = index
-        return {index for scope, index in last.items() if scope}
+    def _starts(self, call: Call, sources: Any) -> set[int]:
+        """The flat ops that read or make the sources."""
+        ops = call.flattener.ops
+        asked = {self.variables.index_of_source(source) for source in tf.nest.flatten(sources)}
+        made = (call.flattener.ref(self.symbol(source)) for source in tf.nest.flatten(sources) if self.knows(source))
+        reads = {index for index, op in enumerate(ops) if op.reads is not None and op.reads in asked}
+        return reads | {ref.op for ref in made if ref is not None}
 
     def _keep(
         self, call: Call, sources: Any, asked: Any, extra: dict[Ref, Any], on_the_way: Sequence[Any], scale: Any
@@ -229,7 +220,7 @@ class Collector(Symbols):
         for source, gradient in zip(flat_sources, flat_gradients(asked), strict=True):
             index = self.variables.index_of_source(source)
             if index is not None:
-                call.variables[index] = self._answer(apart(gradient) if self._exact else gradient, rows)
+                call.variables[index] = self._answer(self._arrived(call, index, source, gradient), rows)
         needed = Needed(flat_gradients(asked), on_the_way)
         for (ref, _), gradient in zip(extra.items(), on_the_way, strict=True):
             if gradient is not None and self._exact and may_be_merged(gradient, needed):
@@ -237,31 +228,45 @@ class Collector(Symbols):
                 if gradient is None:
                     continue
             call.tensors[ref] = self._answer(gradient, rows)
+        for ref, row in self._inside():
+            rows.append(row)
+            call.tensors[ref] = Answer("value", self.row_count + len(rows) - 1)
         # The other one stands later in the graph, and may itself be known by a third.
         for ref in sorted(call.aliases, key=lambda ref: -ref.op):
             if call.aliases[ref] in call.tensors:
                 call.tensors[ref] = call.tensors[call.aliases[ref]]
-        call.tensors.update(self._only_reads(call))
+        call.tensors.update(only_reads(call.flattener.ops, call.variables))
         # Gradients that are taken while this one is computed, to recompute a block, have kept theirs before it.
         call.first_row = self.row_count
         call.statistics = self._brought_home(unscaled(rows, scale))
         call.loss = self._brought_home(call.loss)
         self.row_count += len(rows)
 
+    def _arrived(self, call: Call, index: int, source: Any, gradient: Any) -> Any:
+        """A source's gradient, to be measured; null if there is none, or for a tensor zeros in its place."""
+        is_made = isinstance(self.variables[index].variable, MadeTensor)
+        if is_made and not is_answer(gradient, source, zeros_for_none=call.unconnected == "zero"):
+            return None
+        return apart(gradient) if self._exact else gradient
+
     def _meet_tensors(self, call: Call, sources: Sequence[Any], gradients: Sequence[Any]) -> None:
         """Tensors that the user asks a gradient for and that get none are told of like variables."""
-        refs = [self._made(call.flattener, source) for source in sources]
         for item, gradient in zip(sources, gradients, strict=True):
             if isinstance(item, tf.Tensor) and is_answer(gradient, item, zeros_for_none=call.unconnected == "zero"):
                 self._answered[id(item)] = item
-        for each in asked_tensors(sources, refs, call.flattener.ops, call.frames):
-            if id(each.tensor) not in self._answered:
-                call.flattener.ops[each.ref.op].reads = self.variables.add_made(each.tensor, each.name)
+        for each in asked_tensors(sources, lambda source: self._made(call, source), call.flattener.ops, call.frames):
+            call.flattener.ops[each.ref.op].reads = self.variables.add_made(each.tensor, each.name)
 
-    def _made(self, flattener: Flattener, source: Any) -> Ref | None:
-        """The flat op that made a tensor of the step; null for all else."""
-        symbol = self.symbol(source) if self.knows(source) else None
-        return flattener.ref(symbol) if symbol is not None and symbol.graph is flattener.graph else None
+    def _made(self, call: Call, source: Any) -> Ref | None:
+        """The flat op that made a tensor of the step, or stands for one that it was given and the target depends on;
+        null for all else, and where a gradient for it arrives somewhere."""
+        symbol = self.symbol(source) if id(source) not in self._answered and self.knows(source) else None
+        if symbol is None or symbol.graph is not call.flattener.graph:
+            return None
+        made = call.flattener.ref(symbol)
+        given = call.flattener.taken(symbol) if made is None else None
+        needed = needed_for(call.flattener.ops, [ref.op for ref in call.targets]) if given is not None else ()
+        return given if given is not None and given.op in needed else made
 
     def _total(self, targets: Sequence[Any], scale: Any) -> Any:
         """float32 scalar: the sum of what is differentiated, as the tape takes it."""
@@ -275,13 +280,9 @@ class Collector(Symbols):
         sink.write(tensor)
         return sink
 
-    def _only_reads(self, call: Call) -> dict[Ref, Answer]:
-        """The value of a variable that is read once has the variable's own gradient: no need to measure it."""
-        return {
-            Ref(reads[0], 0): answer
-            for variable, reads in plain_reads(call.flattener.ops).items()
-            if len(reads) == 1 and (answer := call.variables.get(variable)) is not None
-        }
+    def _inside(self) -> Iterator[tuple[Ref, Any]]:
+        """Where in functions that the gradient went through something has arrived, and float32 `[6]` of it."""
+        return iter(())
 
     def _answer(self, gradient: Any, rows: list[Any]) -> Answer:
         if gradient is None:

@@ -18,8 +18,8 @@ from tensorflow.python.ops import cond
 
 from tb_gradflow.trace.eager_shadow import Shadow
 from tb_gradflow.trace.flat_ops import Known
+from tb_gradflow.trace.frames import stack_now
 from tb_gradflow.trace.replaced import replaced
-from tb_gradflow.trace.source import stack_now
 
 
 class Branches:

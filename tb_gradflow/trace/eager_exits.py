@@ -20,8 +20,9 @@ import tensorflow as tf
 from tb_gradflow.record.schema import PYTHON
 from tb_gradflow.trace.eager_shadow import Shadow
 from tb_gradflow.trace.flat_ops import Known
+from tb_gradflow.trace.frames import Frame, stack_now
 from tb_gradflow.trace.replaced import replaced
-from tb_gradflow.trace.source import Frame, api_name, first_meant, stack_now, users_frame
+from tb_gradflow.trace.source import api_name, first_meant, users_frame
 
 EagerTensor = tf.__internal__.EagerTensor
 EAGER_BASE = next(each for each in EagerTensor.__mro__ if "_numpy" in vars(each))

@@ -19,10 +19,11 @@ from tb_gradflow.trace.eager_exits import Exit
 from tb_gradflow.trace.eager_shadow import Arrival, Shadow
 from tb_gradflow.trace.flat_ops import Input, Ref, consumers
 from tb_gradflow.trace.flatten import Flattener
+from tb_gradflow.trace.frames import frames_of
 from tb_gradflow.trace.lines import is_only_told, names_in, names_kept, numbers_in, statement_at, steers
 from tb_gradflow.trace.reach import needed_for
 from tb_gradflow.trace.relation import is_telling
-from tb_gradflow.trace.source import frames_of, origin_of
+from tb_gradflow.trace.source import origin_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ from tensorflow.python.eager.polymorphic_function import atomic_function
 from tensorflow.python.framework import constant_op, func_graph, op_callbacks, op_def_library, op_def_registry, ops
 
 from tb_gradflow.trace.flat_ops import Known
+from tb_gradflow.trace.frames import Frame, stack_now
 from tb_gradflow.trace.replaced import replaced
-from tb_gradflow.trace.source import Frame, stack_now
 
 # A variable's handle must look captured, as it does in a traced step, even if the step itself makes the variable.
 _HANDLES = frozenset({"VarHandleOp"})

@@ -87,6 +87,11 @@ class Fitting:
         step: Callable[..., Any] = self._model.train_step
         return step
 
+    @property
+    def step_as_traced(self) -> Callable[..., Any]:
+        """The same as Keras traces it."""
+        return self.step
+
     def build(self) -> None:
         """Makes the variables of its optimizer, as Keras does in the first step.
 

@@ -10,8 +10,8 @@ import tensorflow as tf
 from tensorflow.python.ops import handle_data_util
 
 from tb_gradflow.record.schema import Passes
+from tb_gradflow.trace.frames import Frame
 from tb_gradflow.trace.own_gradients import OwnGradient
-from tb_gradflow.trace.source import Frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +109,15 @@ class Scope:
     refs: dict[str, Ref] = field(default_factory=dict)
     handles: dict[str, int] = field(default_factory=dict)
     given: dict[str, str] = field(default_factory=dict)
+
+    def hand_on(self, name: str, other: Scope, new_name: str) -> None:
+        """Has what a name stands for here stand behind another name there."""
+        if name in self.refs:
+            other.refs[new_name] = self.refs[name]
+        if name in self.handles:
+            other.handles[new_name] = self.handles[name]
+        if name in self.given:
+            other.given[new_name] = self.given[name]
 
 
 def runs_functions(op: Any) -> bool:

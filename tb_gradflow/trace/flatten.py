@@ -64,6 +64,17 @@ class Flattener:
         """The flat op that produces a tensor of the graph; null for an input of the graph."""
         return self._root.refs.get(tensor.name)
 
+    def taken(self, given: Any) -> Ref | None:
+        """A flat op that stands for an input of the graph, which is none by itself; null if no op takes it."""
+        uses = self.uses.pop(given.name, ())
+        if not uses:
+            return None
+        flat = FlatOp(self._name(self._root, given.op.name), given.op.type, given.op, (given,), nested=False)
+        ref = self._root.refs[given.name] = Ref(self.put_before(flat, -1), 0)
+        for user, slot in uses:
+            self.ops[user].inputs.append(Input(ref, slot))
+        return ref
+
     def put_before(self, flat: FlatOp, index: float) -> int:
         """Adds an op that stands in front of another one, or of all with -1; its index."""
         flat.place = index - 0.5
@@ -201,7 +212,7 @@ class Flattener:
         test = Scope(inner.caller + "/condition", nested=True)
         variables = self._loop_variables(op, body, frame, inner)
         for argument, tested in zip(body.inputs, condition.inputs, strict=False):
-            _copy(argument.name, inner, tested.name, test)
+            inner.hand_on(argument.name, test, tested.name)
         self._flatten(body, body.get_operations(), inner)
         self._flatten(condition, condition.get_operations(), test)
         goes_on = test.refs.get(condition.outputs[0].name)
@@ -213,14 +224,14 @@ class Flattener:
             if result is not None:
                 flat.inputs.append(Input(result, 2, "yes", carried=True))
         for tensor, argument in zip(op.outputs, body.inputs, strict=False):
-            _copy(argument.name, inner, tensor.name, frame)
+            inner.hand_on(argument.name, frame, tensor.name)
 
     def _loop_variables(self, op: Any, body: Any, frame: Scope, inner: Scope) -> dict[int, int]:
         """An op for each loop variable that changes; the others are what they were outside."""
         variables = {}
         for number, (outer, argument, result) in enumerate(zip(op.inputs, body.inputs, body.outputs, strict=False)):
             if result is argument or outer.dtype == tf.resource:
-                _copy(outer.name, frame, argument.name, inner)
+                frame.hand_on(outer.name, inner, argument.name)
                 continue
             name = self._name(inner, f"{op.name}/loop_variable_{number}")
             flat = FlatOp(name, op.type, op, (argument,), nested=True)
@@ -234,7 +245,7 @@ class Flattener:
     def _enter(self, op: Any, body: Any, arguments: Sequence[Any], frame: Scope) -> Scope:
         inner = Scope(_within(frame, op.name), nested=True)
         for outer, argument in zip(arguments, body.inputs, strict=False):
-            _copy(outer.name, frame, argument.name, inner)
+            frame.hand_on(outer.name, inner, argument.name)
         return inner
 
     def _name(self, frame: Scope, name: str) -> str:
@@ -248,7 +259,7 @@ class Flattener:
         return full
 
     def _alias(self, tensor: Any, result: Any, inner: Scope, frame: Scope) -> None:
-        _copy(result.name, inner, tensor.name, frame)
+        inner.hand_on(result.name, frame, tensor.name)
 
     def _append(self, flat: FlatOp) -> int:
         flat.backward = self._backward
@@ -269,15 +280,6 @@ def _within(frame: Scope, name: str) -> str:
     """An op's name below the call it is inlined for; the bodies of loops and branches have that in their names
     already."""
     return name if not frame.caller or name.startswith(frame.caller + "/") else f"{frame.caller}/{name}"
-
-
-def _copy(name: str, source: Scope, new_name: str, target: Scope) -> None:
-    if name in source.refs:
-        target.refs[new_name] = source.refs[name]
-    if name in source.handles:
-        target.handles[new_name] = source.handles[name]
-    if name in source.given:
-        target.given[new_name] = source.given[name]
 
 
 def _function_graph(op: Any, name: str) -> Any:

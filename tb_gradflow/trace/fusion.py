@@ -5,7 +5,8 @@ become one, a scaled matrix product a fused kernel, a chain of sums one sum. Mea
 and the merged and the separate ones round differently. The pairs below are those of its stages that reassociate or
 fuse (constant push down, factor hoisting, sum rewriting, remapper); seen on attention and on GELU, where weights
 differed by 1e-7 after some steps. Products of several factors are multiplied in another order where their shapes differ
-(minimize broadcasts): the scale of a normalisation, whose gradient SGD multiplies with a number.
+(minimize broadcasts): the scale of a normalisation, whose gradient SGD multiplies with a number. It sees through sums
+over no axes, which stand behind each product whose sizes are not known while a step is traced.
 
 A sum of three or more is another case: its kernel begins with the first input whose memory it may reuse, so that
 holding on to one of them changes the order in which it adds (`AddNOp` in aggregate_ops.cc).
@@ -79,19 +80,21 @@ def may_be_merged(gradient: Any, needed: Needed | None = None) -> bool:
     """
     if gradient.op.type == "Const":
         return True
-    return any(_merges(gradient.op, taker, needed) for taker in gradient.consumers()) or _is_summed(gradient)
+    made = _maker(gradient.op)
+    return any(_merges(made, taker, needed) for taker in _takers(gradient)) or _is_summed(gradient)
 
 
 def seen_apart(gradient: Any, needed: Needed | None = None, depth: int = _CHAIN) -> Any:
     """The value of a gradient that may be merged, made once more by ops of its own from tensors that may be looked at.
 
-    Null where that takes more than a few elementwise ops. The optimizer sees none of the repeated ops as the same:
-    each stands behind an op that it does not look through.
+    Null where that takes more than a few elementwise ops, or a second sum over what was broadcast: the optimizer no
+    longer sees through the first one then. It sees none of the repeated ops as the same: each stands behind an op that
+    it does not look through.
     """
     made = gradient.op
     if made.type == "Const" and gradient.dtype.is_floating:
         return _behind(gradient)
-    if depth == 0 or not isinstance(gradient, tf.Tensor) or made.type not in _REPEATED:
+    if depth == 0 or not isinstance(gradient, tf.Tensor) or made.type not in _REPEATED or _is_of_broadcast(made):
         return None
     inputs = [_seen_input(tensor, needed, depth - 1) for tensor in made.inputs]
     if any(tensor is None for tensor in inputs):
@@ -178,15 +181,16 @@ def _is_reordered(made: Any, taker: Any, needed: Needed | None) -> bool:
     if not _is_product(made) or not _is_product(taker):
         return False
     for _ in range(_CHAIN):
-        takers = [each for each in taker.outputs[0].consumers() if needed is None or each in needed]
+        takers = [each for each in _takers(taker.outputs[0]) if needed is None or each in needed]
         if len(takers) != 1 or not _is_product(takers[0]):
             break
         [taker] = takers
     stack, shapes = [taker], set[str]()
     while stack and len(shapes) < 2:
         for factor in stack.pop().inputs:
-            if factor.op is made or (_is_product(factor.op) and len(factor.consumers()) == 1):
-                stack.append(factor.op)
+            maker = _maker(factor.op)
+            if maker is made or (_is_product(maker) and len(_takers(maker.outputs[0])) == 1):
+                stack.append(maker)
             else:
                 shapes.add(str(factor.shape))
     return len(shapes) > 1
@@ -204,11 +208,38 @@ def _meets_constant(op: Any, needed: Needed | None) -> bool:
             return False
         if _has_constant(op):
             return True
-        takers = [taker for taker in op.outputs[0].consumers() if needed is None or taker in needed]
+        takers = [taker for taker in _takers(op.outputs[0]) if needed is None or taker in needed]
         if len(takers) != 1:
             return False
         [op] = takers
     return True
+
+
+def _maker(op: Any) -> Any:
+    """What really makes the value of an op; that of a gradient may have gone through a sum over no axes at all."""
+    while _is_of_broadcast(op):
+        op = op.inputs[0].op
+    return op
+
+
+def _takers(tensor: Any) -> list[Any]:
+    """The ops that really take a tensor."""
+    found, queue = [], list(tensor.consumers())
+    for op in queue:  # grows while it is walked
+        if _is_of_broadcast(op):
+            queue.extend(op.outputs[0].consumers())
+        else:
+            found.append(op)
+    return found
+
+
+def _is_of_broadcast(op: Any) -> bool:
+    """Whether an op sums over what a factor or term was broadcast along, or gives that sum its shape. Where sizes are
+    unknown while a step is traced, as that of the last batch is, every gradient of a product has these two; the
+    optimizer removes them where nothing was broadcast."""
+    if op.type == "Reshape":
+        op = op.inputs[0].op
+    return bool(op.type == "Sum" and op.inputs[1].op.type == "BroadcastGradientArgs")
 
 
 def _has_constant(op: Any) -> bool:

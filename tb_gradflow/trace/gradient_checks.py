@@ -14,9 +14,9 @@ from tensorflow.python.eager import record
 
 from tb_gradflow.record.schema import GradientCheck, Trace
 from tb_gradflow.trace.call import Call
-from tb_gradflow.trace.collector import Collector
 from tb_gradflow.trace.gradient_check import Fetched, checked
 from tb_gradflow.trace.gradient_probe import PLACES, PLACES_OF_ONE, Probe, probe_of
+from tb_gradflow.trace.inside import InsideCollector
 from tb_gradflow.trace.own_gradients import OwnGradient, own_gradient
 from tb_gradflow.trace.reach import needed_for
 
@@ -63,7 +63,7 @@ class GradientChecks:
         return checked(known, probe, Fetched(**found))
 
 
-class CheckingCollector(Collector):
+class CheckingCollector(InsideCollector):
     """A collector that also looks at gradients of the user's own."""
 
     def __init__(self, *args: Any, checks: GradientChecks, **kwargs: Any) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.autograph.core import ag_ctx
 
 from tb_gradflow.trace.as_compiled import AsCompiled
 from tb_gradflow.trace.fitting import Fitting, version
-from tb_gradflow.trace.variables import Owned, Variables, local
+from tb_gradflow.trace.variables import Owned, Variables, has_weights, local
 
 
 class LegacyFitting(Fitting):
@@ -39,6 +41,19 @@ class LegacyFitting(Fitting):
     def counters(self) -> Sequence[Any]:
         return (local(self._model._train_counter),)
 
+    @property
+    def step_as_traced(self) -> Callable[..., Any]:
+        """Keras 2 runs it as it is, and its layers have their `call` converted by AutoGraph where that is enabled, as
+        it is inside Keras's own training function; ours leave the recorder's code unconverted."""
+        step = self.step
+
+        @functools.wraps(step)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            with ag_ctx.ControlStatusCtx(ag_ctx.Status.ENABLED):
+                return step(*args, **kwargs)
+
+        return run
+
     def build(self) -> None:
         """Keras 2 is left to do this by itself."""
 
@@ -53,6 +68,8 @@ class LegacyFitting(Fitting):
         model = self._model
 
         def owned() -> Iterator[Owned]:
+            if not has_weights(model):
+                return
             trainable = {id(variable) for variable in model.trainable_variables}
             for variable in model.variables:
                 raw = local(variable)

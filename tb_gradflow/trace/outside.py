@@ -66,8 +66,19 @@ def exceeds_half(op: FlatOp, ops: Sequence[FlatOp]) -> bool:
     return any(abs(constant.value) > tf.float16.max for constant in constants_of(op, ops))
 
 
+def has_floor(op: FlatOp, ops: Sequence[FlatOp]) -> bool:
+    """Whether it is a logarithm of what `tf.maximum` or `tf.clip_by_value` keeps above zero: that is finite."""
+    given = [ops[item.ref.op] for item in op.inputs] if op.type == "Log" else []
+    places = {"Maximum": (0, 1), "ClipByValue": (1,)}
+    return any(
+        constant.input in places.get(each.type, ()) and constant.value > 0
+        for each in given
+        for constant in constants_of(each, ops)
+    )
+
+
 def _is_source(op: FlatOp) -> bool:
-    if op.type.startswith(_FRESH):
+    if op.type.startswith(_FRESH) or op.type == "Placeholder":
         return True
     if op.type == "Const":
         return _is_table(op.op)

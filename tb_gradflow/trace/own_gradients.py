@@ -16,7 +16,8 @@ from tensorflow.python.framework import ops
 
 from tb_gradflow.record.schema import Source
 from tb_gradflow.trace.differentiable import custom_gradient_name, is_overridden
-from tb_gradflow.trace.source import first_meant, frames_of, is_users
+from tb_gradflow.trace.frames import frames_of
+from tb_gradflow.trace.source import first_meant, is_users
 from tb_gradflow.trace.untaped import untaped
 
 

@@ -23,6 +23,8 @@ from tensorflow.python.eager import record
 from tensorflow.python.ops import gen_stateless_random_ops_v2 as stateless
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
+from tb_gradflow.trace.recorder import warn
+
 _PHILOX = 1
 _RESERVED = 256
 
@@ -33,6 +35,13 @@ _WITHOUT_STATE: dict[str, Callable[..., Any]] = {
     "RandomUniformInt": stateless.stateless_random_uniform_int_v2,
 }
 
+SEEDED = (
+    "The step draws seeded random numbers from TensorFlow ops with a state (tf.random.* or Dropout of Keras 2). Each "
+    "compiled function keeps a generator of its own for these, so recorded steps may draw other numbers than the same "
+    "steps would without the recorder. Keras's random layers and keras.random with a SeedGenerator do not have this."
+)
+"""What is told where random numbers cannot be shared."""
+
 _REPLACED = "_gradflow_replaced"
 _NAME = "tb_gradflow_place"
 
@@ -42,13 +51,16 @@ class RandomDraws:
 
     Args:
         is_shared: Whether these versions run and no other. XLA has generators of its own.
-        by_batch: Whether the user's step is compiled anew for another size of the batch, the first dimension of what it
-            is given: its ops are others then.
+        relaxes: Whether the user's step, once it was compiled for tensors of some sizes, is compiled for others of any
+            size (`reduce_retracing`): which of the two runs, each with ops of its own, depends on the order in which
+            sizes come. Else it is compiled, and has other ops, for each.
     """
 
-    def __init__(self, *, is_shared: bool, by_batch: bool) -> None:
+    def __init__(self, *, is_shared: bool, relaxes: bool) -> None:
         self._is_shared = is_shared
-        self._by_batch = by_batch
+        self._relaxes = relaxes
+        self._first: dict[Any, Any] = {}
+        self._told = False
         self._places: dict[Any, ResourceVariable] = {}
 
     def shared(self, step: Callable[..., Any]) -> Callable[..., Any]:
@@ -63,12 +75,12 @@ class RandomDraws:
             outputs = step(*args, **kwargs)
             # Where it fails, the rest of the ops is as the user's own are, and told of.
             with contextlib.suppress(Exception), record.stop_recording(), tf.name_scope("tb_gradflow"):
-                return self._given(graph, graph.get_operations()[before:], self._signature(args, kwargs), outputs)
+                return self._given(graph, graph.get_operations()[before:], self._call(args, kwargs), outputs)
             return outputs
 
         return run
 
-    def _given(self, graph: Any, operations: Sequence[Any], signature: Any, outputs: Any) -> Any:
+    def _given(self, graph: Any, operations: Sequence[Any], call: Any, outputs: Any) -> Any:
         """The results of a step that has been traced; what takes random numbers is given those of the shared place.
 
         A function that the step calls may be called twice, and has ops of its own in each call; rounds of a loop may
@@ -77,13 +89,18 @@ class RandomDraws:
         """
         if any(op.type == "VarIsInitializedOp" for op in operations):
             return outputs
+        if call is None:
+            if not self._told and any(op.type in _WITHOUT_STATE and is_seeded(op) for op in operations):
+                self._told = True
+                warn(SEEDED)
+            return outputs
         counts: dict[Any, int] = {}
         flat = tf.nest.flatten(outputs, expand_composites=True)
         for op in operations:
             if op.type in _WITHOUT_STATE and is_seeded(op) and _is_on_the_host(op):
                 kind = op.type, op.get_attr("seed"), op.get_attr("seed2")
                 counts[kind] = counts.get(kind, 0) + 1
-                place = self._place((signature, kind, counts[kind]))
+                place = self._place((call, kind, counts[kind]))
                 graph.watch_variable(place)
                 old, new = op.outputs[0], _drawn(op, place)
                 for consumer in old.consumers():
@@ -94,15 +111,15 @@ class RandomDraws:
                 op._set_attr(_REPLACED, attr_value_pb2.AttrValue(b=True))
         return tf.nest.pack_sequence_as(outputs, flat, expand_composites=True)
 
-    def _signature(self, args: Any, kwargs: Any) -> Any:
-        def of(each: Any) -> Any:
-            if isinstance(each, tf.Variable):  # each trace is given one of its own in its place
-                return each.dtype.name, str(each.shape)
-            if not isinstance(each, tf.Tensor):
-                return each if isinstance(each, bool | int | float | str | None) else _Same(each)
-            return each.dtype.name, str(each.shape if self._by_batch else each.shape[1:])
-
-        return tuple(map(of, tf.nest.flatten((args, kwargs), expand_composites=True)))
+    def _call(self, args: Any, kwargs: Any) -> Any:
+        """What tells calls apart for which the user's step has ops of its own; null where nobody knows if it has."""
+        flat = tf.nest.flatten((args, kwargs), expand_composites=True)
+        kinds, sizes = tuple(map(_kind, flat)), tuple(map(_sizes, flat))
+        if not self._relaxes:
+            return kinds, sizes
+        first = self._first.setdefault(kinds, sizes)
+        pairs = (pair for tensors in zip(first, sizes, strict=True) for pair in zip(*tensors, strict=True))
+        return kinds if all(known is None or known == size for known, size in pairs) else None
 
     def _place(self, key: Any) -> ResourceVariable:
         if key not in self._places:
@@ -110,6 +127,19 @@ class RandomDraws:
             with tf.init_scope(), tf.device("CPU:0"):
                 self._places[key] = ResourceVariable(0, trainable=False, dtype=tf.int64, name=_NAME)
         return self._places[key]
+
+
+def _kind(each: Any) -> Any:
+    if isinstance(each, tf.Variable):  # each trace is given one of its own in its place
+        return each.dtype.name, str(each.shape)
+    if isinstance(each, tf.Tensor):
+        return each.dtype.name, each.shape.rank
+    return each if isinstance(each, bool | int | float | str | None) else _Same(each)
+
+
+def _sizes(each: Any) -> tuple[int | None, ...]:
+    is_known = isinstance(each, tf.Tensor) and not isinstance(each, tf.Variable) and each.shape.rank is not None
+    return tuple(each.shape) if is_known else ()
 
 
 class _Same:
@@ -137,8 +167,8 @@ def draws_of(function: Any, *, may_share: bool, has_run: bool) -> RandomDraws:
     """Those of a training function of Keras's: a fit that goes on with it goes on in its sequences, whoever recorded
     the one before. Where it `has_run` itself, nobody knows how far it went."""
     if not may_share or (has_run and function not in _of_function):
-        return RandomDraws(is_shared=False, by_batch=False)
-    return _of_function.setdefault(function, RandomDraws(is_shared=True, by_batch=False))
+        return RandomDraws(is_shared=False, relaxes=True)
+    return _of_function.setdefault(function, RandomDraws(is_shared=True, relaxes=True))
 
 
 def is_place(variable: Any) -> bool:

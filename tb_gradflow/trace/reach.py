@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from tb_gradflow.trace.differentiable import VALUE_FREE
 from tb_gradflow.trace.flat_ops import FlatOp
@@ -44,3 +44,14 @@ def needed_for(ops: Sequence[FlatOp], end: Iterable[int]) -> set[int]:
                 seen.add(item.ref.op)
                 stack.append(item.ref.op)
     return seen
+
+
+def last_of_scopes(ops: Sequence[FlatOp], scopes: Collection[str], between: Iterable[int]) -> set[int]:
+    """Of some ops, the last one in each of the name scopes."""
+    last: dict[str, int] = {}
+    for index in sorted(between):
+        scope = ops[index].name.rpartition("/")[0]
+        while scope and scope not in scopes:
+            scope = scope.rpartition("/")[0]
+        last[scope] = index
+    return {index for scope, index in last.items() if scope}

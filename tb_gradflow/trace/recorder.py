@@ -89,20 +89,19 @@ class Recorder:
             raise ValueError(f"{MOST_TRACES} different steps are recorded, and this is yet another one")
         numbered = replace(trace, index=len(self._traces))
         self._traces.append(numbered)
-        for note in set(trace.notes) - self._noted:
-            _LOGGER.warning("tb_gradflow: %s", note)
-        self._noted.update(trace.notes)
         self._open().write_trace(numbered)
         return numbered.index
 
     def add_failed_trace(self, trace: Trace) -> None:
         """Records the structure of a step that raised while it was traced, and says what is wrong with it."""
         index = self.add_trace(trace)
+        self._tell_notes(trace)
         self._tell(lambda: diagnose(self._traces[index], self._session, None, None, (), -1))
 
     def add_step(self, step: int, trace: int, measurements: dict[str, Any], *, tell: bool = False) -> None:
         """Records the numbers of one step: those that `step.InstrumentedStep` returned. The first one is judged and
         told in the terminal, others if `tell` says so."""
+        self._tell_notes(self._traces[trace])
         gradients = np.ascontiguousarray(measurements["gradients"], "<f4")
         variables = np.ascontiguousarray(measurements["variables"], "<f4")
         losses = tuple(float(value) for value in np.ravel(measurements["losses"]))
@@ -119,6 +118,12 @@ class Recorder:
             shaped = gradients.reshape(-1, len(GRADIENT_STATISTICS))
             norms = variables.reshape(-1, len(VARIABLE_STATISTICS))
             self._tell(lambda: diagnose(self._traces[trace], self._session, shaped, norms, losses, step))
+
+    def _tell_notes(self, trace: Trace) -> None:
+        """Once each, of a trace that a step has run: one that makes variables is traced twice, and runs the second."""
+        for note in set(trace.notes) - self._noted:
+            _LOGGER.warning("tb_gradflow: %s", note)
+        self._noted.update(trace.notes)
 
     def flush(self) -> None:
         """Everything recorded so far can be read when this returns."""

@@ -17,7 +17,7 @@ from tb_gradflow.trace.as_compiled import AsCompiled, keras_own, traced
 from tb_gradflow.trace.fitting import Fitting
 from tb_gradflow.trace.in_place import put
 from tb_gradflow.trace.recorder import warn
-from tb_gradflow.trace.variables import raw_variable
+from tb_gradflow.trace.variables import has_weights, raw_variable
 
 _compiled_for: MutableMapping[Any, dict[int, bool]] = WeakKeyDictionary()
 """By training function: whether a weight was to be trained when a recorder of this process first recorded the function,
@@ -74,14 +74,19 @@ def _kind(fitted: Fitting) -> tuple[Any, ...]:
 
 
 def _trainable(model: Any) -> frozenset[int]:
-    return frozenset(map(id, model.trainable_weights))
+    return frozenset(map(id, model.trainable_weights if has_weights(model) else ()))
+
+
+def _weights(model: Any) -> Sequence[Any]:
+    listed: Sequence[Any] = model.weights if has_weights(model) else ()
+    return listed
 
 
 def _learn(function: Any, model: Any) -> None:
     """What its weights are that were not there before: a first step makes some."""
     trainable = _trainable(model)
     known = _compiled_for.setdefault(function, {})
-    for each in model.weights:
+    for each in _weights(model):
         known.setdefault(id(each), id(each) in trainable)
 
 
@@ -92,13 +97,13 @@ def _changed(model: Any) -> list[Any]:
     before = _compiled_for.get(function)
     if before is not None:
         return [
-            each for each in model.weights if before.get(id(each), id(each) in trainable) != (id(each) in trainable)
+            each for each in _weights(model) if before.get(id(each), id(each) in trainable) != (id(each) in trainable)
         ]
     written = {handle for concrete in traced(function) for handle in _written(concrete.graph)}
     optimized = {id(each) for each in getattr(model.optimizer, "_trainable_variables", ())}
     return [
         each
-        for each in model.weights
+        for each in _weights(model)
         if id(each) in optimized and id(each) not in trainable and id(raw_variable(each).handle) in written
     ]
 

@@ -9,9 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.ops import cond_v2
 
 # TensorFlow's name for a resource without one, which ends with its last handle.
 ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
+
+
+# What TensorFlow builds the gradient of a branch in.
+_OfBranch = cond_v2._CondGradFuncGraph
 
 
 class Sink:
@@ -28,9 +33,10 @@ class Sink:
         with tf.init_scope():
             self._empty()
 
-    def write(self, tensor: Any) -> None:
-        """In the nested function: keeps the tensor for the step."""
-        tf.raw_ops.AssignVariableOp(resource=self._handle, value=tensor)
+    def write(self, tensor: Any) -> Any:
+        """In the nested function: keeps the tensor for the step; the op that does."""
+        handle = _handle_in(tf.compat.v1.get_default_graph(), self._handle)
+        return tf.raw_ops.AssignVariableOp(resource=handle, value=tensor)
 
     def take(self) -> Any:
         """In the step, after the function: what was written in this step, leaving the sink empty for the next."""
@@ -47,3 +53,8 @@ class Sink:
 
     def _empty(self) -> None:
         tf.raw_ops.AssignVariableOp(resource=self._handle, value=tf.fill(self.shape, float("nan")))
+
+
+def _handle_in(graph: Any, handle: Any) -> Any:
+    """The gradient of a branch takes what is not the branch's from the graph around it, and from nowhere else."""
+    return graph.capture(_handle_in(graph.outer_graph, handle) if isinstance(graph, _OfBranch) else handle)

@@ -14,11 +14,13 @@ import os
 import site
 import sys
 import sysconfig
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tb_gradflow.record.schema import Source
+from tb_gradflow.trace.frames import Frame
+from tb_gradflow.trace.sampled import drawn_from
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _STEP = os.path.join(_PACKAGE, "trace", "step.py")
@@ -65,15 +67,6 @@ _OPERATORS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
-    """One line of a traceback."""
-
-    file: str
-    line: int
-    function: str
-
-
-@dataclass(frozen=True, slots=True)
 class Origin:
     """Where an op comes from.
 
@@ -84,12 +77,6 @@ class Origin:
 
     source: Source | None
     api: str | None
-
-
-def frames_of(stack: Iterable[Any] | None) -> list[Frame]:
-    """The frames of a TensorFlow or Python stack summary, outermost first."""
-    # TensorFlow keeps no stack for some ops (in a model with an LSTM and Keras's CTC loss, for one).
-    return [Frame(frame.filename, frame.lineno or 0, frame.name) for frame in stack or ()]
 
 
 def origin_of(frames: Sequence[Frame], op_type: str, *, keep_source: bool = True) -> Origin:
@@ -103,7 +90,7 @@ def origin_of(frames: Sequence[Frame], op_type: str, *, keep_source: bool = True
         called = first_meant(frames[index + 1 :])
         if called is None or called.function not in _ENTRY_POINTS:
             source = _source(frames[index]) if keep_source else None
-            return Origin(source, _called_name(called, op_type))
+            return Origin(source, _called_name(called, op_type) or drawn_from(frames[index + 1 :]))
     return Origin(None, _layer_call(frames, op_type))
 
 
@@ -115,16 +102,6 @@ def users_frame(frames: Sequence[Frame]) -> int:
         if is_users(frames[index].file):
             return index
     return -1
-
-
-def stack_now() -> list[Frame]:
-    """The frames of this thread, outermost first, without the caller's."""
-    frames = []
-    frame: Any = sys._getframe(2)
-    while frame is not None:
-        frames.append(Frame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
-        frame = frame.f_back
-    return frames[::-1]
 
 
 def _called_name(called: Frame | None, op_type: str) -> str | None:

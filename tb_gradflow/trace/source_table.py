@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tb_gradflow.record.schema import Source
-from tb_gradflow.trace.source import Frame, in_log, origin_of
+from tb_gradflow.trace.frames import Frame
+from tb_gradflow.trace.source import in_log, origin_of
 
 
 class SourceTable:

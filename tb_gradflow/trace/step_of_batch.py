@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from tb_gradflow.trace.batches import dataset_of, without_optionals
+from tb_gradflow.trace.first_trace import UnliftableError, first_trace
 from tb_gradflow.trace.own_errors import Refused, StepFailed
 
 
@@ -28,13 +29,14 @@ class StepOfBatch:
         self._function = function
         self._whole = _drawing(function) if whole is None else whole
         self._concrete: Any = None
+        self._is_first_trace = False
         self.spec: Any = None
 
     def drawn(self, iterator: Any) -> Any:
         """The next batch. Raises what `iterator` raises at its end, and `Refused` where there is an error in it."""
-        if iterator.element_spec is not self.spec:
+        if iterator.element_spec is not self.spec or self._is_first_trace:
             # Of the type that the iterator has, and not of the shape that this batch happens to have.
-            self._concrete = self._function.get_concrete_function(without_optionals(iterator.element_spec))
+            self._trace(without_optionals(iterator.element_spec))
             self.spec = iterator.element_spec
         try:
             return without_optionals(iterator.get_next())
@@ -43,6 +45,16 @@ class StepOfBatch:
             raise
         except Exception as own:
             raise Refused(own) from own
+
+    def _trace(self, spec: Any) -> None:
+        self._is_first_trace = False
+        try:
+            self._concrete = self._function.get_concrete_function(spec)
+        except UnliftableError:
+            self._concrete = first_trace(self._function)
+            self._is_first_trace = True
+            if self._concrete is None:
+                raise
 
     def __call__(self, batch: Any) -> Any:
         """Runs the step on a batch that was drawn. Raises `StepFailed` with that batch."""

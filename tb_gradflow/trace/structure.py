@@ -22,16 +22,18 @@ from tb_gradflow.trace.call import Answer, Call
 from tb_gradflow.trace.differentiable import Differentiability, custom_gradient_name, shape_of
 from tb_gradflow.trace.flat_ops import FlatOp, Ref, consumers
 from tb_gradflow.trace.flatten import Flattener
-from tb_gradflow.trace.outside import constants_of, exceeds_half, given_data, given_to
+from tb_gradflow.trace.frames import frames_of
+from tb_gradflow.trace.outside import constants_of, exceeds_half, given_data, given_to, has_floor
 from tb_gradflow.trace.own_gradients import own_gradient
-from tb_gradflow.trace.random_draws import is_seeded
+from tb_gradflow.trace.random_draws import SEEDED, is_seeded
 from tb_gradflow.trace.reach import influenced_by, needed_for
-from tb_gradflow.trace.source import frames_of
 from tb_gradflow.trace.source_table import SourceTable
 from tb_gradflow.trace.target_names import target_names
 from tb_gradflow.trace.variables import MadeTensor, Variables, distinct
 
 _DELICATE = frozenset({"Log", "Log1p", "Sqrt", "Rsqrt", "RealDiv", "Reciprocal", "Pow", "Exp", "Acos", "Asin"})
+
+_PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 
 # The name scope that a tape gives to what it makes: in a function's body nobody else tells.
 _GRADIENT_SCOPE = "/gradient_tape/"
@@ -96,6 +98,10 @@ class _Builder:
         sought = {v for v in reads if v in call.variables or v in call.watched or self._collector.variables[v].tracked}
         start = {op for v in sought for op in reads[v] if not ops[op].backward or op in needed}
         kept = influenced_by(ops, users, start) & needed
+        if not kept:
+            # What reads the variables of a loss that no op computes from them is Python, if there is any on the way.
+            python = [op for op in needed if ops[op].type in _PYTHON and not ops[op].backward]
+            kept.update(influenced_by(ops, users, python) & needed)
         kept.update(ref.op for ref in call.targets if ref.op in kept)
         for variable in sought:
             if self._collector.variables[variable].trainable and not kept.intersection(reads[variable]):
@@ -109,7 +115,8 @@ class _Builder:
         # What may not be finite although no variable has a part in it, and makes a variable's gradient so.
         self._data[graph] = given_data(ops, users)
         beside = {item.ref.op for op in kept for item in ops[op].inputs} & self._data[graph]
-        kept.update(op for op in beside if ops[op].type in _DELICATE or exceeds_half(ops[op], ops))
+        delicate = {op for op in beside if ops[op].type in _DELICATE and not has_floor(ops[op], ops)}
+        kept.update(delicate, (op for op in beside if exceeds_half(ops[op], ops)))
         # Keras takes the loss from what goes into a model's last softmax, and the softmax itself is left aside.
         kept.update(user for op in list(kept) for user in users.get(op, ()) if ops[user].type == "Softmax")
         self._chosen.update(_Key(graph, op) for op in kept)
@@ -270,12 +277,7 @@ class _Builder:
             return ()
         ops = [op for flattener in self._flatteners for op in flattener.ops if not op.backward]
         if any(op.type.startswith(_STATEFUL_RANDOM) and is_seeded(op.op) for op in ops):
-            return (
-                "The step draws seeded random numbers from TensorFlow ops with a state (tf.random.* or Dropout of "
-                "Keras 2). Each compiled function keeps a generator of its own for these, so recorded steps may draw "
-                "other numbers than the same steps would without the recorder. Keras's random layers and keras.random "
-                "with a SeedGenerator do not have this.",
-            )
+            return (SEEDED,)
         return ()
 
 

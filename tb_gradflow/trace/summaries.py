@@ -28,8 +28,8 @@ from tb_gradflow.record.schema import EAGER, VARIABLE_STATISTICS, Layer, Trace
 from tb_gradflow.trace.call import Answer, Call
 from tb_gradflow.trace.flat_ops import FlatOp, Input, Known, Ref
 from tb_gradflow.trace.flatten import Flattener
+from tb_gradflow.trace.frames import frames_of
 from tb_gradflow.trace.recorder import warn
-from tb_gradflow.trace.source import frames_of
 from tb_gradflow.trace.statistics import GRADIENT_COLUMNS, gradient_statistics, variable_statistics
 from tb_gradflow.trace.structure import trace_of
 from tb_gradflow.trace.summary_writer import WriterRecorder, before_flush

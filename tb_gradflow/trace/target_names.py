@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from tb_gradflow.trace.source import Frame, origin_of
+from tb_gradflow.trace.frames import Frame
+from tb_gradflow.trace.source import origin_of
 
 
 def target_names(calls: Sequence[Sequence[Frame]]) -> Iterator[str]:

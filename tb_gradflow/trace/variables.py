@@ -252,6 +252,16 @@ def local(variable: Any) -> Any:
     return raw.values[replica_here()] if isinstance(raw, DistributedVariable) else raw
 
 
+def has_weights(model: Any) -> bool:
+    """Whether a model may be asked for its weights: one of Keras 2 that its first step builds, such as a `Sequential`
+    without an input shape, raises before that."""
+    try:
+        getattr(model, "_assert_weights_created", tuple)()
+    except ValueError:
+        return False
+    return True
+
+
 def is_floating(item: Owned) -> bool:
     """Whether norms of it mean anything."""
     if isinstance(item.variable, MadeTensor):

@@ -21,6 +21,7 @@ from tb_gradflow.trace.cadence import UpdateFreq
 from tb_gradflow.trace.caught import Guarding
 from tb_gradflow.trace.collector import Tensors
 from tb_gradflow.trace.eager_only import HINT, needs_numbers
+from tb_gradflow.trace.first_trace import UnliftableError, first_trace
 from tb_gradflow.trace.guards import may_branch
 from tb_gradflow.trace.nonfinite_step import NonfiniteStep
 from tb_gradflow.trace.options import checked
@@ -75,7 +76,7 @@ class Watched:
         self._numbers = TracedNumbers(plain.python_function)
         is_new = not plain.experimental_get_tracing_count()
         is_shared = is_new and self._may_post and not plain._jit_compile and not is_one_of_several()
-        self._draws = RandomDraws(is_shared=is_shared, by_batch=True)
+        self._draws = RandomDraws(is_shared=is_shared, relaxes=plain._reduce_retracing)
         self._variables: Sequence[Variables] = [Variables()]
         self._eagerly = self._postponed = False
         self._tracing: Tracing | None = None
@@ -124,6 +125,9 @@ class Watched:
             with self._tracing.told():
                 outputs, measured = sampled(*args, **kwargs)
         except Exception as error:
+            if isinstance(error, UnliftableError) and (trace := first_trace(self._plain)) is not None:
+                self._postponed = True
+                return trace(*args, **kwargs)
             # Where the user's own step is at fault, it fails again here, with their own traceback.
             try:
                 outputs = called_again(self._plain, error, args, kwargs)

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+import tb_gradflow
 from tests.trace.recording import data, record
 
 layers = keras.layers
@@ -155,3 +156,48 @@ def test_a_model_that_its_first_step_builds_is_known_where_the_tape_did_not_see_
 
     reads = {recorded.trace.variables[op.reads].name for op in recorded.trace.ops if op.reads is not None}
     assert {name.rpartition("/")[2] for name in reads} == {"kernel", "bias"}
+
+
+def test_python_on_the_way_of_a_loss_that_no_variable_reaches_is_told_of(tmp_path: Path) -> None:
+    """The model is called inside of `tf.numpy_function`, and no op of the step computes with a variable."""
+    model = keras.Sequential([keras.Input((3,)), layers.Dense(2, name="actor")])
+
+    def forward(x: Any) -> Any:
+        return model(x).numpy()
+
+    @tb_gradflow.watch(str(tmp_path), update_freq=1)
+    def step(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            logits = tf.numpy_function(forward, [x], tf.float32)
+            error = tf.reduce_mean(tf.square(logits))
+        tape.gradient(error, model.trainable_variables)
+        return error
+
+    step(tf.ones((4, 3)))
+    step.flush()
+
+    [finding] = tb_gradflow.open_log(str(tmp_path)).report().findings
+    assert finding.severity == "error"
+    assert "If the function that `tf.numpy_function` (test_absence.py:" in finding.message
+
+
+def test_a_logarithm_of_labels_that_have_a_floor_is_finite(tmp_path: Path) -> None:
+    """Of two logarithms of labels it is the other one that broke."""
+
+    def loss(y: Any, p: Any) -> Any:
+        ones = tf.ones_like(y)
+        floored = tf.math.log(tf.maximum(y, 1e-7))
+        return p * floored + p * tf.math.log(ones - y)
+
+    def build() -> Any:
+        model = keras.Sequential([keras.Input((6,)), layers.Dense(1, name="out")])
+        model.compile("sgd", loss)
+        return model
+
+    x, _ = data()
+    record(tmp_path, build, x, np.ones((len(x), 1), np.float32))
+
+    finding = tb_gradflow.open_log(str(tmp_path)).report(step=0).findings[0]
+    assert finding.cause == "log_zero"
+    assert finding.source is not None
+    assert "ones - y" in finding.fix

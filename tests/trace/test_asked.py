@@ -116,6 +116,29 @@ class Critic(keras.Model):
         return {"loss": loss, "seen": tf.norm(seen)}
 
 
+class Sloped(Line):
+    """Asks for its slope at the data, as a physics-informed network does, and may forget to watch them."""
+
+    def __init__(self, *, watches: bool, stops: bool) -> None:
+        super().__init__()
+        self.watches, self.stops = watches, stops
+
+    def train_step(self, data: Any) -> Any:
+        x, y = data
+        with tf.GradientTape() as tape:
+            with tf.GradientTape() as inner:
+                if self.watches:
+                    inner.watch(x)
+                told = self(x)
+            slope = inner.gradient(told, x)
+            if self.stops and slope is None:
+                raise ValueError("None values are not supported.")
+            loss = tf.reduce_mean(tf.square(told - y)) + (0.0 if slope is None else tf.reduce_mean(tf.square(slope)))
+        weights = self.trainable_variables
+        self.optimizer.apply(tape.gradient(loss, weights), weights)
+        return {"loss": loss}
+
+
 def explained(model: keras.Model, *, eagerly: bool = False) -> Report:
     model.compile("sgd", run_eagerly=eagerly)
     model(X)
@@ -141,6 +164,45 @@ def test_a_tensor_from_before_the_tape_is_not_followed() -> None:
     finding = report.findings[0]
     assert (finding.cause, finding.variables) == ("tape_not_watching", ("nudged",))
     assert "tape.watch(nudged)" in finding.fix
+
+
+@pytest.mark.parametrize("eagerly", [False, True])
+def test_data_that_nobody_watched_are_told_of(eagerly: bool) -> None:
+    report = explained(Sloped(watches=False, stops=False), eagerly=eagerly)
+
+    finding = report.findings[0]
+    assert (finding.cause, finding.severity, finding.variables) == ("tape_not_watching", "error", ("x",))
+    assert "By itself it watches variables" in finding.message
+    assert "`tape.watch(x)`" in finding.fix
+    assert finding.source is not None
+    assert finding.source.code == "slope = inner.gradient(told, x)"
+    explained(Sloped(watches=True, stops=False), eagerly=eagerly).assert_healthy()
+
+
+def test_data_that_the_loss_does_not_depend_on_are_nobodys_mistake() -> None:
+    w = tf.Variable(2.0, name="w")
+
+    def loss(x: Any, other: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch([x, other])
+            told = w * x
+        slopes = [each for each in tape.gradient(told, [x, other]) if each is not None]
+        return tf.reduce_sum(tf.add_n(slopes)) + tf.reduce_sum(told) + tf.reduce_mean(other)
+
+    report = tb_gradflow.explain(loss, args=(tf.constant(X), tf.constant(X)), variables=[w])
+
+    report.assert_healthy()
+    assert list(report.variables) == ["w"]
+
+
+def test_data_that_nobody_watched_are_told_of_where_the_step_fails_at_that(tmp_path: Path) -> None:
+    model = Sloped(watches=False, stops=True)
+    model.compile("sgd")
+    with pytest.raises(ValueError, match="None values"):
+        model.fit(X, 2 * X, verbose=0, callbacks=[tb_gradflow.GradFlowCallback(str(tmp_path))])
+
+    finding = tb_gradflow.open_log(tmp_path).report().findings[0]
+    assert (finding.cause, finding.severity, finding.variables) == ("tape_not_watching", "error", ("x",))
 
 
 def test_tensors_that_get_their_gradient_are_not_listed() -> None:

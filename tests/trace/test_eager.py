@@ -84,7 +84,7 @@ def test_a_healthy_eager_model_gets_the_report_of_its_compiled_form(
     build: Callable[[], tuple[Any, Any, Any]],
 ) -> None:
     def explained(eager: bool) -> Any:
-        keras.backend.clear_session()
+        keras.backend.clear_session(free_memory=False)
         keras.utils.set_random_seed(3)
         model, x, y = build()
         model.run_eagerly = eager

@@ -50,7 +50,7 @@ def test_the_step_that_records_is_traced_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("optimizer", OPTIMIZERS.values(), ids=OPTIMIZERS)
 def test_the_optimizer_is_what_it_would_have_been(optimizer: Callable[[], Any], tmp_path: Path) -> None:
     def build() -> Any:
-        keras.utils.clear_session()
+        keras.utils.clear_session(free_memory=False)
         model = models.functional()
         model.compile(optimizer(), "mse")
         return model

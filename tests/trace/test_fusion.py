@@ -40,6 +40,19 @@ def test_a_product_whose_factors_have_several_shapes_is_multiplied_in_another_or
         assert may_be_merged(scaled, Needed(wanted, [scaled]))
 
 
+def test_a_product_of_unknown_size_is_found_behind_the_sum_over_what_was_broadcast() -> None:
+    """The optimizer removes that sum where nothing was: batches whose size is not known while a step is traced."""
+    with tf.Graph().as_default():
+        given = tf.compat.v1.placeholder(tf.float32, [None, 4])
+        gate = tf.nn.relu6(given) / 6.0
+        wanted, on_the_way = tf.gradients(tf.exp(given * gate), [given, gate])
+        needed = Needed([wanted], [on_the_way])
+
+        assert on_the_way.op.type == "Reshape"
+        assert may_be_merged(on_the_way, needed)
+        assert seen_apart(on_the_way, needed) is None
+
+
 def test_factors_without_a_constant_are_looked_at() -> None:
     with tf.Graph().as_default():
         given = tf.compat.v1.placeholder(tf.float32, [4])

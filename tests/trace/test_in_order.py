@@ -45,7 +45,7 @@ class Critic(keras.Model):
 
 
 def trained(*callbacks: Any, in_a_function: bool = False) -> list[Any]:
-    keras.utils.clear_session()
+    keras.utils.clear_session(free_memory=False)
     keras.utils.set_random_seed(49)
     model, draw = Critic(in_a_function), np.random.default_rng(49)
     real, fake = (draw.uniform(size=(16, 5)).astype("float32") for _ in range(2))

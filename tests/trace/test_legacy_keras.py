@@ -45,6 +45,13 @@ def half() -> Any:
         tf_keras.mixed_precision.set_global_policy("float32")
 
 
+def built_by_its_first_step(**options: Any) -> Any:
+    """No input shape is given: asked for its weights before that step, it raises."""
+    model = tf_keras.Sequential([layers.Dense(8, "tanh", name="hidden"), layers.Dense(2, name="out")])
+    model.compile("adam", "mse", **options)
+    return model
+
+
 class OwnStep(tf_keras.Model):
     """Not built before its first step."""
 
@@ -63,6 +70,21 @@ class OwnStep(tf_keras.Model):
         gradients = tape.gradient(error, self.trainable_variables)
         self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
         return {"loss": error}
+
+
+class Branching(tf_keras.layers.Layer):
+    """Has an `if` on a tensor: Keras 2 has AutoGraph convert what its layers do."""
+
+    def call(self, x: Any) -> Any:
+        if tf.reduce_max(x) < -100.0:
+            x = -x
+        return x
+
+
+def branching() -> Any:
+    model = tf_keras.Sequential([tf_keras.Input((6,)), layers.Dense(4, name="hidden"), Branching(), layers.Dense(2)])
+    model.compile("adam", "mse")
+    return model
 
 
 def own_step(**options: Any) -> Any:
@@ -87,7 +109,10 @@ BUILDERS: dict[str, Callable[[], Any]] = {
     "xla": lambda: sequential(jit_compile=True),
     "half precision": half,
     "legacy optimizer": lambda: sequential(optimizer=tf_keras.optimizers.legacy.Adam()),
+    "built by its first step": built_by_its_first_step,
+    "built by its first step, eager": lambda: built_by_its_first_step(run_eagerly=True),
     "own step": own_step,
+    "an if in a layer": branching,
     "own step, eager": lambda: own_step(run_eagerly=True),
 }
 
@@ -231,3 +256,15 @@ def test_keras_writes_its_graph_beside_the_recorder(build: Callable[[], Any], tm
     for one, other in zip(plain[1], recorded[1], strict=True):
         np.testing.assert_array_equal(one, other)
     assert read(tmp_path / "run").steps[0] == 0
+
+
+def test_loading_the_recorder_draws_no_numbers() -> None:
+    """Keras 3 is loaded with it, and what that loads draws some."""
+    program = (
+        "import random, tf_keras, tb_gradflow; random.seed(7); before = random.getstate(); "
+        "tb_gradflow.GradFlowCallback; print(before == random.getstate())"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout.split()[-1] == "True"

@@ -35,7 +35,7 @@ def trained(name: str, *callbacks: Any) -> tuple[list[float], list[Any]]:
 
 
 def fresh(name: str) -> Training:
-    keras.utils.clear_session()
+    keras.utils.clear_session(free_memory=False)
     keras.utils.set_random_seed(7)
     return KERAS[name]()
 
@@ -81,10 +81,10 @@ def test_fit(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_loop_of_ones_own(name: str, tmp_path: Path) -> None:
-    keras.utils.clear_session()
+    keras.utils.clear_session(free_memory=False)
     plain = LOOPS[name](tf.function)
     outputs = [float(plain.step()) for _ in range(3)]
-    keras.utils.clear_session()
+    keras.utils.clear_session(free_memory=False)
     loop = LOOPS[name](tb_gradflow.watch(tmp_path, update_freq=2))
     expected = loop.expected()
 

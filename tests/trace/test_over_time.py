@@ -27,7 +27,7 @@ def trained(
 
 
 def network(hidden: str = "elu") -> Any:
-    keras.utils.clear_session()
+    keras.utils.clear_session(free_memory=False)
     keras.utils.set_random_seed(7)
     layers = [keras.Input((6,)), keras.layers.Dense(16, hidden, name="h"), keras.layers.Dense(1, name="o")]
     return keras.Sequential(layers, name="model")

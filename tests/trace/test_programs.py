@@ -23,7 +23,7 @@ _ROUNDED = {"half precision by hand": 2e-2, "layers of keras.ops under XLA": 1e-
 
 
 def fresh(name: str) -> Program:
-    keras.utils.clear_session()
+    keras.utils.clear_session(free_memory=False)
     # Keras 2 keeps a generator of its own once a test has set its seed; it sets those of Keras 3 too.
     tf_keras.utils.set_random_seed(7)
     keras.utils.set_random_seed(7)
@@ -75,7 +75,7 @@ def test_a_model_that_is_compiled_anew_between_two_fits(tmp_path: Path) -> None:
     """Another loss, another optimizer, a frozen layer: each log is of its own fit."""
 
     def trained(*directories: Path) -> Any:
-        keras.utils.clear_session()
+        keras.utils.clear_session(free_memory=False)
         keras.utils.set_random_seed(7)
         model = network(6, 5, 2)
         found = []

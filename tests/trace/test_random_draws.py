@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -268,3 +269,72 @@ def test_each_model_that_a_step_is_given_has_draws_of_its_own(tmp_path: Path, se
         return [float(wrapped(tf.ones([3, 2]), models[number % 2])) for number in range(8)]
 
     assert drawn(tb_gradflow.watch(str(tmp_path), **SETTINGS[setting])) == drawn(tf.function)
+
+
+def resized(watched: Callable[[Any], Any]) -> list[Any]:
+    """A loop whose step is compiled for the first size and then for all others, whichever they are."""
+    model, optimizer = network(noise_of_all_kinds), keras.optimizers.SGD(0.05)
+
+    @watched
+    @tf.function(reduce_retracing=True)
+    def step(x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(model(x, training=True) - y))
+        optimizer.apply(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
+        return loss
+
+    x, y = data(8)
+    for rows in (8, 8, 8, 6, 8, 6):
+        step(tf.constant(x[:rows]), tf.constant(y[:rows]))
+    return list(model.get_weights())
+
+
+def test_of_a_step_that_is_compiled_for_any_size_it_is_told_when_another_size_comes(tmp_path: Path) -> None:
+    with pytest.warns(RuntimeWarning, match="draws seeded random numbers") as told:
+        resized(tb_gradflow.watch(tmp_path, update_freq=4))
+    assert len([each for each in told if "draws seeded" in str(each.message)]) == 1
+
+
+def test_a_fit_on_batches_of_another_size_is_told_of(tmp_path: Path) -> None:
+    model = network(noise_of_all_kinds)
+    model.compile("adam", "mse")
+    recorder = [tb_gradflow.GradFlowCallback(str(tmp_path), update_freq=2)]
+
+    def fit(rows: int) -> list[str]:
+        batches = tf.data.Dataset.from_tensor_slices(data(32)).batch(rows, drop_remainder=True)
+        with warnings.catch_warnings(record=True) as told:
+            model.fit(batches, verbose=0, callbacks=recorder)
+        return [str(each.message) for each in told if "draws seeded random numbers" in str(each.message)]
+
+    assert [fit(8), fit(8)] == [[], []]
+    assert len(fit(4)) == 1
+
+
+class Noisy(keras.Model):
+    """Adds noise in a step of its own, which makes the optimizer's variables when it is first traced."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.line = keras.layers.Dense(1)
+        self.line.build((None, 6))
+
+    def call(self, x: Any) -> Any:
+        return self.line(x)
+
+    def train_step(self, batch: Any) -> Any:
+        x, y = batch
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(self(x) + 0.1 * tf.random.normal(tf.shape(y)) - y))
+        weights = self.trainable_variables
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+        return {"loss": loss}
+
+
+def test_a_trace_that_never_runs_tells_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    keras.utils.set_random_seed(1)
+    model = Noisy()
+    model.compile("adam")
+
+    model.fit(*data(32), batch_size=8, verbose=0, callbacks=[tb_gradflow.GradFlowCallback(str(tmp_path))])
+
+    assert "draws seeded" not in caplog.text

@@ -59,7 +59,7 @@ def test_what_is_frozen_or_thawed_without_compile_is_trained_as_without_the_reco
 @pytest.mark.parametrize("first", ["recorded by another", "not recorded"])
 def test_a_fit_that_others_have_compiled_with_other_flags_is_left_alone(first: str, tmp_path: Path) -> None:
     def weights(before: list[GradFlowCallback], now: list[GradFlowCallback]) -> list[Any]:
-        keras.utils.clear_session()
+        keras.utils.clear_session(free_memory=False)
         keras.utils.set_random_seed(7)
         body, head = keras.layers.Dense(5, "tanh", name="body"), keras.layers.Dense(1)
         model = keras.Sequential([keras.Input((6,)), body, keras.layers.BatchNormalization(), head])
@@ -83,7 +83,7 @@ def test_a_fit_that_others_have_compiled_with_other_flags_is_left_alone(first: s
 
 
 def test_a_fit_that_others_have_compiled_is_recorded_where_no_flag_was_changed(tmp_path: Path) -> None:
-    keras.utils.clear_session()
+    keras.utils.clear_session(free_memory=False)
     model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(4), keras.layers.Dense(1)])
     model.layers[0].trainable = False
     x, y = data(outputs=1, rows=16)
@@ -110,7 +110,7 @@ class Unbuilt(keras.Model):
 
 @pytest.mark.parametrize("same_recorder", [True, False], ids=["one recorder", "two recorders"])
 def test_weights_that_the_fit_before_has_made_have_not_changed(same_recorder: bool, tmp_path: Path) -> None:
-    keras.utils.clear_session()
+    keras.utils.clear_session(free_memory=False)
     model = Unbuilt()
     model.compile("sgd", "mse")
     x, y = data(outputs=1, rows=16)
@@ -130,7 +130,7 @@ def test_weights_that_the_fit_before_has_made_have_not_changed(same_recorder: bo
 
 
 def test_a_fit_that_goes_on_is_recorded_with_the_functions_of_the_one_before(tmp_path: Path) -> None:
-    keras.utils.clear_session()
+    keras.utils.clear_session(free_memory=False)
     model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     x, y = data(outputs=1, rows=16)

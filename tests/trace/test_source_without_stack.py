@@ -12,7 +12,7 @@ import tb_gradflow
 
 def test_a_model_whose_step_has_such_ops_is_recorded(tmp_path: Path) -> None:
     """Characters are read off a sequence by a recurrent layer and Keras's CTC loss."""
-    keras.utils.clear_session()
+    keras.utils.clear_session(free_memory=False)
     keras.utils.set_random_seed(3)
     layers = [keras.Input((12, 5)), keras.layers.LSTM(8, return_sequences=True), keras.layers.Dense(5, "softmax")]
     model = keras.Sequential(layers)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tb_gradflow.trace.source import Frame
+from tb_gradflow.trace.frames import Frame
 from tb_gradflow.trace.target_names import target_names
 
 
