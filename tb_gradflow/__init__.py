@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import importlib
+import random
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ def __getattr__(name: str) -> Any:
 
 
 def _load_recorder(name: str) -> None:
+    # Keras 3, where a program of Keras 2 has not imported it, draws numbers while it is; Keras 2 takes the seeds of
+    # its initializers from the same sequence.
+    state = random.getstate()
     try:
         importlib.import_module("tb_gradflow.trace.callback")
     except ModuleNotFoundError as missing:
@@ -49,6 +53,8 @@ def _load_recorder(name: str) -> None:
                 "`pip install tensorflow`, or `pip install tensorboard-plugin-gradflow[tensorflow]`"
             ) from missing
         raise
+    finally:
+        random.setstate(state)
 
 
 def __dir__() -> list[str]:

@@ -209,11 +209,13 @@ class Measured:
 
     def zero_ops(self, target: int) -> tuple[list[bool], list[bool]]:
         """For each op, whether its gradient is known, and whether it is then zero in every output."""
-        return self._ops(target, self._zero_rows if self.gradients is not None else None, every=True)
+        rows = self._zero_rows if self.gradients is not None else None
+        return self.once(("zero ops", target), lambda: self._ops(target, rows, every=True))
 
     def nonfinite_ops(self, target: int) -> tuple[list[bool], list[bool]]:
         """For each op, whether its gradient is known, and whether some output's then holds NaN or infinities."""
-        return self._ops(target, self._nonfinite_rows if self.gradients is not None else None, every=False)
+        rows = self._nonfinite_rows if self.gradients is not None else None
+        return self.once(("nonfinite ops", target), lambda: self._ops(target, rows, every=False))
 
     def _ops(self, target: int, rows: npt.NDArray[np.bool_] | None, *, every: bool) -> tuple[list[bool], list[bool]]:
         count = len(self.topology.trace.ops)

@@ -37,6 +37,8 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
         return f"Nothing is trained: none of {_count(len(states), 'variable')} is trainable."
     if not trace.targets:
         return "No gradient was asked for in this step."
+    if measured.gradients is None and (not loud or loud[0].cause == "not_measured"):
+        return "Not verified: no step was completed, and nothing was measured."
     if not loud:
         told = {name for finding in findings for name in finding.variables}
         fine = [state for state in trainable if state.status == "connected"]
@@ -51,8 +53,6 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
             sum(_is_nobodys(state) for state in others if trace.variables[state.variable].name not in told),
         )
     first = loud[0]
-    if first.cause == "not_measured":
-        return "Not verified: no step was completed, and nothing was measured."
     by_name = {trace.variables[state.variable].name: state for state in states}
     affected = {name for finding in loud for name in finding.variables}
     wrong = _WRONG.get(first.cause, "a gradient that teaches nothing")

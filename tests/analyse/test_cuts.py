@@ -133,9 +133,11 @@ def test_rounding_a_coordinate_that_is_also_a_value_is_rounding() -> None:
     assert graph.only_finding().cause == "nondiff_rounding"
 
 
-def test_the_indices_of_top_k_are_its_own_doing() -> None:
+@pytest.mark.parametrize("api", ["tf.math.top_k", None])
+def test_the_indices_of_top_k_are_its_own_doing(api: str | None) -> None:
+    """Also where a package calls it, as a recommender's retrieval does."""
     graph = Graph()
-    top = graph.op("TopKV2", graph.variable("scores"), dtype="int32", api="tf.math.top_k")
+    top = graph.op("TopKV2", graph.variable("scores"), dtype="int32", api=api)
     graph.target(graph.op("Mean", graph.op("Cast", top, passes="dtype")))
     graph.ask("scores")
 

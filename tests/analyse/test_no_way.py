@@ -232,11 +232,12 @@ class TestTheTape:
         graph.ask("trunk/kernel", outcome="not_asked")
         graph.failure = failure
 
-        findings = {finding.cause: finding for finding in graph.diagnose(measured=False).findings}
+        diagnosis = graph.diagnose(measured=False)
 
-        finding = findings["not_in_gradient_sources"]
+        finding = {finding.cause: finding for finding in diagnosis.findings}["not_in_gradient_sources"]
         assert finding.severity == severity
         assert ("ended with an error" in finding.message) == (severity == "info")
+        assert diagnosis.summary.startswith("Not verified: ") == (severity == "info")
 
     @pytest.mark.parametrize(
         ("watched", "cause", "told"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.analyse.builders import FINE, INF, NAN, Graph, sized
+from tests.analyse.builders import FINE, INF, NAN, Graph, Row, sized
 
 
 @pytest.mark.parametrize(
@@ -93,6 +93,24 @@ def test_above_the_largest_half_there_is_infinity() -> None:
     graph.ask("kernel", INF)
 
     assert graph.only_finding().cause == "fp16_overflow"
+
+
+def test_the_logarithm_of_a_relu_breaks_in_any_precision() -> None:
+    graph = Graph()
+    kept = graph.op("Relu", graph.op("Cast", graph.variable("kernel"), dtype="float16"), dtype="float16")
+    log = graph.op("Log", kept, dtype="float16")
+    shifted = graph.op("AddV2", log, graph.op("Cast", graph.variable("bias"), dtype="float16"), dtype="float16")
+    squared = graph.op("Square", graph.op("Cast", shifted))
+    for op in (kept, log, shifted):
+        graph.gradient(op, NAN)
+    graph.gradient(squared, FINE)
+    graph.target(graph.op("Mean", squared), loss=float("inf"))
+    graph.ask("kernel", NAN)
+    graph.ask("bias", NAN)
+
+    finding = graph.only_finding()
+
+    assert (finding.cause, finding.culprit) == ("log_zero", log)
 
 
 @pytest.mark.parametrize(("kernel_moved", "severity"), [(0.0, "info"), (0.1, "error")])
@@ -217,3 +235,94 @@ def test_the_mean_of_a_tensor_without_elements_is_named_and_what_left_none() -> 
     assert (finding.cause, finding.culprit) == ("zero_over_zero", term)
     assert "has the shape (32, 0)" in finding.message
     assert "du_dy = du_dx[:, 2:]" in finding.fix
+
+
+@pytest.mark.parametrize(("masked", "cause"), [(False, "log_zero"), (True, "softmax_all_masked")])
+def test_a_softmax_that_nothing_masks_is_not_what_broke_the_forward_pass(masked: bool, cause: str) -> None:
+    """A mixture's weights lie as near to the loss as its densities do, whose logarithm is of a label of zero."""
+    graph = Graph()
+    scores = graph.op("AddV2", graph.op("MatMul", graph.variable("kernel")), graph.variable("bias"))
+    log = graph.op("Log", graph.op("Mul", scores))
+    weights = graph.op("Softmax", graph.op("SelectV2", scores, first=1) if masked else scores)
+    mixed = graph.op("Mul", weights, graph.op("Exp", graph.op("Neg", graph.op("Square", log))))
+    graph.gradient(weights, NAN)
+    graph.gradient(mixed, NAN)
+    outer = graph.op("Square", mixed)
+    graph.gradient(outer, FINE)
+    graph.target(graph.op("Mean", outer), loss=float("nan"))
+    graph.ask("kernel", NAN)
+    graph.ask("bias", NAN)
+
+    assert graph.only_finding().cause == cause
+
+
+@pytest.mark.parametrize(
+    ("inner", "row", "cause"),
+    [("Log", NAN, "log_zero"), ("Log", INF, "exp_overflow"), ("MatMul", NAN, "exp_overflow")],
+)
+def test_a_power_by_hand_passes_on_the_nan_of_its_logarithm(inner: str, row: Row, cause: str) -> None:
+    """`exp(k * log(x))` where x is below zero, at places that the loss is multiplied with zero afterwards."""
+    graph = Graph()
+    logarithm = graph.op(inner, graph.op("Mul", graph.variable("scale")))
+    exponent = graph.op("Mul", graph.variable("shape"), logarithm)
+    power = graph.op("Exp", exponent)
+    graph.gradient(exponent, row)
+    graph.gradient(power, sized(0.1, zeros=0.3))
+    graph.target(graph.op("Mean", power), loss=float("nan"))
+    graph.ask("scale", NAN)
+    graph.ask("shape", NAN)
+
+    assert graph.only_finding().cause == cause
+
+
+@pytest.mark.parametrize(("floor", "culprit"), [(1e-7, "log of the share"), (0.0, "log of the floor")])
+def test_a_logarithm_of_what_has_a_floor_is_not_blamed(floor: float, culprit: str) -> None:
+    """Two logarithms, and one of them is mended already."""
+    graph = Graph()
+    share = graph.op("Mul", graph.variable("kernel"))
+    other = graph.op("Log", share, name="log of the share")
+    floored = graph.op("Maximum", graph.op("Neg", share), constants={1: floor})
+    product = graph.op("MatMul", graph.op("Log", floored, name="log of the floor"), other)
+    graph.gradient(share, NAN)
+    graph.gradient(product, NAN)
+    square = graph.op("Square", product)
+    graph.gradient(square, FINE)
+    graph.target(graph.op("Mean", square), loss=float("nan"))
+    graph.ask("kernel", NAN)
+
+    finding = graph.only_finding()
+
+    assert finding.cause == "log_zero"
+    assert finding.op is not None
+    assert finding.op.name == culprit
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "single", "half"),
+    [
+        ("Sqrt", "y = tf.sqrt(x)", "tf.sqrt(x + 1e-12)", "tf.sqrt(x + 1e-4)"),
+        ("Log", "y = tf.math.log(x)", "tf.maximum(x, 1e-7)", "tf.maximum(x, 1e-4)"),
+        (
+            "Acos",
+            "y = tf.acos(x)",
+            "tf.clip_by_value(x, -1 + 1e-6, 1 - 1e-6)",
+            "tf.clip_by_value(x, -1 + 1e-3, 1 - 1e-3)",
+        ),
+    ],
+)
+def test_a_remedy_in_half_precision_holds_numbers_that_are_not_lost_there(
+    kind: str, line: str, single: str, half: str
+) -> None:
+    for dtype, told in (("float32", single), ("float16", half)):
+        graph = Graph()
+        x = graph.op("Mul", graph.op("Cast", graph.variable("w"), dtype=dtype), dtype=dtype)
+        graph.gradient(x, INF)
+        made = graph.op(kind, x, dtype=dtype, line=line, api=line.partition("= ")[2].partition("(")[0])
+        graph.gradient(made, FINE)
+        graph.target(graph.op("Mean", graph.op("Cast", made)))
+        graph.ask("w", INF)
+
+        fix = graph.only_finding().fix
+
+        assert told in fix
+        assert ("lost in float16" in fix) == (dtype == "float16")

@@ -69,8 +69,9 @@ def argsorted(*, gathers: bool, line: str = "order = tf.argsort(v)") -> Finding:
     return graph.only_finding()
 
 
-def test_whoever_gathers_by_an_order_is_told_to_sort() -> None:
-    assert argsorted(gathers=True).fix == "Sort the values, which is differentiable: `tf.sort(v)`."
+def test_whoever_puts_others_in_order_is_told_to_do_so_softly() -> None:
+    fix = argsorted(gathers=True).fix
+    assert "`p = tf.nn.softmax(-tf.abs(tf.sort(v)[..., :, None] - v[..., None, :]) / 0.1)`" in fix
 
 
 def test_whoever_computes_with_an_order_is_told_to_rank_softly() -> None:

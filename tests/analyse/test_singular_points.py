@@ -203,3 +203,30 @@ def test_a_power_inside_of_another_function_cannot_be_kept_from_zero_by_its_argu
 
     assert finding.cause == "pow_fraction_at_zero"
     assert fix in finding.fix
+
+
+@pytest.mark.parametrize(
+    ("line", "api", "fix"),
+    [
+        (
+            "return tf.pow(tf.pow(a, 2) + tf.pow(b, 2), 0.5)",
+            "tf.pow",
+            "tf.pow((tf.pow(a, 2) + tf.pow(b, 2)) + 1e-7, 0.5)",
+        ),
+        ("loss = (a ** 2 + b ** 2) ** 0.5", "**", "((a ** 2 + b ** 2) + 1e-7) ** 0.5"),
+        ("loss = tf.pow(a, 2) + tf.pow(b, p)", "tf.pow", "tf.pow(b + 1e-7, p)"),
+    ],
+)
+def test_of_several_powers_on_a_line_the_fraction_is_kept_from_zero(line: str, api: str, fix: str) -> None:
+    graph = Graph()
+    x = graph.op("Relu", graph.variable("kernel"))
+    graph.gradient(x, NAN)
+    power = graph.op("Pow", x, constants={1: 0.5}, api=api, line=line)
+    graph.gradient(power, FINE)
+    graph.target(graph.op("Mean", power))
+    graph.ask("kernel", NAN)
+
+    finding = graph.only_finding()
+
+    assert finding.cause == "pow_fraction_at_zero"
+    assert fix in finding.fix

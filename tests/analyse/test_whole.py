@@ -54,6 +54,23 @@ def test_what_is_rounded_and_then_compared_is_compared_softly() -> None:
     )
 
 
+def test_what_is_rounded_compared_and_counted_is_added_up() -> None:
+    """Soft answers are all other than zero: whoever counts those has no gradient yet."""
+    graph = Graph()
+    line = "right = tf.math.count_nonzero(tf.equal(tf.round(p), y))"
+    rounded = graph.op("Round", graph.op("Sigmoid", graph.variable("kernel")), passes="not_differentiable", line=line)
+    same = graph.op("Equal", rounded, passes="not_differentiable", dtype="bool", api="tf.equal", line=line)
+    count = graph.op("Cast", same, passes="dtype", dtype="int64", api="tf.math.count_nonzero", line=line)
+    count = graph.op("Sum", count, passes="dtype", dtype="int64", api="tf.math.count_nonzero", line=line, shape=())
+    graph.target(graph.op("Neg", graph.op("Cast", count, passes="dtype", shape=()), shape=()))
+    graph.ask("kernel")
+
+    assert graph.only_finding().fix == (
+        "Leave the rounding out, compare softly, and add up where you count: "
+        "`tf.reduce_sum(tf.exp(-tf.square((p - y) / 0.5)))`."
+    )
+
+
 def test_how_often_a_row_is_repeated_is_not_compared_softly() -> None:
     graph = Graph()
     integer = rounded_to_integer(graph, "length", "n = tf.cast(tf.round(length), tf.int32)")

@@ -106,6 +106,46 @@ class TestProductsWithAVariableOfZeros:
     def test_a_variable_that_has_numbers_is_not_to_blame(self) -> None:
         assert self.lora(FINE).only_finding().cause == "zero_gradient"
 
+    @pytest.mark.parametrize("row", [ZERO, sized(1e-12)])
+    @pytest.mark.parametrize("began_at_zero", [True, False])
+    def test_a_posterior_that_begins_as_the_prior_waits_for_its_mean(self, row: Row, began_at_zero: bool) -> None:
+        """A Gaussian process: the kernel goes into the mean, times zeros that learn, and into the variance, twice,
+        which cancels."""
+        graph = Graph()
+        kernel = graph.op("Exp", graph.variable("lengthscale"))
+        graph.gradient(kernel, row)
+        mean = graph.op("MatMul", kernel, graph.variable("q_mu"))
+        less, more = graph.op("Neg", kernel), graph.op("Square", kernel)
+        both = graph.op("AddV2", less, more)
+        for op in (mean, less, more, both):
+            graph.gradient(op, FINE)
+        graph.target(graph.op("Mean", graph.op("AddV2", mean, both)))
+        graph.ask("lengthscale", row)
+        graph.ask("q_mu", FINE)
+        if began_at_zero:
+            graph.weights[1] = (0.02, 0.02)
+
+        finding = graph.only_finding()
+
+        waits = (finding.cause, finding.severity, finding.culprit) == ("zero_init_by_design", "info", mean)
+        assert waits == began_at_zero
+
+
+@pytest.mark.parametrize("divides", [True, False])
+def test_a_squared_distance_of_single_numbers_is_no_normalisation(divides: bool) -> None:
+    """`x*x - 2*x*y + y*y` sums the square of one number and uses the number again, as a division by its length does."""
+    graph = Graph()
+    point = graph.op("RealDiv", graph.variable("lengthscale"), shape=(8, 1))
+    square = graph.op("Square", point, shape=(8, 1))
+    total = graph.op("Sum", square, shape=(8,))
+    other = graph.op("Mul", point, graph.op("Rsqrt", total)) if divides else graph.op("MatMul", point)
+    for op, row in ((point, ZERO), (square, FINE), (total, FINE), (other, FINE)):
+        graph.gradient(op, row)
+    graph.target(graph.op("Mean", graph.op("AddV2", total, other)))
+    graph.ask("lengthscale", ZERO)
+
+    assert (graph.only_finding().cause == "degenerate_normalisation") == divides
+
 
 def test_a_slice_that_a_mask_hides_is_traced_to_the_mask() -> None:
     """Two heads side by side, the labels of one missing: up to the square, half of the gradient of both is zero."""
@@ -385,3 +425,19 @@ def test_what_moves_a_weight_without_a_gradient_is_said_after_what_to_mend(updat
     assert ("It moves all the same, by 0.1 in this step" in finding.message) is moves
     assert finding.fix.endswith("in such steps: an optimizer without memory, `keras.optimizers.SGD()`.") is moves
     assert not finding.fix.startswith(" Only")
+
+
+@pytest.mark.parametrize(("step", "began", "severity"), [(0, 0.1, "info"), (0, 1.0, "warning"), (1, 0.1, "warning")])
+def test_what_begins_as_zeros_may_get_none_in_the_first_step(step: int, began: float, severity: str) -> None:
+    """The last bias of a network that is odd at first: over points on both sides of the origin its errors cancel."""
+    graph = Graph()
+    last = graph.op("BiasAdd", graph.op("MatMul", graph.variable("kernel")), graph.variable("bias"))
+    graph.gradient(last, FINE)
+    graph.target(graph.op("Mean", graph.op("Square", last)))
+    graph.ask("kernel", FINE)
+    graph.ask("bias", ZERO)
+    graph.weights[1] = (began, 0.1)
+
+    [finding] = graph.diagnose(step=step).findings
+
+    assert (finding.cause, finding.severity) == ("zero_gradient", severity)

@@ -266,8 +266,12 @@ def complex_with_a_part_left_out(*, keeps: str, between: str = "Reshape") -> Gra
 @pytest.mark.parametrize(
     ("keeps", "lost", "part"), [("Cast", "imag", "real"), ("Real", "imag", "real"), ("Imag", "real", "imaginary")]
 )
-def test_the_part_of_a_complex_number_that_is_thrown_away_is_told(keeps: str, lost: str, part: str) -> None:
-    finding = complex_with_a_part_left_out(keeps=keeps).only_finding()
+@pytest.mark.parametrize("between", ["Reshape", "MatMul"])
+def test_the_part_of_a_complex_number_that_is_thrown_away_is_told(
+    keeps: str, lost: str, part: str, between: str
+) -> None:
+    """Also behind a product with the batch: one with an imaginary part would have mixed the two."""
+    finding = complex_with_a_part_left_out(keeps=keeps, between=between).only_finding()
 
     assert (finding.cause, finding.variables) == ("zero_gradient", (lost,))
     assert finding.op is not None

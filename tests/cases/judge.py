@@ -30,7 +30,7 @@ KINDS = ("status", "op", "cause")
 QUIET = {"connected", "frozen"}
 
 # Cases that share a process: loading TensorFlow takes longer than a case, and one that crashes takes the others along.
-TOGETHER = 12
+TOGETHER = 30
 
 
 @dataclass(slots=True)
@@ -105,7 +105,7 @@ def explained(name: str) -> Any:
 
     import tb_gradflow
 
-    keras.utils.clear_session()
+    keras.utils.clear_session(free_memory=False)
     spec = importlib.util.spec_from_file_location(name, HERE / name / "case.py")
     assert spec is not None
     assert spec.loader is not None

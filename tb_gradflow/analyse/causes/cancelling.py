@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+from tb_gradflow.analyse.causes.differences import difference_behind
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.analyse.kinds import SOFTMAX
 from tb_gradflow.analyse.ways import walked
@@ -54,11 +55,12 @@ def shift_invariant_parameter(suspect: Suspect) -> Verdict | None:
 
 
 def takes_out(suspect: Suspect, shift: int) -> int:
-    """What takes an offset out again that is added at `shift`: an op of the batch normalisation behind it, or the
-    softmax that follows; -1 if neither is near."""
+    """What takes an offset out again that is added at `shift`: an op of the batch normalisation behind it, the softmax
+    that follows, or a difference of its elements; -1 if none is near."""
     if _is_normalised(suspect, shift):
         return suspect.topology.onward(shift)[0]
-    return _softmax_behind(suspect, shift)
+    softmax = _softmax_behind(suspect, shift)
+    return softmax if softmax >= 0 else difference_behind(suspect, shift)
 
 
 def offset_on_both_sides(suspect: Suspect) -> Verdict | None:

@@ -14,7 +14,18 @@ COMPARISON = frozenset(
     | {"LogicalAnd", "LogicalOr", "LogicalNot", "All", "Any", "IsNan", "IsInf", "IsFinite"}
 )
 SEARCHING = frozenset(
-    {"ArgMax", "ArgMin", "TopK", "TopKV2", "ApproxTopK", "Where", "LowerBound", "UpperBound", "Bucketize"}
+    {
+        "MaxPoolWithArgmax",
+        "ArgMax",
+        "ArgMin",
+        "TopK",
+        "TopKV2",
+        "ApproxTopK",
+        "Where",
+        "LowerBound",
+        "UpperBound",
+        "Bucketize",
+    }
     | {"InTopK", "InTopKV2", "Unique", "UniqueV2", "InvertPermutation", "NearestNeighbors"}
     | {"NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4", "NonMaxSuppressionV5"}
     | {"CombinedNonMaxSuppression", "NonMaxSuppressionWithOverlaps"}
@@ -31,6 +42,8 @@ COUNTING_CALLS = ("count_nonzero", "bincount", "histogram", "unique_with_counts"
 _DISCRETE_DRAW = re.compile(
     r"(?<!\w)(?<!losses\.)(?:stateless_)?(?:categorical|multinomial|binomial|bernoulli|poisson)(?!\w)"
 )
+# By comparisons and in loops, where TensorFlow Probability has no op for it.
+_OF_DISTRIBUTION = re.compile(r"tfd\.\w+\.sample")
 _UNIFORM_DRAW = re.compile(r"random\.(?:stateless_)?uniform(?!\w)")
 _REDUCTIONS = frozenset({"Sum", "Mean", "Max", "Min", "Prod", "SegmentSum", "UnsortedSegmentSum"})
 INDEX_INPUTS = {
@@ -111,7 +124,8 @@ def _inputs_without_gradient(suspect: Suspect) -> list[tuple[int, int]]:
 
 
 def raised_on_the_way(suspect: Suspect) -> Verdict | None:
-    """Asking for the gradient raises at an op on one of several ways; the others pass."""
+    """Asking for the gradient raises at an op on the way, or on one of several: the tape asks it before whatever lies
+    between it and the variable, and what cuts there is not got to."""
     topology, entry = suspect.topology, suspect.state.entry
     if entry is None or entry.outcome != "error":
         return None
@@ -155,8 +169,10 @@ def _is_summed_truth(suspect: Suspect, cast: int, comparison: int) -> bool:
 
 
 def nondiff_sampling(suspect: Suspect) -> Verdict | None:
-    """A discrete random draw: from a categorical distribution, or by comparing with uniform noise."""
-    if suspect.op.type in SAMPLING or _DISCRETE_DRAW.search(suspect.op.api or ""):
+    """A discrete random draw: from a categorical distribution or another one of which a sample has no derivative, or by
+    comparing with uniform noise."""
+    called = suspect.op.api or ""
+    if suspect.op.type in SAMPLING or _DISCRETE_DRAW.search(called) or _OF_DISTRIBUTION.fullmatch(called):
         return Verdict("nondiff_sampling", "error")
     source = suspect.op.source
     code = suspect.topology.trace.sources[source].code if source is not None else ""
@@ -196,10 +212,17 @@ def nondiff_comparison(suspect: Suspect) -> Verdict | None:
     """A comparison, or integers or positions that are made for nothing but one (`tf.sequence_mask`)."""
     if suspect.op.type in COMPARISON:
         return Verdict("nondiff_comparison", "error")
-    compared = _first(suspect, discrete_part(suspect), COMPARISON)
+    part = discrete_part(suspect)
+    compared = -1 if _is_computed_with(suspect, part) else _first(suspect, part, COMPARISON)
     integers = bool(suspect.op.outputs) and not any(is_float(tensor.dtype) for tensor in suspect.op.outputs)
     prepares = suspect.op.type == "Range" or (integers and suspect.op.type in ("Cast", "Max", "Min"))
     return Verdict("nondiff_comparison", "error", compared) if prepares and compared >= 0 else None
+
+
+def _is_computed_with(suspect: Suspect, part: Discrete) -> bool:
+    """Whether the value itself, and not only what it is compared to, is made a floating number again."""
+    handed = _handed_on(suspect, part)
+    return any(use.via in handed and suspect.type_of(use.consumer) == "Cast" for use in part.uses)
 
 
 def _first(suspect: Suspect, part: Discrete, types: frozenset[str]) -> int:
@@ -226,6 +249,13 @@ def nondiff_op_input(suspect: Suspect) -> Verdict | None:
     others = suspect.op.differentiable or any(edge.passes == "yes" for edge in suspect.op.inputs)
     for_others = any(edge.passes == "none" and (others or edge.input > 0) for edge in suspect.edges)
     return Verdict("nondiff_op_input", "error") if for_others else None
+
+
+def range_without_gradient(suspect: Suspect) -> Verdict | None:
+    """The ends of the range that a value is quantised in: TensorFlow's gradient for them is always zero, in and outside
+    of it, other than that of its fake quantisers (`QuantizeAndDequantizeV4GradientOp`)."""
+    ends = suspect.op.type.startswith("QuantizeAndDequantize") and all(edge.input in (1, 2) for edge in suspect.edges)
+    return Verdict("nondiff_op_input", "error") if ends else None
 
 
 def nondiff_op(suspect: Suspect) -> Verdict | None:

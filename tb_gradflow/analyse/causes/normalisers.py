@@ -71,7 +71,8 @@ def _units_of_one(suspect: Suspect) -> list[tuple[int, int]]:
             continue
         value = trace.ops[square].inputs[0].op
         arrives, left = (suspect.measured.of_op(suspect.target, op) for op in (square, value))
-        others = [user for user in topology.onward(value) if user != square]
+        # What is made of the sum is what the value is divided by; the product in a squared distance is not.
+        others = [user for user in topology.onward(value) if user != square and total in topology.made_by(user)]
         if arrives is not None and left is not None and others and left.max_abs <= _FAINT * arrives.max_abs:
             found.append((value, others[0]))
     return found

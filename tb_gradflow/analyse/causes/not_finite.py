@@ -15,6 +15,7 @@ from tb_gradflow.analyse.meanwhile import broken_meanwhile, is_broken_before
 from tb_gradflow.analyse.signs import is_never_positive
 from tb_gradflow.analyse.ways import walked
 from tb_gradflow.analyse.zeros import PRODUCTS
+from tb_gradflow.record.schema import Op
 
 _BY_TYPE = {
     "sqrt_at_zero": ("Sqrt", "Rsqrt", "EuclideanNorm"),
@@ -42,6 +43,8 @@ _ELEMENTWISE = frozenset(
     | {"Cast", "Identity", "Reciprocal", "Inv", "Reshape", "Acos", "Asin", "Tanh", "Sigmoid", "Abs", "Expm1"}
     | {"Maximum", "Minimum", "Softplus", "SquaredDifference", "MulNoNan", "Xdivy", "Xlogy", "Atanh", "Acosh", "Sign"}
 )
+
+_FACTORS = frozenset({"Mul", "RealDiv", "Neg", "Identity", "Cast", "Reshape", "ExpandDims", "Squeeze", "BroadcastTo"})
 
 # A positive sum stays what it was made of through these.
 _SUMMING = frozenset(
@@ -235,12 +238,21 @@ def _is_whole_power(suspect: Suspect, op: int) -> bool:
 
 
 def _is_bounded(suspect: Suspect, op: int) -> bool:
-    """Whether an exponential is of nothing above zero, or belongs to TensorFlow's own stable cross entropy, whose
-    logarithm is of one or more: only NaN that comes in makes NaN of it."""
+    """Whether an exponential is of nothing above zero, or a logarithm of what has a floor above zero, or either belongs
+    to TensorFlow's own stable cross entropy, whose logarithm is of one or more: only NaN that comes in makes NaN of
+    it."""
     trace = suspect.topology.trace
     if "/logistic_loss/" in trace.ops[op].name:
         return True
+    if trace.ops[op].type == "Log":
+        return any(_has_floor(trace.ops[edge.op]) for edge in trace.ops[op].inputs if edge.op >= 0)
     return trace.ops[op].type == "Exp" and any(is_never_positive(trace, edge.op) for edge in trace.ops[op].inputs)
+
+
+def _has_floor(op: Op) -> bool:
+    """Whether no element of a value is less than a constant above zero."""
+    places = {"Maximum": (0, 1), "ClipByValue": (1,)}.get(op.type, ())
+    return any((constant_of(op, place) or 0.0) > 0.0 for place in places)
 
 
 def _passes_on(suspect: Suspect) -> bool:
@@ -251,9 +263,21 @@ def _passes_on(suspect: Suspect) -> bool:
         return False
     incoming = suspect.measured.of_op(suspect.target, suspect.culprit)
     outgoing = suspect.measured.of_op(suspect.target, suspect.producer)
-    if incoming is None or outgoing is None:
+    if incoming is None or outgoing is None or not outgoing.nan_count or outgoing.inf_count:
         return False
-    return incoming.zero_fraction == 0 and outgoing.nan_count > 0 and not outgoing.inf_count
+    return incoming.zero_fraction == 0 or _is_power_by_hand(suspect)
+
+
+def _is_power_by_hand(suspect: Suspect) -> bool:
+    """Whether an exponential is of a logarithm and a factor, `exp(k * log(x))`. That grows no faster than a power, and
+    is NaN where the logarithm is: below zero, as at places that a mask leaves out of the loss afterwards."""
+    trace = suspect.topology.trace
+
+    def before(op: int) -> Sequence[int]:
+        return suspect.topology.sources(op) if trace.ops[op].type in _FACTORS else ()
+
+    factors = walked(suspect.topology.sources(suspect.culprit), before)
+    return suspect.op.type == "Exp" and any(suspect.type_of(op) == "Log" for op in factors)
 
 
 def _exponential_in(suspect: Suspect, function: int, place: int) -> int:

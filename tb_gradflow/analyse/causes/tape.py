@@ -61,7 +61,8 @@ def untracked_variable(suspect: Suspect) -> Verdict | None:
     """
     variables = suspect.topology.trace.variables
     variable = variables[suspect.state.variable]
-    if variable.tracked or not any(each.tracked for each in variables) or not _nobody_asked(suspect):
+    listed = any(each.tracked and not each.computed for each in variables)
+    if variable.tracked or not listed or not _nobody_asked(suspect):
         return None
     # What the step computes from other variables and keeps in one of its own is state.
     is_state = any(op.writes == suspect.state.variable for op in suspect.topology.trace.ops)

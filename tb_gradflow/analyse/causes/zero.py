@@ -5,7 +5,9 @@ from __future__ import annotations
 from tb_gradflow.analyse.causes.no_derivative import ROUNDING
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.analyse.kinds import SOFTMAX
-from tb_gradflow.analyse.zeros import PRODUCTS
+from tb_gradflow.analyse.topology import Topology
+from tb_gradflow.analyse.zeros import PRODUCTS, began_at_zero
+from tb_gradflow.record.schema import Op
 
 _SQUASHING = frozenset({"Sigmoid", "Tanh", "Erf", "Erfc", "Softsign", "Softplus"})
 _CLIPPING = frozenset({"ClipByValue", "Minimum", "Maximum"})
@@ -168,7 +170,8 @@ def _is_small_half(suspect: Suspect, limit: float) -> bool:
 def part_left_out(suspect: Suspect) -> Verdict | None:
     """Of a complex number the loss uses the real part alone, or the imaginary one: what the other is made of gets
     zero."""
-    if suspect.op.type != "Complex":
+    made = suspect.op.type == "Complex" or (suspect.op.type == "Cast" and _is_complex(suspect.op))
+    if not made:
         return None
     topology, ops = suspect.topology, suspect.topology.trace.ops
     influence = topology.influence(suspect.target).hops
@@ -176,10 +179,9 @@ def part_left_out(suspect: Suspect) -> Verdict | None:
     taken, queue, seen = set[int](), [suspect.culprit], {suspect.culprit}
     for op in queue:  # grows while it is walked
         for user in {user for user, _ in topology.consumers[op] if influence[user] >= 0}:
-            complex_still = any(tensor.dtype.startswith("complex") for tensor in ops[user].outputs)
-            if ops[user].type in kept and not complex_still:
+            if ops[user].type in kept and not _is_complex(ops[user]):
                 taken.add(user)
-            elif ops[user].type not in _PART_BY_PART:
+            elif ops[user].type not in _PART_BY_PART and not _has_one_factor(topology, user):
                 return None
             elif user not in seen:
                 seen.add(user)
@@ -187,6 +189,17 @@ def part_left_out(suspect: Suspect) -> Verdict | None:
     sides = {kept[ops[user].type] for user in taken}
     left_out = {edge.input for edge in suspect.edges} if suspect.producer >= 0 else set()
     return Verdict("zero_gradient", "warning", min(taken)) if sides and sides.isdisjoint(left_out) else None
+
+
+def _is_complex(op: Op) -> bool:
+    return any(tensor.dtype.startswith("complex") for tensor in op.outputs)
+
+
+def _has_one_factor(topology: Topology, op: int) -> bool:
+    """Whether the op multiplies with what no variable has a part in. The zeros say that this was real: a factor with an
+    imaginary part would have brought one part into the other."""
+    each = topology.trace.ops[op]
+    return each.type in PRODUCTS and sum(topology.of_variables[edge.op] for edge in each.inputs if edge.op >= 0) == 1
 
 
 # These keep real and imaginary parts apart.
@@ -200,8 +213,10 @@ def zero_gradient(suspect: Suspect) -> Verdict | None:
     """Zero for a reason that the measured values do not tell: the op is named.
 
     Information only where the variable is used several times: the uses may cancel by design, as those of the last
-    bias of a critic do in the difference of its means.
+    bias of a critic do in the difference of its means. And in the first step of all, of what begins as zeros: a
+    network without offsets is odd, and over points on both sides of the origin its errors add up to nothing.
     """
-    learned = suspect.measured.is_learned(suspect.target)
-    shared = len(suspect.topology.readers[suspect.state.variable]) > 1
-    return Verdict("zero_gradient", "info" if learned or shared else "warning")
+    measured, variable = suspect.measured, suspect.state.variable
+    shared = len(suspect.topology.readers[variable]) > 1
+    begins = measured.step == 0 and began_at_zero(measured, variable)
+    return Verdict("zero_gradient", "info" if measured.is_learned(suspect.target) or shared or begins else "warning")

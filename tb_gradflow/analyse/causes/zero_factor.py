@@ -8,7 +8,7 @@ from tb_gradflow.analyse.causes.masked import masked
 from tb_gradflow.analyse.causes.zero import BRANCHES
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.analyse.kinds import LOOPS, constant_of
-from tb_gradflow.analyse.measured import is_zero
+from tb_gradflow.analyse.measured import VANISHING_BELOW, is_zero
 from tb_gradflow.analyse.zeros import FLAT_AT_ZERO, PRODUCTS, zero_values
 
 _RELU = frozenset({"Relu", "Relu6", "ReluN"})
@@ -206,3 +206,33 @@ def zero_initialised(suspect: Suspect) -> Verdict | None:
     if any(suspect.measured.learns(factor) for factor in factors):
         return Verdict("zero_init_by_design", "info")
     return Verdict("zero_init_product", "error")
+
+
+def zero_initialised_further_on(suspect: Suspect) -> Verdict | None:
+    """Several ways, of which one leads through a product with zeros that learn, and the others cancel: a variational
+    posterior that begins as the prior itself, so that a kernel or its inducing points make no difference yet.
+
+    Once the zeros have moved the product passes what arrives at it, whatever the others come to.
+    """
+    topology, target = suspect.topology, suspect.target
+    readers = topology.readers[suspect.state.variable]
+    for op, zeros in suspect.measured.once(("learning zeros", target), lambda: _products_with_learning_zeros(suspect)):
+        made_of = topology.made_by(op)
+        if not made_of.isdisjoint(readers) and (topology.made_by(zeros) | {zeros}).isdisjoint(readers):
+            return Verdict("zero_init_by_design", "info", op)
+    return None
+
+
+def _products_with_learning_zeros(suspect: Suspect) -> list[tuple[int, int]]:
+    """The products at which an ordinary gradient arrives and of which one factor is zero, because variables that
+    learn began as zeros; with that factor."""
+    measured, zeros = suspect.measured, zero_values(suspect.measured)
+    found = []
+    for place, op in enumerate(suspect.topology.trace.ops):
+        arriving = measured.of_op(suspect.target, place) if op.type in PRODUCTS else None
+        if arriving is None or arriving.max_abs < VANISHING_BELOW:
+            continue
+        factors = [edge.op for edge in op.inputs if edge.op >= 0]
+        learning = [factor for factor in factors if any(measured.learns(each) for each in zeros[factor] or ())]
+        found.extend([(place, learning[0])] if learning else [])
+    return found

@@ -19,12 +19,14 @@ from tb_gradflow.analyse.words import (
     not_finite,
     numbers,
     own_gradient,
+    relu,
     soft,
     spoiled,
     stopped,
     stored,
     unused,
 )
+from tb_gradflow.analyse.words.half import for_half
 from tb_gradflow.analyse.words.names import Group, Text, Writer
 
 _WRITERS: dict[str, Writer] = {
@@ -41,6 +43,7 @@ _WRITERS: dict[str, Writer] = {
     **normalised.WRITERS,
     **numbers.WRITERS,
     **own_gradient.WRITERS,
+    **relu.WRITERS,
     **soft.WRITERS,
     **spoiled.WRITERS,
     **stopped.WRITERS,
@@ -51,7 +54,7 @@ _WRITERS: dict[str, Writer] = {
 
 def text_of(group: Group) -> Text:
     """Message and fix of a finding."""
-    return _WRITERS[group.verdict.cause](group)
+    return for_half(group, _WRITERS[group.verdict.cause](group))
 
 
 def known_causes() -> frozenset[str]:

@@ -92,6 +92,26 @@ def call_on(line: str, api: str | None, about: str = "") -> Call | None:
     return next(iter([*named, *learned, *inner]), None)
 
 
+def fractional_power_on(line: str, found: Call) -> Call:
+    """`found`, or where that is a square or a cube, another power of the same name on `line` that is none.
+
+    In `tf.pow(tf.pow(a, 2) + tf.pow(b, 2), 0.5)` only the outer one has an infinite derivative at zero.
+    """
+    tree = _parsed(line)
+    if tree is None or not _is_whole(found):
+        return found
+    name = found.head.rpartition(".")[2]
+    every = [call for node in ast.walk(tree) for call in _calls(node, name, found.head)]
+    return next((call for call in every if not _is_whole(call)), found)
+
+
+def _is_whole(power: Call) -> bool:
+    try:
+        return float(power.arguments[1].rpartition("=")[2]) in range(1, 100)
+    except (IndexError, ValueError):
+        return False
+
+
 def _is_constant(call: Call) -> bool:
     """Whether no op of TensorFlow's comes of it: Python and NumPy compute it, or a number is all it is given."""
     return _is_number(call.subject) or call.head.partition(".")[0] in _PYTHON

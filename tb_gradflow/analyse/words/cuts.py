@@ -29,13 +29,19 @@ from tb_gradflow.record.schema import Op, Trace
 def rounding(group: Group) -> Text:
     names = fields(group)
     fix = f"pass the gradient straight through: {passed_through(group)}."
-    compared = [op for op in discrete_part(group.suspect).ops if group.trace.ops[op].type in COMPARISON]
+    discrete = discrete_part(group.suspect).ops
+    compared = [op for op in discrete if group.trace.ops[op].type in COMPARISON]
     counting = [op for op in compared if (group.trace.ops[op].api or "").endswith(".repeat")]
     if counting:
         fix = (
             "give what is rounded a loss of its own in front of the rounding, against counts that are known: how often "
             f"{called(group.trace, counting[0])} repeats a row has no slope."
         )
+    elif compared and any("count_nonzero" in (group.trace.ops[op].api or "") for op in discrete):
+        # Soft answers are all other than zero, and whoever counts those is no further.
+        total = "keras.ops.sum" if namespace(group) == "keras.ops" else "tf.reduce_sum"
+        soft = soft_step(replace(group, culprit=compared[0]))
+        fix = f"leave the rounding out, compare softly, and add up where you count: `{total}({soft})`."
     elif compared:
         fix = f"leave the rounding out and compare softly: `{soft_step(replace(group, culprit=compared[0]))}`."
     elif only_as_integers(group):
@@ -72,7 +78,8 @@ def sign(group: Group) -> Text:
 
 
 def any_op(group: Group) -> Text:
-    """A way to pass it straight through is offered only where what comes out has the shape of what goes in."""
+    """A way to pass it straight through is offered only where what comes out has the shape and the type of what goes
+    in."""
     if group.op is not None and group.op.type.endswith(("Dataset", "DatasetV2", "DatasetV3")):
         return Template(
             SIZE + "`tf.data` computes with {them} in {op}, and no gradient comes out of a dataset.",
@@ -84,7 +91,7 @@ def any_op(group: Group) -> Text:
     if fix:
         return Template(message, fix)(group)
     text = Template(message, "Use ops with a derivative, or give {fn} one with `tf.custom_gradient`")(group)
-    through = f"; or pass it straight through: {passed_through(group)}" if _keeps_shape(group) else ""
+    through = f"; or pass it straight through: {passed_through(group)}" if _is_of_the_same_kind(group) else ""
     return Text(text.message, text.fix + through + ".")
 
 
@@ -101,14 +108,16 @@ _BETTER = {
 }
 
 
-def _keeps_shape(group: Group) -> bool:
+def _is_of_the_same_kind(group: Group) -> bool:
     trace, op = group.trace, group.op
     edges = [edge for edge in (op.inputs if op is not None else ()) if edge.op >= 0]
     if op is None or not op.outputs or not edges:
         return False
     given = trace.ops[edges[0].op].outputs
-    shape = given[edges[0].output].shape if edges[0].output < len(given) else None
-    return shape is not None and shape == op.outputs[0].shape
+    if edges[0].output >= len(given):
+        return False
+    before, behind = given[edges[0].output], op.outputs[0]
+    return before.shape is not None and (before.shape, before.dtype) == (behind.shape, behind.dtype)
 
 
 def integer(group: Group) -> Text:
@@ -212,6 +221,13 @@ def input_without_gradient(group: Group) -> Text:
         "give {fn} a gradient with `tf.custom_gradient`."
     )
     why = "{op} has a gradient for other inputs, and none for the one that this goes into."
+    if group.op is not None and group.op.type.startswith("QuantizeAndDequantize"):
+        return Template(
+            ZERO + "{op} has a gradient for what it rounds; that for the ends of its range is zero for all values.",
+            "Use `tf.quantization.fake_quant_with_min_max_vars({x}, low, high)`, whose ends learn from the values "
+            "outside of them; or learn the size of a step: `v = {bx} / step`, then "
+            "`step * (v + tf.stop_gradient(tf.round(v) - v))`.",
+        )(group)
     if group.verdict.severity == "info":
         return Template("{they_get} a part of the gradient only: " + why, fix)(group)
     return Template(SIZE + why, fix)(group)

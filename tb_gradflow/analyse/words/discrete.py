@@ -4,23 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tb_gradflow.analyse.causes.no_derivative import COUNTING, COUNTING_CALLS, INDEX_INPUTS
+from tb_gradflow.analyse.causes.no_derivative import COUNTING, COUNTING_CALLS
 from tb_gradflow.analyse.evidence import discrete_part
 from tb_gradflow.analyse.words.code import bracketed, is_simple
 from tb_gradflow.analyse.words.fields import SIZE, Template, fields
 from tb_gradflow.analyse.words.names import Group, Text, Writer, api_of, call_of, layer_of, namespace
+from tb_gradflow.analyse.words.order import in_order, largest
 from tb_gradflow.analyse.words.soft import soft_step
 from tb_gradflow.analyse.words.tables import looked_up
 
 _LESS = ("Less", "LessEqual")
 
 
-_OF_OPS = {"ArgMax": "argmax", "ArgMin": "argmin"}
+_OF_OPS = {
+    "ArgMax": "argmax",
+    "ArgMin": "argmin",
+    "LowerBound": "searchsorted",
+    "UpperBound": "searchsorted",
+    "MaxPoolWithArgmax": "max_pool_with_argmax",
+}
 
 
 def index(group: Group) -> Text:
     # Of functions that are no public ones of TensorFlow's, as of an old backend of Keras's, the op tells the name.
-    name = _OF_OPS.get(group.op.type if group.op else "") or api_of(group).rpartition(".")[2]
+    kind = group.op.type if group.op else ""
+    name = _OF_OPS.get(kind) or api_of(group).rpartition(".")[2]
+    if kind in ("TopK", "TopKV2") and name not in _INDEX_FIXES:  # called in a package: what sorts is this op as well
+        name = "top_k"
     if name in ("argmax", "argmin") and _is_compared_in_loss(group):
         return counting(group)
     if name in ("argmax", "argmin"):
@@ -34,8 +44,7 @@ def index(group: Group) -> Text:
             "An `Embedding` is for ids: give it those of the input, before any other layer. What a layer computes goes "
             "into a `Dense` in its place.",
         )(group)
-    bucketed = group.op is not None and group.op.type == "Bucketize"
-    writer = _weighed if bucketed else _INDEX_FIXES.get(name, _between)
+    writer = _weighed if kind == "Bucketize" else _INDEX_FIXES.get(name, _between)
     return Template(SIZE + "{op} turns values into positions, and a position has no derivative.", writer(group))(group)
 
 
@@ -50,28 +59,6 @@ def _is_compared_in_loss(group: Group) -> bool:
     return (
         equal and group.op is not None and "loss" in group.op.name.lower() and not layer_of(group.trace, group.culprit)
     )
-
-
-def _values(group: Group) -> str:
-    call = call_of(group)
-    whole = call.text if call is not None else "tf.math.top_k(x, k)"
-    part = "[0]" if namespace(group) == "keras.ops" else ".values"
-    return f"Use the values, which are differentiable, not the indices: `{whole}{part}`."
-
-
-def _sorted(group: Group) -> str:
-    """Whoever gathers with the order wants the sorted values; whoever computes with it wants ranks."""
-    part = discrete_part(group.suspect)
-    users = [*part.ops[1:], *(use.consumer for use in part.uses)]
-    if not part.uses or any(group.suspect.type_of(user) in INDEX_INPUTS for user in users):
-        return "Sort the values, which is differentiable: `{lib}.sort({x})`."
-    call, total = call_of(group), "keras.ops.sum" if namespace(group) == "keras.ops" else "tf.reduce_sum"
-    x = call.subject if call is not None and is_simple(call.subject) else "v"
-    first = "" if call is None or x != "v" else "`v = {x}`, then "
-    down = "DESCENDING" in (call.text.upper() if call is not None else "")
-    places = ("None, :", ":, None") if down else (":, None", "None, :")
-    rows = [f"{x}[..., {place}]" for place in places]
-    return f"Rank softly: {first}`{total}({{lib}}.sigmoid(({rows[0]} - {rows[1]}) / 0.1), axis=-1)`."
 
 
 def _weighed(group: Group) -> str:
@@ -146,7 +133,28 @@ def _soft_position(group: Group, sign: str) -> Text:
     )(group)
 
 
-_INDEX_FIXES: dict[str, Callable[[Group], str]] = {"top_k": _values, "argsort": _sorted, "searchsorted": _below}
+def _pooled(group: Group) -> str:
+    return (
+        "Use the largest values, the first thing that {fn} hands back, which are differentiable, not their places. If "
+        "a place is what counts, take the mean place in each window, weighed with a softmax of its values."
+    )
+
+
+def _resampled(group: Group) -> str:
+    call = call_of(group)
+    if call is None or group.op is None or group.op.type != "Round":
+        return _between(group)
+    given = call.argument(0, "inputs") or "inputs", call.argument(1, "coordinates") or "coordinates"
+    return f"Interpolate between neighbours, with `order=1`: `{call.head}({', '.join(given)}, order=1)`."
+
+
+_INDEX_FIXES: dict[str, Callable[[Group], str]] = {
+    "top_k": largest,
+    "argsort": in_order,
+    "searchsorted": _below,
+    "max_pool_with_argmax": _pooled,
+    "map_coordinates": _resampled,
+}
 
 
 def counting(group: Group) -> Text:
@@ -198,6 +206,12 @@ def sampling(group: Group) -> Text:
             message,
             f"Draw softly: `u = tf.random.uniform(tf.shape({chance}), 1e-6, 1 - 1e-6)`, then "
             f"`tf.sigmoid(({logit} + tf.math.log(u) - tf.math.log(1 - u)) / 0.5)`.",
+        )
+    if "mixture" in kind:
+        return Text(
+            message,
+            "Let the distribution hand a gradient on through its draws, `reparameterize=True` where it is made; or "
+            "take the log-likelihood of data for the loss.",
         )
     if "poisson" in kind:
         rate = (call.argument(9, "lam") or call.argument(9, "rate") if call else None) or "rate"

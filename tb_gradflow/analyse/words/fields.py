@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from tb_gradflow.analyse.causes import CUT_PRECEDENCE
@@ -101,13 +102,24 @@ def _of_culprit(group: Group) -> dict[str, str]:
 
 
 def _layer(group: Group) -> str:
-    owners = sorted({name.rpartition("/")[0] for name in group.names} - {""})
+    owners = sorted({_owner(name) for name in group.names} - {""})
     inside = layer_of(group.trace, group.culprit) if group.culprit >= 0 else ""
     return quoted(owners, "layers") or (f"`{inside}`" if inside else quoted(group.names))
 
 
+def _owner(name: str) -> str:
+    """The layer of a variable, as the user knows it: a recurrent layer, not the cell in it."""
+    layer = name.rpartition("/")[0]
+    around, _, last = layer.rpartition("/")
+    return around if around and _CELL.fullmatch(last) else layer
+
+
+# As Keras names those that it makes itself.
+_CELL = re.compile(r"(?:lstm|gru|simple_rnn|conv_lstm)_cell(?:_\d+)?")
+
+
 def _attribute(group: Group) -> str:
-    owner = group.names[0].rpartition("/")[0].rpartition("/")[2]
+    owner = _owner(group.names[0]).rpartition("/")[2]
     return owner if owner.isidentifier() else "layer"
 
 

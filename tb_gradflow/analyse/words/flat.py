@@ -200,14 +200,16 @@ def without_influence(group: Group) -> Text:
         )(group)
     takers = [taker for op in dict.fromkeys(group.culprits.values()) if (taker := takes_out(group.suspect, op)) >= 0]
     layers = list(dict.fromkeys(layer_of(group.trace, taker) for taker in takers))
-    name = "softmax" if takers and group.trace.ops[takers[0]].type in SOFTMAX else "batch normalisation"
+    kind = group.trace.ops[takers[0]].type if takers else ""
+    name = "softmax" if kind in SOFTMAX else "difference of elements" if kind == "Sub" else "batch normalisation"
     each = "behind each of them" if len(group.variables) > 1 else "behind it"
     why = f"the {name} {each} ({quoted(layers, 'layers')}) takes every offset out again"
     if not takers or "" in layers:
-        why = f"the {name} that follows {{op}}" if takers else "a normalisation or softmax that follows {op}"
+        why = f"the {name} that follows {{op}}" if takers else "a normalisation, softmax or difference behind {op}"
         why += " takes every offset out again"
+    arrives = "nothing" if group.suspect.state.status == "zero" else "rounding noise"
     return Template(
-        "{they_have} no influence: " + why + ". What arrives is rounding noise.",
+        "{they_have} no influence: " + why + f". What arrives is {arrives}.",
         _harmless(group),
     )(group)
 

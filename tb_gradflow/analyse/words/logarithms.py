@@ -5,7 +5,7 @@ from __future__ import annotations
 from tb_gradflow.analyse.kinds import LOOPS
 from tb_gradflow.analyse.words.code import call_on
 from tb_gradflow.analyse.words.fields import Template
-from tb_gradflow.analyse.words.names import TERMS, Group, Text, made_by, namespace
+from tb_gradflow.analyse.words.names import TERMS, Group, Text, layer_of, made_by, namespace
 
 BROKEN = "{plight}: "
 """How messages about what is not finite begin."""
@@ -36,6 +36,11 @@ def logarithm(group: Group) -> Text:
             "Add up the logarithms of its factors instead of multiplying them, in a recurrence with `{total}` for its "
             "sums of products: a floor, `{lib}.maximum({x}, 1e-7)`, would leave no gradient."
         ).replace("{total}", logsumexp(group))
+    elif _is_of_a_loss_of_keras(group):
+        fix = (
+            "This loss takes the logarithm of what the model puts out: let that be above zero, "
+            '`activation="softplus"` in the last layer.'
+        )
     else:
         fix = "Keep it above zero: `{head}({lib}.maximum({x}, 1e-7))`."
     why = "something negative, which has no" if is_undefined(group) else "zero or less, where there is no finite"
@@ -54,6 +59,11 @@ def _matrix(group: Group) -> str:
 
 def logsumexp(group: Group) -> str:
     return "keras.ops.logsumexp" if namespace(group) == "keras.ops" else "tf.reduce_logsumexp"
+
+
+def _is_of_a_loss_of_keras(group: Group) -> bool:
+    named = group.op is not None and "loss" in group.op.name.partition("/")[0]
+    return named and group.source is None and not layer_of(group.trace, group.culprit)
 
 
 def _is_product_gone(group: Group) -> bool:

@@ -184,14 +184,15 @@ _KNOWN: list[tuple[tuple[Layer, ...], dict[str, Layer]]] = []
 
 def made_by(group: Group, types: Sequence[str], through: frozenset[str] = _SAME_VALUES) -> str:
     """The type of the op that makes what goes into the culprit, if it is one of `types` and nothing but ops of
-    `through` lies between; empty otherwise."""
+    `through` lies between; empty otherwise. What is divided by is no part of what is made."""
     trace = group.trace
     queue = [edge.op for edge in (group.op.inputs if group.op is not None else ()) if edge.op >= 0]
     for op in queue:  # grows while it is walked
         if trace.ops[op].type in types:
             return trace.ops[op].type
         if trace.ops[op].type in through and len(queue) < _NEAR:
-            queue.extend(edge.op for edge in trace.ops[op].inputs if edge.op >= 0)
+            divides = trace.ops[op].type == "RealDiv"
+            queue.extend(edge.op for edge in trace.ops[op].inputs if edge.op >= 0 and not (divides and edge.input))
     return ""
 
 

@@ -127,6 +127,12 @@ def frozen(group: Group) -> Text:
 
 def not_watching(group: Group) -> Text:
     """A tensor is watched by itself only where it is made of what the tape watches, inside of its block."""
+    if _is_data(group):
+        return Template(
+            "{they_get} no gradient: the tape was asked for {them}{line} and does not watch {them}. By itself it "
+            "watches variables, and what is computed from them.",
+            "Say so at the head of the `with` block: `tape.watch({variable})`, with the name that your tape has.",
+        )(group)
     if group.trace.variables[group.variables[0]].computed:
         return Template(
             "{they_get} no gradient: a differentiable way leads to the loss, and the tape did not follow it{line}: "
@@ -138,6 +144,12 @@ def not_watching(group: Group) -> Text:
         "Drop `watch_accessed_variables=False`, or watch them too: "
         "`tape.watch([v.value for v in model.trainable_variables])`.",
     )(group)
+
+
+def _is_data(group: Group) -> bool:
+    """Whether the step was given the tensors, or holds them as constants."""
+    readers = [op for variable in group.variables for op in group.suspect.topology.readers[variable]]
+    return bool(readers) and all(group.trace.ops[op].type in ("Placeholder", "Const") for op in readers)
 
 
 def xla(group: Group) -> Text:
@@ -165,17 +177,33 @@ def not_measured(group: Group) -> Text:
     )(group)
 
 
+def single_step(group: Group) -> Text:
+    """Of a layer that sees one step; or of the half of a `Bidirectional` that has seen one where the loss looks."""
+    if all(_BACKWARD.search(name) for name in group.names):
+        return Template(
+            "{they_get} no gradient: what the loss uses of the backward direction is its first step, at the end of the "
+            "sequence, where its state weights multiply a first state of zeros.",
+            "Take the last state of both directions, `return_sequences=False`, in the place of the last step of what "
+            "`return_sequences=True` hands back.",
+        )(group)
+    return Template(
+        "{they_get} no gradient: the recurrent layer sees one time step, so its state weights multiply a first "
+        "state of zeros.",
+        "Feed sequences of two steps or more, shaped `[batch, time, features]`, or use a `Dense` layer.",
+    )(group)
+
+
+# As `Bidirectional` names its second half.
+_BACKWARD = re.compile(r"(?:^|/)backward_")
+
+
 def in_layer(group: Group) -> bool:
     """Whether the variables belong to a layer, as far as their names tell."""
     return "/" in group.names[0]
 
 
 WRITERS: dict[str, Writer] = {
-    "recurrent_weight_single_step": Template(
-        "{they_get} no gradient: the recurrent layer sees one time step, so its state weights multiply a first "
-        "state of zeros.",
-        "Feed sequences of two steps or more, shaped `[batch, time, features]`, or use a `Dense` layer.",
-    ),
+    "recurrent_weight_single_step": single_step,
     "regularizer_only": penalised,
     "not_in_gradient_sources": not_asked,
     "tape_not_watching": not_watching,

@@ -6,7 +6,7 @@ import math
 
 from tb_gradflow.analyse.kinds import constant_of, is_without_elements
 from tb_gradflow.analyse.signs import vanishing_exponential
-from tb_gradflow.analyse.words.code import Call, innermost_call
+from tb_gradflow.analyse.words.code import Call, bracketed, fractional_power_on, innermost_call
 from tb_gradflow.analyse.words.cut_at_zero import of_relu
 from tb_gradflow.analyse.words.fields import Template, fields
 from tb_gradflow.analyse.words.logarithms import BROKEN, is_undefined, logarithm, logsumexp
@@ -78,9 +78,12 @@ _WITHOUT_POWER = {
 
 
 def _raised(group: Group, base: str) -> str:
-    """The user's power of another base."""
-    call, given = call_of(group), base.format_map(fields(group))
-    return call.with_subject(given) if call is not None else f"tf.pow({given}, p)"
+    """The user's power of another base: of several on their line, one whose exponent is no whole number."""
+    call = call_of(group)
+    if call is None or group.source is None:
+        return f"tf.pow({base.format_map(fields(group))}, p)"
+    call = fractional_power_on(group.source.code, call)
+    return call.with_subject(base.format_map({"x": call.subject, "bx": bracketed(call.subject)}))
 
 
 def division(group: Group) -> Text:

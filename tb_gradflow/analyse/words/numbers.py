@@ -5,38 +5,16 @@ from __future__ import annotations
 from tb_gradflow.analyse.causes.cancelling import same_on_both_sides
 from tb_gradflow.analyse.causes.recurrence import LARGE_DATA, is_recurrent
 from tb_gradflow.analyse.causes.strength import common_to_a_softmax, course_of, product_with_next_to_nothing
-from tb_gradflow.analyse.causes.zero import BRANCHES
 from tb_gradflow.analyse.evidence import NO_OP
 from tb_gradflow.analyse.kinds import LOOPS
 from tb_gradflow.analyse.words.code import call_on
 from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template, fields
-from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, layer_of, namespace
+from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, namespace
 from tb_gradflow.analyse.zeros import PRODUCTS
 
 
-def dead_relu(group: Group) -> Text:
-    is_relu = group.op is not None and ("Relu" in group.op.type or group.op.type in ("Maximum", *BRANCHES))
-    why = "{op} is zero, and flat, " if is_relu else "{op} multiplies with the output of a ReLU that is zero "
-    by_hand = group.op is not None and group.op.type == "Maximum"
-    return Template(ZERO + why + "for every input of this step.", _by_hand(group) if by_hand else _LET_THROUGH)(group)
-
-
-def _by_hand(group: Group) -> str:
-    """Of `maximum(x, 0)`: in a layer it stands for a ReLU, in a loss for a margin or an overlap."""
-    call, keras = call_of(group), namespace(group) == "keras.ops"
-    shown = call is not None and any(each.strip("0.") == "" for each in call.arguments)
-    x, whole = ("{x}", "{whole}") if shown else ("x", "keras.ops.maximum(x, 0)" if keras else "tf.maximum(x, 0)")
-    fix = f"Let something through below zero, `{'keras.ops' if keras else 'tf.nn'}.leaky_relu({x})` in the place of "
-    if layer_of(group.trace, group.culprit):
-        return fix + f"`{whole}`; lower the learning rate, or start the bias of the layer at zero."
-    return (
-        fix
-        + f"`{whole}`; or give the loss a term with a slope there too, such as the distance between what is compared."
-    )
-
-
 def zero_gradient(group: Group) -> Text:
-    in_part = group.suspect.type_of(group.suspect.culprit) == "Complex" and group.verdict.culprit >= 0
+    in_part = group.suspect.type_of(group.suspect.culprit) in ("Complex", "Cast") and group.verdict.culprit >= 0
     if in_part and group.op is not None:
         kept, lost = ("imaginary", "real") if group.op.type == "Imag" else ("real", "imaginary")
         return Template(
@@ -256,13 +234,7 @@ def _alone(group: Group) -> bool:
 # One op that alone adds this many orders of magnitude is what there is to change.
 _SINGLE_DECADES = 4.0
 
-_LET_THROUGH = (
-    'Let something through below zero, `activation="leaky_relu"`, lower the learning rate, or start the bias of the '
-    "layer at zero."
-)
-
 WRITERS: dict[str, Writer] = {
-    "dead_relu": dead_relu,
     "zero_init_by_design": Template(
         SIZE + "{op} multiplies with a variable that began at zero, or next to it, and is learning.",
         "Nothing to repair: as that one grows, so does this gradient.",

@@ -19,6 +19,11 @@ def stored(group: Group) -> Text:
 
 
 def _fix(group: Group) -> str:
+    if copy := _copy_of(group):
+        return (
+            f"`{copy}` is a copy of other weights, and has no gradient to hand on. Compute the loss with the weights "
+            "that are to be trained, and with the copy only what is to stay still, such as what a teacher says."
+        )
     code = group.source.code if group.source is not None else ""
     call = next((call for name in _STORING if (call := call_on(code, name)) is not None), None)
     if call_on(code, "update_state") is not None or (call is None and _is_averaged(group)):
@@ -49,6 +54,18 @@ def _fix(group: Group) -> str:
         f"Go on computing with the tensor itself, `value = {value}`, in the place of `{holder}`, and store it "
         f"afterwards: `{holder}.assign(value)`."
     )
+
+
+def _copy_of(group: Group) -> str:
+    """The network whose weights are set to those that get no gradient, or to an average with them; empty if none is:
+    weight by weight of the same name, and nothing of the data is in them."""
+    op, trace = group.op, group.trace
+    if op is None or op.writes is None or op.data:
+        return ""
+    written = trace.variables[op.writes].name
+    owner, _, own = written.rpartition("/")
+    same = owner and any(name.rpartition("/")[2] == own and name != written for name in group.names)
+    return owner.partition("/")[0] if same else ""
 
 
 def _is_averaged(group: Group) -> bool:
