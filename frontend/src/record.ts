@@ -181,6 +181,10 @@ export interface Target {
   readonly measured: boolean;
   /** Whether its tape watched all trainable variables that were read; null if not known. */
   readonly automatic: boolean | null;
+  /** How many sources the call listed, variables and tensors; null in older logs. */
+  readonly sources: number | null;
+  /** Whether what was differentiated is a variable; not known in older logs. */
+  readonly variable: boolean;
 }
 
 /** What the tape answered for one variable and one target. */
@@ -347,7 +351,9 @@ export type Status =
   | "nan"
   | "inf"
   | "frozen"
-  | "error";
+  | "error"
+  | "integer"
+  | "not_measured";
 
 export type Severity =
   | "error"

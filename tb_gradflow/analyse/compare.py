@@ -21,8 +21,8 @@ new, gone  there is no such variable in the other run
 Fate = Literal["went", "came", "stayed"]
 
 _RANKS: dict[Status, int] = {
-    "error": 0, "nan": 0, "inf": 0, "disconnected": 0, "unused": 0,
-    "zero": 1, "vanishing": 1, "exploding": 1,
+    "error": 0, "nan": 0, "inf": 0, "disconnected": 0, "unused": 0, "integer": 0,
+    "not_measured": 1, "zero": 1, "vanishing": 1, "exploding": 1,
     "connected": 2, "frozen": 2,
 }  # fmt: skip
 _EXPLAINED = 2

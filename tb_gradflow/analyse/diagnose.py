@@ -16,6 +16,7 @@ from tb_gradflow.analyse.status import State, states, without_noise
 from tb_gradflow.analyse.summary import summary_of, unverified_in
 from tb_gradflow.analyse.topology import Topology
 from tb_gradflow.analyse.turns import Turns
+from tb_gradflow.analyse.unobserved import unobserved
 from tb_gradflow.record.report import REPORT_FORMAT, Diagnosis, Finding, VariableReport
 from tb_gradflow.record.schema import Session, Trace
 
@@ -48,7 +49,7 @@ def diagnose(
     measured.onset, measured.standstill, measured.rest, measured.turns = onset, standstill or {}, rest, turns or {}
     first = states(topology, measured)
     told = findings_of(measured, first, session.expected)
-    findings = told_first(onset, told.findings)
+    findings = told_first(onset, told.findings) or unobserved(topology)
     found = tuple(without_noise(state) if state.variable in told.noise else state for state in first)
     listed = _listed(topology, findings)
     return Diagnosis(
@@ -77,7 +78,7 @@ def _listed(topology: Topology, findings: Sequence[Finding]) -> list[bool]:
         variable.tracked
         or not is_model
         or variable.name in told
-        or (number in asked and not variable.computed)
+        or number in asked
         or _is_frozen_part(topology, number)
         for number, variable in enumerate(trace.variables)
     ]

@@ -47,8 +47,9 @@ def judged_of(measured: Measured, states: Sequence[State]) -> list[Judged]:
     """A verdict for every variable that has something to tell, of those that matter to the caller."""
     trace = measured.topology.trace
     if not trace.whole:
-        listed = [variable.tracked or variable.made for variable in trace.variables]
+        listed = [variable.tracked or variable.made or variable.computed for variable in trace.variables]
         states = [state for state in states if listed[state.variable]]
+    states = [state for state in states if not _is_storage(measured.topology, state)]
     spoiled = _judged((without_op(measured, state) for state in states), _by(causes.WEIGHTS))
     # What else is wrong in a step that computes with such weights follows from them.
     known = {state.variable for state in states if measured.nonfinite_weights(state.target) and _has_size(state)}
@@ -58,7 +59,8 @@ def judged_of(measured: Measured, states: Sequence[State]) -> list[Judged]:
     told = {state.target for state in _with(states, "nan", "inf")} | {each.suspect.target for each in spoiled}
     quiet = [state for state in states if state.variable not in known and state.target not in told]
     if measured.gradients is None and not any(each.verdict.severity == "error" for each in judged):
-        judged += _judged((without_op(measured, state) for state in _with(quiet, "connected")), _by(causes.UNMEASURED))
+        unseen = _with(quiet, "not_measured")
+        judged += _judged((without_op(measured, state) for state in unseen), _by(causes.UNMEASURED))
     judged += _judged(hidden_suspects(measured, quiet), _by(causes.NOT_FINITE))
     return [*spoiled, *(_as_in_turn(each) for each in judged)]
 
@@ -73,7 +75,8 @@ def _judged_by_status(measured: Measured, states: Sequence[State]) -> list[Judge
     vain = in_vain(measured.topology, states) if len(states) == len(measured.topology.trace.variables) else []
     cuts = _judged(cut_suspects(measured, [state for state in cut if _was_asked(state)]), causes.judge_cuts)
     cuts += _judged(cut_suspects(measured, vain), causes.judge_cuts)
-    connected = _judged_connected(measured, _with(states, "connected"), {each.culprit for each in cuts})
+    arriving = [state for state in _with(states, "connected", "not_measured") if state.receives]
+    connected = _judged_connected(measured, arriving, {each.culprit for each in cuts})
     return [
         *cuts,
         *_judged((without_op(measured, state) for state in missing), _by(causes.MISSING)),
@@ -86,6 +89,7 @@ def _judged_by_status(measured: Measured, states: Sequence[State]) -> list[Judge
         *_judged((without_op(measured, state) for state in _with(states, "vanishing")), _by(causes.VANISHING)),
         *_judged((without_op(measured, state) for state in _huge_alone(measured, states)), _by(causes.EXPLODING)),
         *_judged((without_op(measured, state) for state in _with(states, "frozen")), _by(causes.FROZEN)),
+        *_judged((without_op(measured, state) for state in _with(states, "integer")), _by(causes.INTEGER)),
         *connected,
     ]
 
@@ -163,7 +167,7 @@ def _huge_alone(measured: Measured, states: Sequence[State]) -> list[State]:
 
 def _has_size(state: State) -> bool:
     """Whether what is to be said of it is the size of its gradient."""
-    return state.status in ("zero", "vanishing", "exploding", "connected")
+    return state.status in ("zero", "vanishing", "exploding", "connected", "not_measured")
 
 
 def _was_asked(state: State) -> bool:
@@ -181,6 +185,13 @@ def _ends(measured: Measured, states: Sequence[State]) -> Iterable[Suspect]:
     for state in _with(states, "unused"):
         if _was_asked(state):
             yield Suspect(measured, state, _end_of(measured.topology, state.variable), -1)
+
+
+def _is_storage(topology: Topology, state: State) -> bool:
+    """Whether the step has made the variable to keep what it computes in it, and nobody means to train it."""
+    requested = state.entry is not None and state.entry.outcome != "not_asked"
+    written = any(op.writes == state.variable for op in topology.trace.ops)
+    return topology.trace.variables[state.variable].made and written and not requested
 
 
 def _end_of(topology: Topology, variable: int) -> int:

@@ -47,6 +47,15 @@ def is_refused_by_xla(topology: Topology, variable: int, target: int) -> bool:
     return not compiled.isdisjoint(seen)
 
 
+def ops_that_raise(topology: Topology) -> frozenset[int]:
+    """The ops whose own gradient raises when it is requested, or failed in this step."""
+    found: set[int] = set()
+    for target in range(len(topology.trace.targets)):
+        found.update(crossing.consumer for crossing in topology.raising_crossings(target))
+        found.update(inverting_ops(topology, target))
+    return frozenset(found)
+
+
 def refused_op(topology: Topology) -> int:
     """The op inside a function that XLA compiles at which it gave up: the first loop where it minds the lists that
     loops keep for their gradient, else the first op; -1 if there is none."""

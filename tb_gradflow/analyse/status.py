@@ -13,13 +13,14 @@ from tb_gradflow.analyse.measured import VANISHING_BELOW, Measured, is_zero
 from tb_gradflow.analyse.refused import inverting_ops, is_refused_by_xla
 from tb_gradflow.analyse.topology import Topology
 from tb_gradflow.record.report import GradientReport, Status
-from tb_gradflow.record.schema import VariableGradient
+from tb_gradflow.record.schema import Trace, VariableGradient
 
 EXPLODING_ABOVE = 1e4
 
 # With several losses a variable has the best that any of them gives it, except that one bad number spoils the sum.
 _PREFERENCE: tuple[Status, ...] = (
-    "nan", "inf", "exploding", "connected", "vanishing", "zero", "error", "disconnected", "unused",
+    "nan", "inf", "exploding", "connected", "not_measured", "vanishing", "zero", "error", "disconnected", "unused",
+    "integer",
 )  # fmt: skip
 
 
@@ -102,9 +103,26 @@ def _state(
     best = min(candidates, key=lambda state: _PREFERENCE.index(state.status), default=None)
     if best is None:
         best = _not_asked(topology, variable, entries)
+    if is_integer_source(topology.trace, variable):
+        return replace(best, status="integer")
     if topology.trace.variables[variable].trainable:
         return best
     return State(variable, "frozen", best.target, best.entry, best.gradient, best.receives)
+
+
+def is_integer_source(trace: Trace, variable: int) -> bool:
+    """Whether a gradient is requested for a tensor of integers: there is no such thing."""
+    source = trace.variables[variable]
+    return source.computed and source.dtype.startswith(("int", "uint"))
+
+
+def tensor_targets(trace: Trace) -> frozenset[int]:
+    """The targets whose gradient was requested for tensors, and for no variable."""
+    requested: dict[int, list[bool]] = {}
+    for entry in trace.variable_gradients:
+        if entry.outcome != "not_asked":
+            requested.setdefault(entry.target, []).append(trace.variables[entry.variable].computed)
+    return frozenset(target for target, computed in requested.items() if all(computed))
 
 
 def _answered(topology: Topology, measured: Measured, entry: VariableGradient, unregistered: frozenset[int]) -> State:
@@ -115,7 +133,7 @@ def _answered(topology: Topology, measured: Measured, entry: VariableGradient, u
     elif _raises(topology, entry, unregistered):
         status = "error"
     elif receives and entry.outcome != "none":
-        status = "zero" if gradient is not None and is_zero(gradient) else "connected"
+        status = "not_measured" if gradient is None else "zero" if is_zero(gradient) else "connected"
     else:
         status = "disconnected" if topology.influences(entry.variable, entry.target) else "unused"
     return State(entry.variable, status, entry.target, entry, gradient, receives)
@@ -138,9 +156,17 @@ def _of_numbers(gradient: GradientReport) -> Status:
 
 
 def _not_asked(topology: Topology, variable: int, entries: list[VariableGradient]) -> State:
-    """A variable whose gradient nobody asked for gets none, even where one would arrive."""
+    """A variable whose gradient nobody asked for gets none, even where one would arrive.
+
+    Calls that request the gradient of tensors alone, such as that of an image, train nothing and forget nothing.
+    """
+    of_tensors = tensor_targets(topology.trace)
     targets = [entry.target for entry in entries] or range(len(topology.trace.targets))
+    training = [target for target in targets if target not in of_tensors]
     watched = {entry.target: entry for entry in entries}
+    if targets and not training and topology.trace.variables[variable].trainable:
+        return State(variable, "not_measured", targets[0], watched.get(targets[0]), None, False)
+    targets = training
     for reaches in (topology.receives, topology.influences):
         for target in targets:
             if reaches(variable, target):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tb_gradflow.analyse.evidence import Suspect
 from tb_gradflow.analyse.kinds import STRAIGHT
@@ -14,7 +14,8 @@ from tb_gradflow.record.report import Finding
 
 _STOPPED = ("disconnected", "unused", "error")
 _PLIGHTS = {
-    "disconnected": "no gradient", "unused": "no gradient", "error": "no gradient", "zero": "a gradient of zero",
+    "disconnected": "no gradient", "unused": "no gradient", "integer": "no gradient", "error": "no gradient",
+    "zero": "a gradient of zero",
     "nan": "NaN", "inf": "infinite gradients", "vanishing": "next to no gradient", "exploding": "huge gradients",
 }  # fmt: skip
 # Of those whose gradient is finite and not zero.
@@ -33,22 +34,24 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
     trace = measured.topology.trace
     trainable = [state for state in states if trace.variables[state.variable].trainable]
     loud = [finding for finding in findings if finding.severity != "info"]
+    if any(finding.cause == "not_measured" and not finding.variables for finding in findings):
+        return "Not verified: no gradient was seen in this step."
     if not trainable:
         return f"Nothing is trained: none of {_count(len(states), 'variable')} is trainable."
-    if not trace.targets:
-        return "No gradient was asked for in this step."
+    noun = _noun(trace.variables[state.variable].computed for state in trainable)
     if measured.gradients is None and (not loud or loud[0].cause == "not_measured"):
         return "Not verified: no step was completed, and nothing was measured."
     if not loud:
         told = {name for finding in findings for name in finding.variables}
         fine = [state for state in trainable if state.status == "connected"]
-        unseen = sum(state.gradient is None for state in fine)
+        unseen = sum(state.status == "not_measured" and _is_requested(state) for state in trainable)
         if unseen:
-            return f"Not verified: {unseen} of {_count(len(trainable), 'trainable variable')} were not measured."
+            return f"Not verified: {unseen} of {_count(len(trainable), noun)} were not measured."
         if len(fine) == len(trainable):
-            return f"Healthy: the loss reaches {_all(len(trainable))}."
+            return f"Healthy: the loss reaches {_all(len(trainable), noun)}."
         others = [state for state in trainable if state not in fine]
-        return f"Healthy: the loss reaches {len(fine)} of {_count(len(trainable), 'trainable variable')}" + _rest(
+        healthy = "Healthy: the loss" if fine else "Nothing is wrong, and no gradient was seen: the loss"
+        return f"{healthy} reaches {len(fine)} of {_count(len(trainable), noun)}" + _rest(
             sum(trace.variables[state.variable].name in told for state in others),
             sum(_is_nobodys(state) for state in others if trace.variables[state.variable].name not in told),
         )
@@ -61,12 +64,22 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
         plight = _WRONG["nonfinite_update"]
     same = [name for name in affected if _PLIGHTS.get(by_name[name].status) == plight] or list(first.variables)
     verb = "gets" if len(same) == 1 else "get"
-    return f"{len(same)} of {_count(len(trainable), 'trainable variable')} {verb} {plight}{_because(measured, first)}"
+    return f"{len(same)} of {_count(len(trainable), noun)} {verb} {plight}{_because(measured, first)}"
+
+
+def _noun(computed: Iterable[bool]) -> str:
+    """What a gradient is requested for: variables, tensors, or both."""
+    kinds = set(computed)
+    return "source" if len(kinds) > 1 else "tensor" if True in kinds else "trainable variable"
+
+
+def _is_requested(state: State) -> bool:
+    return state.entry is not None and state.entry.outcome != "not_asked"
 
 
 def _is_nobodys(state: State) -> bool:
     """Nobody asks for the gradient of a moving average or of a target network."""
-    return state.status in ("unused", "disconnected") and (state.entry is None or state.entry.outcome == "not_asked")
+    return state.status in ("unused", "disconnected", "not_measured") and not _is_requested(state)
 
 
 def _rest(explained: int, nobodys: int) -> str:
@@ -165,5 +178,5 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
-def _all(number: int) -> str:
-    return "the trainable variable" if number == 1 else f"all {number} trainable variables"
+def _all(number: int, noun: str) -> str:
+    return f"the {noun}" if number == 1 else f"all {number} {noun}s"

@@ -26,6 +26,8 @@ class Target:
         scaled: Whether the optimizer had scaled it against underflow; numbers are unscaled all the same.
         measured: Whether its value is among the losses; where it is not, a NaN stands there.
         automatic: Whether its tape watched all trainable variables that were read; null if not known.
+        sources: How many sources the call listed, variables and tensors; null in older logs.
+        variable: Whether what was differentiated is a variable; not known in older logs.
     """
 
     name: str
@@ -36,6 +38,8 @@ class Target:
     scaled: bool = False
     measured: bool = True
     automatic: bool | None = None
+    sources: int | None = None
+    variable: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,22 @@ from typing import Literal
 REPORT_FORMAT = 1
 
 Status = Literal[
-    "connected", "disconnected", "unused", "zero", "vanishing", "exploding", "nan", "inf", "frozen", "error"
+    "connected",
+    "disconnected",
+    "unused",
+    "zero",
+    "vanishing",
+    "exploding",
+    "nan",
+    "inf",
+    "frozen",
+    "error",
+    "integer",
+    "not_measured",
 ]
+"""What the step gave a variable. Of the last two: a tensor of integers that a gradient was requested for, which has no
+derivative; and a gradient that nobody has seen, because no step was completed or because none was requested."""
+
 Severity = Literal["error", "warning", "info"]
 
 

@@ -18,6 +18,8 @@ _ROOM_FOR_NAMES = 24
 STATUS_ROLES: dict[Status, Role] = {
     "connected": "good",
     "frozen": "dim",
+    "integer": "dim",
+    "not_measured": "dim",
     "zero": "warning",
     "vanishing": "warning",
     "exploding": "warning",

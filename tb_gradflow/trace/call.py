@@ -38,6 +38,8 @@ class Call:
         measured: Whether `loss` is its value.
         automatic: Whether the tape watches all trainable variables that are read; null if not known.
         inner: Whether another tape watched what this call computed.
+        sources: How many sources it lists.
+        of_variable: Whether a variable is what it differentiates.
         first_row: Of those in `statistics`.
         statistics: float32 `[rows, 6]`, unscaled: the statistics of all answers that are gradients; null until
             there is an answer. In a nested function's graph, this and the loss are sinks.
@@ -56,6 +58,8 @@ class Call:
     measured: bool = True
     automatic: bool | None = None
     inner: bool = False
+    sources: int | None = None
+    of_variable: bool = False
     first_row: int = 0
     statistics: Any = None
     aliases: dict[Ref, Ref] = field(default_factory=dict)

@@ -8,7 +8,7 @@ statistics of the answers as symbolic tensors, and gives the caller exactly what
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import tensorflow as tf
@@ -17,21 +17,21 @@ from tensorflow.python.util import tf_stack
 
 from tb_gradflow.record.schema import Layer, Outcome
 from tb_gradflow.trace.aliases import aliases, only_reads, plain_reads
-from tb_gradflow.trace.asked import asked_tensors, is_answer
 from tb_gradflow.trace.call import Answer, Call
 from tb_gradflow.trace.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.flat_ops import Known, Ref, consumers
-from tb_gradflow.trace.flatten import Flattener
+from tb_gradflow.trace.flatten import Flattener, results_around, symbol_in
 from tb_gradflow.trace.frames import frames_of
 from tb_gradflow.trace.fusion import Needed, apart, may_be_merged, recomputed, seen_apart
 from tb_gradflow.trace.reach import influenced_by, last_of_scopes, needed_for
+from tb_gradflow.trace.requested_tensors import is_answer, requested_tensors
 from tb_gradflow.trace.scaled_losses import ScaledLosses
 from tb_gradflow.trace.scaling import total, unscaled
 from tb_gradflow.trace.sink import Sink
 from tb_gradflow.trace.statistics import gradient_statistics
 from tb_gradflow.trace.symbols import Symbols
 from tb_gradflow.trace.tapes import flat_gradients, is_recorded, is_watched_by_another
-from tb_gradflow.trace.variables import MadeTensor, Variables
+from tb_gradflow.trace.variables import MadeTensor, Variables, is_variable, local, raw_variable
 
 Tensors = Literal["all", "layers", "variables"]
 
@@ -43,6 +43,9 @@ class Collector(Symbols):
         variables: The model's variables; those that the step turns out to read besides are added.
         tensors: For which tensors on the way to ask: all, layers' outputs, or none but variables.
         exact: Whether to leave out the tensors whose measurement could change how the step rounds.
+        barriers: The names of flat ops that no gradient is to be taken through, because that raises, in a step that
+            is only measured: it is given zeros in the place of missing gradients, so that it comes to its end. `None`
+            for a step as the user wrote it.
 
     Attributes:
         calls: In order.
@@ -50,10 +53,18 @@ class Collector(Symbols):
         root: The graph that the step is traced into.
         row_count: How many rows of statistics the answers have so far.
         known: By op name, what the step's graph does not say of its ops.
+        leaves_out_xla: See `Listener`.
         fault: An exception that the collector itself is to blame for; null while there is none.
     """
 
-    def __init__(self, variables: Variables, tensors: Tensors = "all", *, exact: bool = True) -> None:
+    def __init__(
+        self,
+        variables: Variables,
+        tensors: Tensors = "all",
+        *,
+        exact: bool = True,
+        barriers: Collection[str] | None = None,
+    ) -> None:
         self.variables = variables
         self.calls: list[Call] = []
         self.root = tf.compat.v1.get_default_graph()
@@ -63,10 +74,11 @@ class Collector(Symbols):
         self.known: Mapping[str, Known] = {}
         self._tensors = tensors
         self._exact = exact
+        self._barriers = barriers
+        self.leaves_out_xla = barriers is not None
         self._flatteners: dict[int, tuple[Any, Flattener]] = {}
         self._scales = ScaledLosses()
         self._has_scaled = self._has_divided = False
-        self._answered: dict[int, Any] = {}
 
     def gradient(self, original: Callable[..., Any], tape: Any, target: Any, sources: Any, *rest: Any) -> Any:
         """Stands in for `tape.gradient(target, sources, output_gradients, unconnected_gradients)`."""
@@ -85,7 +97,27 @@ class Collector(Symbols):
         with self._own_work(), record.stop_recording():
             self._keep(call, sources, asked, extra, on_the_way, self._scale_of(target))
             call.flattener.extend(backward=True, inner=call.inner)
-        return asked
+        return asked if self._barriers is None else _filled(asked, sources)
+
+    def stopping_at_barriers(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """What takes the gradient, which goes no further back than the results of the ops that are barriers.
+
+        A tape cannot be told so; `tf.gradients` can.
+        """
+
+        def gradient(tape: Any, target: Any, sources: Any, grad_ys: Any = None, unconnected: Any = "none") -> Any:
+            graph = self.calls[-1].flattener.graph
+            ends = {tensor.name: tensor for name in self._barriers or () for tensor in results_around(graph, name)}
+            found = tf.gradients(
+                tf.nest.flatten(target),
+                [raw_variable(source) for source in tf.nest.flatten(sources)],
+                None if grad_ys is None else tf.nest.flatten(grad_ys),
+                stop_gradients=[tensor for tensor in ends.values() if is_differentiable_dtype(tensor)],
+                unconnected_gradients=unconnected,
+            )
+            return tf.nest.pack_sequence_as(sources, found)
+
+        return gradient if self._barriers else original
 
     def forget_uncalled(self) -> None:
         """Where the step is over: gradients in functions that it does not call are none of its own."""
@@ -123,6 +155,8 @@ class Collector(Symbols):
             apply: Runs it.
             divides: Whether it divides the gradients by a scale of the loss before.
         """
+        if self._barriers is not None:
+            return None  # only measured: what the optimizer would make of invented zeros is nothing to see
         self._has_divided = self._has_divided or divides
         graph = self.graph_now()
         with self._own_work():
@@ -156,11 +190,11 @@ class Collector(Symbols):
         return self._flatteners[id(graph)][1]
 
     def _prepare(self, tape: Any, target: Any, sources: Any, rest: Sequence[Any]) -> tuple[Call, dict[Ref, Any]]:
-        flat = [tensor for tensor in tf.nest.flatten(target) if isinstance(tensor, tf.Tensor)]
+        flat = self._differentiated(target)
         watched = frozenset(self.variables.index_of(variable) for variable in tape.watched_variables())
         for source in tf.nest.flatten(sources):
             self.variables.index_of_source(source)
-        flattener = self.flattener(self.symbol(flat[0]).graph)
+        flattener = self.flattener(self.symbol(flat[0]).graph if flat else self.graph_now())
         flattener.extend()
         refs = tuple(ref for tensor in flat if (ref := flattener.ref(self.symbol(tensor))) is not None)
         unseen = self._exact and is_recorded(tape)
@@ -174,9 +208,25 @@ class Collector(Symbols):
         automatic = getattr(tape, "_watch_accessed_variables", None)
         unconnected: Literal["none", "zero"] = "zero" if zero else "none"
         inner = self._is_inner(tape)
-        call = Call(flattener, refs, loss, frames, unconnected, watched, scaled, measured, automatic, inner)
+        count, of_variable = len(tf.nest.flatten(sources)), any(map(is_variable, tf.nest.flatten(target)))
+        call = Call(
+            flattener, refs, loss, frames, unconnected, watched, scaled, measured, automatic, inner, count, of_variable
+        )
         self.calls.append(call)
+        self._meet_tensors(call, tf.nest.flatten(sources))
         return call, {} if unseen else self._on_the_way(call, sources)
+
+    def _differentiated(self, target: Any) -> list[Any]:
+        """The tensors that are differentiated. A variable stands for what it holds now: a tape has no record of how
+        that came into it."""
+        listed = tf.nest.flatten(target)
+        with record.stop_recording():
+            read = [self._read(each) if is_variable(each) else each for each in listed]
+        return [each for each in read if isinstance(each, tf.Tensor)]
+
+    def _read(self, variable: Any) -> Any:
+        """The value of a variable, read in the step."""
+        return local(variable).read_value()
 
     def _is_inner(self, tape: Any) -> bool:
         return is_watched_by_another(tape)
@@ -216,7 +266,6 @@ class Collector(Symbols):
     ) -> None:
         rows: list[Any] = []
         flat_sources = tf.nest.flatten(sources)
-        self._meet_tensors(call, flat_sources, flat_gradients(asked))
         for source, gradient in zip(flat_sources, flat_gradients(asked), strict=True):
             index = self.variables.index_of_source(source)
             if index is not None:
@@ -227,7 +276,8 @@ class Collector(Symbols):
                 gradient = seen_apart(gradient, needed)
                 if gradient is None:
                     continue
-            call.tensors[ref] = self._answer(gradient, rows)
+            if gradient is not None or not self._barriers:
+                call.tensors[ref] = self._answer(gradient, rows)
         for ref, row in self._inside():
             rows.append(row)
             call.tensors[ref] = Answer("value", self.row_count + len(rows) - 1)
@@ -249,24 +299,24 @@ class Collector(Symbols):
             return None
         return apart(gradient) if self._exact else gradient
 
-    def _meet_tensors(self, call: Call, sources: Sequence[Any], gradients: Sequence[Any]) -> None:
-        """Tensors that the user asks a gradient for and that get none are told of like variables."""
-        for item, gradient in zip(sources, gradients, strict=True):
-            if isinstance(item, tf.Tensor) and is_answer(gradient, item, zeros_for_none=call.unconnected == "zero"):
-                self._answered[id(item)] = item
-        for each in asked_tensors(sources, lambda source: self._made(call, source), call.flattener.ops, call.frames):
-            call.flattener.ops[each.ref.op].reads = self.variables.add_made(each.tensor, each.name)
+    def _meet_tensors(self, call: Call, sources: Sequence[Any]) -> None:
+        """Tensors that the user requests a gradient for are sources like variables."""
+        flattener = call.flattener
+        for each in requested_tensors(
+            sources, lambda source: self._ref_of(flattener, source), flattener.ops, call.frames
+        ):
+            index = self.variables.add_made(each.tensor, each.name, each.rebound)
+            if each.ref is not None:
+                flattener.read_at(each.ref, index)
 
-    def _made(self, call: Call, source: Any) -> Ref | None:
-        """The flat op that made a tensor of the step, or stands for one that it was given and the target depends on;
-        null for all else, and where a gradient for it arrives somewhere."""
-        symbol = self.symbol(source) if id(source) not in self._answered and self.knows(source) else None
-        if symbol is None or symbol.graph is not call.flattener.graph:
+    def _ref_of(self, flattener: Flattener, source: Any) -> Ref | None:
+        """The flat op that made a tensor, or stands for one that the step was given or has captured; `None` if no op
+        of the graph computes with it."""
+        symbol = self.symbol(source) if self.knows(source) else source
+        symbol = symbol_in(flattener.graph, symbol)
+        if symbol is None:
             return None
-        made = call.flattener.ref(symbol)
-        given = call.flattener.taken(symbol) if made is None else None
-        needed = needed_for(call.flattener.ops, [ref.op for ref in call.targets]) if given is not None else ()
-        return given if given is not None and given.op in needed else made
+        return flattener.ref(symbol) or flattener.taken(symbol)
 
     def _total(self, targets: Sequence[Any], scale: Any) -> Any:
         """float32 scalar: the sum of what is differentiated, as the tape takes it."""
@@ -298,3 +348,9 @@ class Collector(Symbols):
 
     def _scale_of(self, target: Any) -> Any:
         return self._scales.behind(self.symbol(each) for each in tf.nest.flatten(target) if self.knows(each))
+
+
+def _filled(gradients: Any, sources: Any) -> Any:
+    """Gradients with zeros in the place of those that are missing."""
+    flat = zip(flat_gradients(gradients), tf.nest.flatten(sources), strict=True)
+    return tf.nest.pack_sequence_as(sources, [tf.zeros_like(source) if each is None else each for each, source in flat])

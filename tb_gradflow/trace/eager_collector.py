@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -33,8 +33,15 @@ EAGER_REPLICAS = (
 class EagerCollector(Collector):
     """Collects the gradient calls of one step that runs eagerly. Measuring cannot change how such a step rounds."""
 
-    def __init__(self, variables: Variables, tensors: Tensors = "all", *, checks: GradientChecks | None = None) -> None:
-        super().__init__(variables, tensors, exact=False)
+    def __init__(
+        self,
+        variables: Variables,
+        tensors: Tensors = "all",
+        *,
+        checks: GradientChecks | None = None,
+        barriers: Collection[str] | None = None,
+    ) -> None:
+        super().__init__(variables, tensors, exact=False, barriers=barriers)
         self._inner = False
         self.shadow = Shadow()
         self.exits = Exits(self.shadow)
@@ -100,6 +107,10 @@ class EagerCollector(Collector):
     def _own_work(self) -> Iterator[None]:
         with super()._own_work(), self.shadow.paused(), record.stop_recording():
             yield
+
+    def _read(self, variable: Any) -> Any:
+        with self.shadow.resumed():
+            return super()._read(variable)
 
     def _total(self, targets: Sequence[Any], scale: Any) -> Any:
         return total([target for target in targets if target.dtype.is_floating], scale)

@@ -85,6 +85,15 @@ class Shadow:
         finally:
             self._paused -= 1
 
+    @contextmanager
+    def resumed(self) -> Iterator[None]:
+        """What runs in here is the step's all the same."""
+        paused, self._paused = self._paused, 0
+        try:
+            yield
+        finally:
+            self._paused = paused
+
     @property
     def is_paused(self) -> bool:
         """Whether somebody else than the step is running."""

@@ -13,20 +13,28 @@ from dataclasses import replace
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 from tensorflow.python.autograph.core import ag_ctx
 
+from tb_gradflow.analyse.measured import Measured
+from tb_gradflow.analyse.refused import ops_that_raise
+from tb_gradflow.analyse.status import states
+from tb_gradflow.analyse.topology import Topology
 from tb_gradflow.errors import SetupError
-from tb_gradflow.record.schema import Trace
+from tb_gradflow.record.schema import VARIABLE_STATISTICS, StepRecord, Trace
+from tb_gradflow.trace.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.eager_needed import decisions, kept_inside, sentence_of
 from tb_gradflow.trace.explained import Explained, record_of, session_of
+from tb_gradflow.trace.frames import Frame, stack_now
 from tb_gradflow.trace.gradient_checks import GradientChecks
 from tb_gradflow.trace.inputs import arguments_of, batch_of_keras
 from tb_gradflow.trace.keeping import name_of
-from tb_gradflow.trace.plan import Plan, compiled_once
+from tb_gradflow.trace.plan import Plan, compiled_once, functions_compiled
+from tb_gradflow.trace.requested_tensors import user_frame, was_variable, written_sources
 from tb_gradflow.trace.step import InstrumentedStep, Settings, owned_variables
 from tb_gradflow.trace.undo import undone
-from tb_gradflow.trace.variables import GivenTensor, Owned, Variables, raw_variable
+from tb_gradflow.trace.variables import GivenTensor, Owned, Variables, listed_sources, raw_variable
 
 
 def explain_model(model: Any, x: Any, y: Any, sample_weight: Any, batch_size: int | None) -> Explained:
@@ -77,20 +85,28 @@ def _check_model(model: Any) -> None:
     raise SetupError(f"explain takes a compiled Keras model, or a function that returns a loss: got a {kind}")
 
 
-def explain_function(loss_fn: Callable[..., Any], args: Sequence[Any], variables: Sequence[Any]) -> Explained:
-    """One gradient of `loss_fn(*args)` with respect to `variables`."""
-    owned = [_owned(variable, place) for place, variable in enumerate(variables)]
+def explain_function(loss_fn: Callable[..., Any], args: Sequence[Any], variables: Any) -> Explained:
+    """One gradient of `loss_fn(*args)` with respect to `variables`: variables and tensors."""
+    listed = listed_sources(variables)
+    owned = _sources(listed)
+    tensors = {
+        id(given): item.source
+        for given, item in zip(listed, owned, strict=True)
+        if isinstance(item.variable, GivenTensor)
+    }
 
     # The user's code is converted as `tf.function` would convert it; the recorder around it is not.
     enabled = ag_ctx.ControlStatusCtx(ag_ctx.Status.ENABLED)
     converted = tf.__internal__.autograph.tf_convert(loss_fn, enabled)
 
     def step(function: Callable[..., Any], *arguments: Any) -> Any:
+        # A tensor that is an argument and a source is one tensor: not the placeholder that a compiled step has for it.
+        arguments = tf.nest.map_structure(
+            lambda whole, part: tensors.get(id(whole), part), tuple(args), arguments, check_types=False
+        )
         with tf.GradientTape() as tape:
-            loss = function(*arguments)
-            if tf.executing_eagerly() and not isinstance(loss, tf.Tensor):
-                # A loss that is a number of Python's is looked at like one that was made a tensor of again.
-                loss = tf.identity(tf.cast(loss, tf.float32))
+            tape.watch([item.source for item in owned if _is_to_be_watched(item)])
+            loss = _differentiable(function(*arguments))
         tape.gradient(loss, [item.source for item in owned])
         return loss
 
@@ -108,11 +124,85 @@ def explain_function(loss_fn: Callable[..., Any], args: Sequence[Any], variables
     return replace(found, trace=replace(found.trace, whole=False))
 
 
+def _differentiable(loss: Any) -> Any:
+    """What a loss function returned, as a tape takes it: a number of Python's is looked at like one that was made a
+    tensor of again, and a variable stays one."""
+    if isinstance(raw_variable(loss), tf.Variable):
+        return raw_variable(loss)
+    if tf.executing_eagerly() and not isinstance(loss, tf.Tensor):
+        return tf.identity(tf.cast(loss, tf.float32))
+    return loss
+
+
+def _sources(listed: Sequence[Any]) -> list[Owned]:
+    """Variables and tensors by the names that the user's call of `explain` has for them."""
+    frame = user_frame(stack_now())
+    written = [None] * len(listed) if frame is None else written_sources(frame, "explain", "variables", -1, len(listed))
+    return [_owned(each, name, place, frame) for place, (each, name) in enumerate(zip(listed, written, strict=True))]
+
+
+def _is_to_be_watched(item: Owned) -> bool:
+    """Whether the tape has to be told of a source: a tensor that a gradient can be taken for, unless it has lost a
+    variable its place, which the user's own tape would not be told of either."""
+    given = isinstance(item.variable, GivenTensor)
+    return given and not item.rebound and is_differentiable_dtype(item.source)
+
+
 # What names XLA in TensorFlow's errors.
 _XLA = ("XLA", "tf2xla")
 
 
 def _explained(plan: Plan, *, eagerly: bool) -> Explained:
+    """What the step shows; of one that raises after a gradient was requested, what can be measured all the same."""
+    explained = _seen(plan, eagerly=eagerly)
+    if explained.record is not None or not explained.trace.targets:
+        return explained
+    return _measured_in_part(plan, explained)
+
+
+def _measured_in_part(plan: Plan, raised: Explained) -> Explained:
+    """The gradients that do not have to come through an op whose gradient raises, and those that were requested
+    besides gradients that are missing: measured in the same step, with zeros for the missing ones."""
+    topology = Topology(raised.trace)
+    names = [raised.trace.ops[op].name.partition("@")[0] for op in ops_that_raise(topology)]
+    around = _Seen(plan, eager=False, barriers=frozenset(names))
+    if around.error is not None or not any(each.row is not None for each in around.explained.trace.variable_gradients):
+        return raised
+    found = around.explained
+    assert found.record is not None
+    failed = {
+        state.variable for state in states(topology, Measured(topology, None, None, ())) if state.status == "error"
+    }
+    entries = (
+        replace(each, outcome="error", row=None) if each.variable in failed and each.outcome != "not_asked" else each
+        for each in found.trace.variable_gradients
+    )
+    compiled = {op.name for op in raised.trace.ops if op.compiled}
+    trace = replace(
+        found.trace,
+        ops=tuple(replace(op, compiled=op.name in compiled) for op in found.trace.ops),
+        failure=raised.trace.failure,
+        notes=(*raised.trace.notes, _IN_PART),
+        variable_gradients=tuple(entries),
+    )
+    return replace(found, trace=trace, record=_without_updates(found.record))
+
+
+_IN_PART = (
+    "The step ends with an error. The gradients that do not depend on it were measured, in a step that was "
+    "given zeros for the missing ones."
+)
+
+
+def _without_updates(record: StepRecord) -> StepRecord:
+    """The numbers of a step that changed the variables in a way that the user's own would not."""
+    norms = np.frombuffer(record.variables, "<f4").reshape(-1, len(VARIABLE_STATISTICS)).copy()
+    for statistic in ("update_norm", "nonfinite_after"):
+        norms[:, VARIABLE_STATISTICS.index(statistic)] = np.nan
+    return replace(record, variables=norms.tobytes())
+
+
+def _seen(plan: Plan, *, eagerly: bool) -> Explained:
     """What the step shows, compiled if it can be and is meant to be."""
     if eagerly:
         return _eager(plan)
@@ -162,17 +252,18 @@ class _Seen:
         kept: Python's conversions that stayed in TensorFlow because the step was traced.
     """
 
-    def __init__(self, plan: Plan, *, eager: bool) -> None:
+    def __init__(self, plan: Plan, *, eager: bool, barriers: frozenset[str] | None = None) -> None:
         self.error: Exception | None = None
         self._session = session_of(plan.name)
         self._traces: list[Trace] = []
         self._is_complete = False
         self._values: dict[str, Any] = {}
         self._checks = GradientChecks()
-        settings = Settings(exact=False, eager=eager, checks=self._checks)
+        settings = Settings(exact=False, eager=eager, checks=self._checks, barriers=barriers)
         step = plan.eager if eager else plan.traced
         instrumented = InstrumentedStep(step, plan.variables, settings, self._on_trace, plan.inputs)
-        with plan.undone() as bindings, kept_inside() as self.kept:
+        how = contextlib.nullcontext() if eager else functions_compiled()
+        with plan.undone() as bindings, kept_inside() as self.kept, how:
             try:
                 _, measured = instrumented(*plan.args) if eager else plan.compiled(lambda *args: instrumented(*args))
                 self._values = {key: value.numpy() for key, value in measured.items()}
@@ -250,12 +341,20 @@ def _noted(explained: Explained, note: str) -> Explained:
     return replace(explained, trace=replace(explained.trace, notes=(*explained.trace.notes, note)))
 
 
-def _owned(variable: Any, place: int) -> Owned:
-    if isinstance(variable, tf.__internal__.EagerTensor):
-        name = name_of(variable) or f"variables[{place}]"
-        return Owned(GivenTensor(variable), name, trainable=True, tracked=True, rebound=name)
-    name = getattr(variable, "path", None) or variable.name.removesuffix(":0")
-    return Owned(raw_variable(variable), name, bool(variable.trainable), tracked=True)
+def _owned(variable: Any, written: str | None, place: int, frame: Frame | None) -> Owned:
+    raw = raw_variable(variable)
+    if isinstance(raw, tf.Variable):
+        name = getattr(variable, "path", None) or variable.name.removesuffix(":0")
+        return Owned(raw, name, bool(variable.trainable), tracked=True)
+    if not isinstance(raw, (tf.__internal__.EagerTensor, np.ndarray)):
+        symbolic = ", which belongs to a graph: give `explain` the loss of that graph" * isinstance(raw, tf.Tensor)
+        raise SetupError(
+            "variables: expected variables and tensors, such as `model.trainable_variables`, got "
+            f"a {type(variable).__name__}{symbolic}"
+        )
+    name = written or name_of(variable) or f"variables[{place}]"
+    rebound = name if frame is not None and was_variable(frame, name) else ""
+    return Owned(GivenTensor(tf.convert_to_tensor(raw)), name, trainable=True, tracked=True, rebound=rebound)
 
 
 def _build(model: Any, rows: Any) -> None:

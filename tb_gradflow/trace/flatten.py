@@ -22,6 +22,29 @@ _WHILES = frozenset({"While", "StatelessWhile"})
 _WRITE_PREFIXES = ("Assign", "ResourceScatter", "ResourceApply", "ResourceSparseApply", "ResourceStridedSliceAssign")
 
 
+def symbol_in(graph: Any, tensor: Any) -> Any:
+    """What stands for a tensor in a graph: itself, or the placeholder that captured it, through the graphs that this
+    one is nested in; `None` if the graph does not know it."""
+    if tensor is None or getattr(tensor, "graph", None) is graph:
+        return tensor
+    around = getattr(graph, "outer_graph", None)
+    known = {id(tensor)}
+    if hasattr(around, "captures"):
+        known.add(id(symbol_in(around, tensor)))
+    return next((inner for outer, inner in getattr(graph, "captures", ()) if id(outer) in known), None)
+
+
+def results_around(graph: Any, name: str) -> Sequence[Any]:
+    """The results of a flat op by its name; of one inside of a function those of the call, as far as the graph has
+    it."""
+    while name:
+        try:
+            return tuple(graph.get_operation_by_name(name).outputs)
+        except (KeyError, ValueError):
+            name = name.rpartition("/")[0]
+    return ()
+
+
 class Flattener:
     """Flattens a graph as it grows: each call of `extend` adds the ops made since the last.
 
@@ -74,6 +97,24 @@ class Flattener:
         for user, slot in uses:
             self.ops[user].inputs.append(Input(ref, slot))
         return ref
+
+    def read_at(self, ref: Ref, variable: int) -> None:
+        """An output of an op is a source that a gradient is requested for, under the number of a variable.
+
+        Of an op with several outputs one alone is the source: an op of its own stands for it.
+        """
+        op = self.ops[ref.op]
+        if len(op.tensors) == 1:
+            op.reads = variable
+            return
+        tensor = op.tensors[ref.output]
+        name = self._name(self._root, f"{op.name}/output_{ref.output}")
+        users = [item for user in self.ops for item in user.inputs if item.ref == ref]
+        flat = FlatOp(name, "Identity", op.op, (tensor,), op.nested, [Input(ref, 0, "yes")], reads=variable)
+        own = Ref(self.put_before(flat, ref.op + 1), 0)
+        for item in users:
+            item.ref = own
+        self._root.refs.update({known: own for known, each in self._root.refs.items() if each == ref})
 
     def put_before(self, flat: FlatOp, index: float) -> int:
         """Adds an op that stands in front of another one, or of all with -1; its index."""

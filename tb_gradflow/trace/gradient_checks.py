@@ -79,7 +79,7 @@ class CheckingCollector(InsideCollector):
         def asking(tape: Any, target: Any, wanted: list[Any], *rest: Any) -> list[Any]:
             places.extend(self._places(self.calls[-1]))
             asked = [*wanted, [_outputs(own) for own in places]]
-            answers: list[Any] = list(original(tape, target, asked, *rest))
+            answers: list[Any] = list(self.stopping_at_barriers(original)(tape, target, asked, *rest))
             arrived.extend(answers.pop())
             return answers
 

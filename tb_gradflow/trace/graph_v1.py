@@ -6,8 +6,9 @@ the user's graph, and every number drawn in their session, stays as it is.
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,21 +16,21 @@ import numpy as np
 import tensorflow as tf
 
 from tb_gradflow.errors import SetupError
-from tb_gradflow.record.schema import Layer, Outcome, StepRecord, Trace
+from tb_gradflow.record.schema import GRADIENT_STATISTICS, Layer, Outcome, StepRecord, Trace
 from tb_gradflow.trace.call import Answer, Call
-from tb_gradflow.trace.differentiable import is_differentiable_dtype
+from tb_gradflow.trace.differentiable import Differentiability, is_differentiable_dtype
 from tb_gradflow.trace.explained import Explained, session_of
 from tb_gradflow.trace.flat_ops import FlatOp, Ref, consumers
 from tb_gradflow.trace.gradient_checks import GradientChecks
 from tb_gradflow.trace.gradient_probe import RAISED
 from tb_gradflow.trace.graph_v1_flatten import GraphFlattener
 from tb_gradflow.trace.graph_v1_run import Built, build, norms_of, run, statistics_of
-from tb_gradflow.trace.graph_v1_values import CannotMeasureError, Values, values_for
+from tb_gradflow.trace.graph_v1_values import CannotMeasureError, Values, to_be_fed, values_for
 from tb_gradflow.trace.graph_v1_variables import GraphVariables
 from tb_gradflow.trace.own_gradients import OwnGradient, own_gradient
 from tb_gradflow.trace.reach import influenced_by, needed_for
 from tb_gradflow.trace.structure import trace_of
-from tb_gradflow.trace.variables import Variables
+from tb_gradflow.trace.variables import Variables, listed_sources
 
 
 @dataclass(slots=True)
@@ -62,13 +63,12 @@ def explain_graph(loss: Any, variables: Sequence[Any] | None, feed_dict: Mapping
         )
     if not loss.dtype.is_floating:
         raise SetupError(f"the loss {loss.name} is {loss.dtype.name}: only floating tensors have gradients")
-    asked = loss.graph.get_collection("trainable_variables") if variables is None else variables
-    step = _Step(loss, GraphVariables(loss.graph, asked))
+    requested = loss.graph.get_collection("trainable_variables") if variables is None else variables
+    step = _Step(loss, GraphVariables(loss.graph, listed_sources(requested)))
     try:
-        values, note = values_for(loss, feed_dict), ""
+        return step.explained(values_for(loss, feed_dict))
     except CannotMeasureError as reason:
-        values, note = None, str(reason)
-    return step.explained(values, note)
+        return step.unmeasured(str(reason))
 
 
 class _Step:
@@ -86,24 +86,62 @@ class _Step:
         asked = frozenset(index for index, _ in variables.sources())
         self._call = Call(flattener, () if target is None else (target,), None, (), "none", asked)
 
-    def explained(self, values: Values | None, note: str) -> Explained:
-        """Without `values` the structure alone, and `note` says why."""
-        built = build(self._loss, dict(self._variables.sources()), self._on_the_way(), self._own_gradients())
-        self._checks.probes.update(built.probes)
-        self._answer(built)
-        fetched: dict[str, Any] = {}
-        record = None
+    def explained(self, tries: Iterable[Values]) -> Explained:
+        """What the first of some values shows that shows something. Raises CannotMeasureError if none does."""
+        reason = ""
+        built = self._built
+        for values in tries:
+            if built.error is not None and not built.is_partial:
+                return self.unmeasured("")
+            try:
+                fetched = run(built, values, self._fetches(built))
+            except CannotMeasureError as error:
+                reason = to_be_fed(values.invented) if values.invented else str(error)
+                continue
+            record = self._record(fetched, values)
+            if values.invented and not self._is_plain(record):
+                reason = to_be_fed(values.invented)
+                continue
+            arrives = any(answer.row is not None for answer in self._call.variables.values())
+            notes = [values.note, _invention(values.invented) if arrives else "", _IN_PART if built.is_partial else ""]
+            trace = self._checks.filled(self._trace(*notes), fetched)
+            return Explained(session_of(self._loss.op.name), trace, record)
+        raise CannotMeasureError(reason)
+
+    def unmeasured(self, note: str) -> Explained:
+        """What the structure alone shows, and why no more was measured."""
+        built = self._built
         if built.error is not None and not _is_an_answer(built):
             said = (str(built.error).strip().splitlines() or [""])[0]
             note = f"`tf.gradients` raises {type(built.error).__name__} for this loss: {said}"
-        elif built.error is None and values is not None:
-            try:
-                fetched = run(built, values, self._fetches(built))
-                record = self._record(fetched, values)
-            except CannotMeasureError as reason:
-                note = str(reason)
-        trace = self._checks.filled(self._trace(note), fetched)
-        return Explained(session_of(self._loss.op.name), trace, record)
+        elif built.error is not None:
+            note = ""
+        trace = self._checks.filled(self._trace(note), {})
+        return Explained(session_of(self._loss.op.name), trace, None)
+
+    @functools.cached_property
+    def _built(self) -> Built:
+        sources = dict(self._variables.sources())
+        built = build(self._loss, sources, self._on_the_way(), self._own_gradients(), self._raising)
+        self._checks.probes.update(built.probes)
+        self._answer(built)
+        return built
+
+    def _raising(self) -> list[Any]:
+        """The ops that TensorFlow has no gradient for."""
+        ops, known = self._call.flattener.ops, Differentiability()
+        needed = needed_for(ops, [ref.op for ref in self._call.targets])
+        listed = [ops[index].op for index in sorted(needed) if _is_at_the_top(ops[index])]
+        return [op for op in listed if "unregistered" in known.of(op, by_tape=False)]
+
+    def _is_plain(self, record: StepRecord) -> bool:
+        """Whether all gradients that arrive are neither zero nor large nor broken: of numbers that were invented
+        nothing else is to be said."""
+        rows = np.frombuffer(record.gradients, "<f4").reshape(-1, len(GRADIENT_STATISTICS))
+        arrived = [answer.row for answer in self._call.variables.values() if answer.row is not None]
+        sizes = rows[arrived, GRADIENT_STATISTICS.index("max_abs")]
+        broken = rows[:, GRADIENT_STATISTICS.index("nan_count") :].any()
+        return not broken and bool(np.all((sizes > _PLAIN[0]) & (sizes < _PLAIN[1]))) and np.isfinite(record.losses[0])
 
     def _on_the_way(self) -> dict[Ref, Any]:
         """The tensors between variables and loss whose gradient can be asked for: those in branches and loops of
@@ -128,12 +166,12 @@ class _Step:
 
     def _answer(self, built: Built) -> None:
         """Numbers the rows: variables, then tensors on the way."""
-        outcome: Outcome = "none" if built.error is None else "error" if _is_an_answer(built) else "value"
+        missing: Outcome = "none" if built.error is None else "error" if _is_an_answer(built) else "value"
         rows = iter(range(len(built.variables) + len(built.tensors)))
         for index, gradient in built.variables.items():
-            self._call.variables[index] = Answer(outcome, None) if gradient is None else Answer("value", next(rows))
+            self._call.variables[index] = Answer(missing, None) if gradient is None else Answer("value", next(rows))
         for ref, gradient in built.tensors.items():
-            self._call.tensors[ref] = Answer(outcome, None) if gradient is None else Answer("value", next(rows))
+            self._call.tensors[ref] = Answer(missing, None) if gradient is None else Answer("value", next(rows))
 
     def _fetches(self, built: Built) -> dict[str, Any]:
         gradients = [each for each in (*built.variables.values(), *built.tensors.values()) if each is not None]
@@ -152,9 +190,28 @@ class _Step:
             variables=np.array(norms, "<f4").tobytes(),
         )
 
-    def _trace(self, note: str) -> Trace:
+    def _trace(self, *notes: str) -> Trace:
         trace = trace_of(_Seen([self._call], self._variables), 0)
-        return replace(trace, notes=(*trace.notes, note) if note else trace.notes)
+        return replace(trace, notes=(*trace.notes, *filter(None, notes)))
+
+
+# Gradients of invented numbers between these show that a gradient arrives, and call for no further word.
+_PLAIN = (1e-6, 1e3)
+
+_IN_PART = (
+    "`tf.gradients` raises for this loss. The gradients that do not come through the op that has none were measured."
+)
+
+
+def _invention(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    listed = " and ".join(f"`{name}`" for name in names)
+    verb = "was" if len(names) == 1 else "were"
+    return (
+        f"{listed} {verb} not fed, so random numbers stood in: they show that a gradient arrives, not how large yours "
+        "is. Pass `feed_dict` for that."
+    )
 
 
 def _is_an_answer(built: Built) -> bool:

@@ -15,6 +15,7 @@ from tb_gradflow.record.schema import Passes
 from tb_gradflow.trace.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.flat_ops import FlatOp, Input, Ref
 from tb_gradflow.trace.flatten import Flattener
+from tb_gradflow.trace.graph_v1_values import is_initialiser
 from tb_gradflow.trace.graph_v1_variables import MAKERS
 
 _CONDITIONS = frozenset({"Switch", "RefSwitch"})
@@ -58,9 +59,9 @@ class GraphFlattener(Flattener):
 
     def mark_tensor(self, tensor: Any, variable: int) -> None:
         """A tensor that somebody asks the gradient of is read where it is made."""
-        ref = self.ref(tensor)
+        ref = self.ref(tensor) or self.taken(tensor)
         if ref is not None:
-            self.ops[ref.op].reads = variable
+            self.read_at(ref, variable)
 
     def _plain(self, op: Any, frame: Any) -> None:
         if frame is self._root:
@@ -98,7 +99,7 @@ class GraphFlattener(Flattener):
         if op.type in _HANDS_ON_HANDLE and any(_is_handle(tensor) for tensor in op.outputs):
             frame.handles.update((tensor.name, variable) for tensor in op.outputs if _is_handle(tensor))
         elif op.type.startswith(_WRITES) and op.type != "ResourceGather" and op.type != "ResourceGatherNd":
-            if not _is_initialiser(op):
+            if not is_initialiser(op):
                 flat.writes = variable if variable >= 0 else None
         elif op.type not in _SERVICE:
             flat.reads = variable if variable >= 0 else None
@@ -167,13 +168,6 @@ def _routed(op: Any, slot: int) -> Passes | None:
 
 def _is_handle(tensor: Any) -> bool:
     return tensor.dtype == tf.resource or bool(tensor.dtype._is_ref_dtype)
-
-
-def _is_initialiser(op: Any) -> bool:
-    """The first assignment of a variable, which `get_variable` makes beside it."""
-    return (
-        bool(op.inputs) and op.name.startswith(op.inputs[0].op.name + "/") and op.type in ("Assign", "AssignVariableOp")
-    )
 
 
 def _is_gradient(op: Any) -> bool:

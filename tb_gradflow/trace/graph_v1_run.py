@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +31,7 @@ class Built:
         tensors: The same for tensors on the way.
         probes: What is needed to compare gradients of the user's own, by the name of their op.
         error: What `tf.gradients` raised; null if it did not.
+        is_partial: Whether gradients were built all the same, but for what comes through the ops that raise.
     """
 
     twin: Any
@@ -38,11 +40,18 @@ class Built:
     tensors: dict[Ref, Any] = field(default_factory=dict)
     probes: dict[str, Probe] = field(default_factory=dict)
     error: Exception | None = None
+    is_partial: bool = False
 
 
-def build(loss: Any, sources: Mapping[int, Any], on_the_way: Mapping[Ref, Any], own: Sequence[OwnGradient]) -> Built:
+def build(
+    loss: Any,
+    sources: Mapping[int, Any],
+    on_the_way: Mapping[Ref, Any],
+    own: Sequence[OwnGradient],
+    raising: Callable[[], Sequence[Any]],
+) -> Built:
     """The gradients of `loss` with respect to its variables, tensors on the way, and the results of functions with
-    gradients of their own."""
+    gradients of their own. `raising` returns the ops through which no gradient can be requested."""
     twin = copied(loss.graph)
     built = Built(twin, twin_of(loss, twin))
     places = [own_in_copy(each, twin) for each in own[:PLACES]]
@@ -56,7 +65,9 @@ def build(loss: Any, sources: Mapping[int, Any], on_the_way: Mapping[Ref, Any], 
         # No gradient registered for an op, or a gradient function of the user's own raised.
         except Exception as error:
             built.error = error
-            found = [None] * (len(asked) + len(flat))
+            found = _found_in_part(
+                built, [*asked, *flat], [twin_of(end, twin) for op in raising() for end in op.outputs]
+            )
         dense = [None if each is None else tf.convert_to_tensor(each) for each in found]
         built.variables = dict(zip(sources, dense, strict=False))
         built.tensors = dict(zip(on_the_way, dense[len(sources) :], strict=False))
@@ -64,6 +75,16 @@ def build(loss: Any, sources: Mapping[int, Any], on_the_way: Mapping[Ref, Any], 
         for place, tensors in zip(places, outputs, strict=True):
             built.probes[place.op.name] = probe_of(place, [next(arrived) for _ in tensors])
     return built
+
+
+def _found_in_part(built: Built, requested: Sequence[Any], ends: Sequence[Any]) -> list[Any]:
+    """The gradients that do not have to come through `ends`."""
+    if ends:
+        with contextlib.suppress(Exception):
+            found = tf.compat.v1.gradients([built.loss], requested, name="gradients_gradflow_part", stop_gradients=ends)
+            built.is_partial = True
+            return list(found)
+    return [None] * len(requested)
 
 
 def run(built: Built, values: Values, fetches: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ would move on, such as an iterator over data.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from tb_gradflow.errors import SetupError
+from tb_gradflow.trace.graph_v1_copy import copied
 from tb_gradflow.trace.graph_v1_variables import MAKERS
 
 
@@ -28,29 +29,98 @@ class Values:
     Attributes:
         variables: By the name of the op that makes the handle or the reference.
         fed: By the name of the tensor.
+        invented: The placeholders that numbers were invented for, by the names of their ops.
+        note: What else a reader has to know of these values; empty if nothing.
     """
 
     variables: dict[str, Any]
     fed: dict[str, Any]
+    invented: tuple[str, ...] = ()
+    note: str = ""
 
 
-def values_for(loss: Any, feed_dict: Mapping[Any, Any] | None) -> Values:
-    """What has to be known to run `loss` outside of its session. Raises CannotMeasureError if that is not enough, or
-    cannot be had; SetupError if `feed_dict` does not fit the graph."""
+def values_for(loss: Any, feed_dict: Mapping[Any, Any] | None) -> Iterator[Values]:
+    """What has to be known to run `loss` outside of its session: several tries, if numbers have to be invented for
+    placeholders. Raises CannotMeasureError if that is not enough, or cannot be had; SetupError if `feed_dict` does not
+    fit the graph."""
     fed = _fed(loss.graph, feed_dict or {})
     needed = _needed(loss, set(fed))
-    missing = [op.name for op in needed if op.type == "Placeholder" and op.outputs[0].name not in fed]
-    if missing:
-        names = " and ".join(f"`{name}`" for name in sorted(missing))
-        values = ", ".join(f"{name}: value" for name in sorted(missing))
-        raise CannotMeasureError(
-            f"{names} {'has' if len(missing) == 1 else 'have'} to be fed, so nothing was measured: pass "
-            f"`feed_dict={{{values}}}`."
-        )
+    missing = [op for op in needed if op.type == "Placeholder" and op.outputs[0].name not in fed]
     for op in needed:
         _refuse(op, fed)
-    makers = [op for op in needed if op.type in MAKERS]
-    return Values(_read(loss.graph, makers) if makers else {}, fed)
+    variables, note = _variables(loss.graph, [op for op in needed if op.type in MAKERS])
+    if not missing:
+        yield Values(variables, fed, note=note)
+        return
+    names = tuple(sorted(op.name for op in missing))
+    for draw in _DRAWS:
+        invented = {op.outputs[0].name: _invented(op.outputs[0], draw) for op in missing}
+        if any(value is None for value in invented.values()):
+            raise CannotMeasureError(to_be_fed(names))
+        yield Values(variables, {**fed, **invented}, names, note)
+
+
+def to_be_fed(names: Sequence[str]) -> str:
+    """Why nothing could be measured, where placeholders were not fed."""
+    listed = " and ".join(f"`{name}`" for name in names)
+    values = ", ".join(f"{name}: value" for name in names)
+    have = "has" if len(names) == 1 else "have"
+    return f"{listed} {have} to be fed, so nothing was measured: pass `feed_dict={{{values}}}`."
+
+
+# Numbers that most functions are made for, the safest first: what only shows that a gradient arrives.
+_DRAWS: tuple[Callable[[Any, tuple[int, ...]], Any], ...] = (
+    lambda generator, shape: generator.uniform(0.2, 0.8, shape),
+    lambda generator, shape: generator.normal(size=shape),
+)
+_UNKNOWN_SIZE = 4
+
+
+def _invented(tensor: Any, draw: Callable[[Any, tuple[int, ...]], Any]) -> Any:
+    """Numbers for a placeholder; `None` for what is no number. Integers may be indices: zero is always one."""
+    sizes = [None] if tensor.shape.rank is None else tensor.shape.as_list()
+    shape = tuple(_UNKNOWN_SIZE if size is None else int(size) for size in sizes)
+    if tensor.dtype.is_floating or tensor.dtype.is_complex:
+        return np.asarray(draw(np.random.default_rng(0), shape), tensor.dtype.as_numpy_dtype)
+    if tensor.dtype.is_integer or tensor.dtype.is_bool:
+        return np.zeros(shape, tensor.dtype.as_numpy_dtype)
+    return None
+
+
+def _variables(graph: Any, makers: Sequence[Any]) -> tuple[dict[str, Any], str]:
+    """The values of variables, and a note where they are not those of a session."""
+    if not makers:
+        return {}, ""
+    session = tf.compat.v1.get_default_session()
+    if session is not None and session.graph is graph:
+        return _read(session, makers), ""
+    return _initial(graph, makers), (
+        "There is no default session of this graph, so its variables were given their initial values. To measure "
+        "with others call `explain` inside `with tf.compat.v1.Session() as session:`."
+    )
+
+
+def _initial(graph: Any, makers: Sequence[Any]) -> dict[str, Any]:
+    """The initial values of variables, which a copy of the graph computes."""
+    initialisers = [op.name for op in graph.get_operations() if is_initialiser(op)]
+    twin = copied(graph)
+    try:
+        with tf.compat.v1.Session(graph=twin) as session:
+            session.run([twin.get_operation_by_name(name) for name in initialisers])
+            fetches = {op.name: twin.get_tensor_by_name(_fetch(op).name) for op in makers}
+            return dict(session.run(fetches))
+    except tf.errors.OpError as error:
+        raise CannotMeasureError(
+            "There is no default session of this graph, so nothing was measured: call `explain` inside "
+            "`with tf.compat.v1.Session() as session:`, after the variables are initialised."
+        ) from error
+
+
+def is_initialiser(op: Any) -> bool:
+    """The first assignment of a variable, which `get_variable` makes beside it."""
+    return (
+        bool(op.inputs) and op.name.startswith(op.inputs[0].op.name + "/") and op.type in ("Assign", "AssignVariableOp")
+    )
 
 
 def _fed(graph: Any, feed_dict: Mapping[Any, Any]) -> dict[str, Any]:
@@ -92,13 +162,7 @@ def _refuse(op: Any, fed: Mapping[str, Any]) -> None:
         )
 
 
-def _read(graph: Any, makers: Sequence[Any]) -> dict[str, Any]:
-    session = tf.compat.v1.get_default_session()
-    if session is None or session.graph is not graph:
-        raise CannotMeasureError(
-            "There is no default session of this graph, so nothing was measured: call `explain` inside "
-            "`with tf.compat.v1.Session() as session:`, after the variables are initialised."
-        )
+def _read(session: Any, makers: Sequence[Any]) -> dict[str, Any]:
     fetches = {op.name: _fetch(op) for op in makers}
     try:
         return dict(session.run(fetches))

@@ -33,6 +33,8 @@ class Guard(Symbols):
             in every step, and so little should be.
     """
 
+    leaves_out_xla = False
+
     def __init__(
         self, found: Callable[[Any], None], failed: Callable[[Exception], None], *, in_xla: bool = False
     ) -> None:

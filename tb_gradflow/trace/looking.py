@@ -18,7 +18,13 @@ from tb_gradflow.trace.variables import is_replica, replica_here
 
 
 class Listener(Protocol):
-    """Who hears of what a step does; `Collector` says more of each method."""
+    """Who hears of what a step does; `Collector` says more of each method.
+
+    Attributes:
+        leaves_out_xla: Whether the functions that the step calls are compiled without XLA.
+    """
+
+    leaves_out_xla: bool
 
     def knows(self, tensor: Any) -> bool: ...
 

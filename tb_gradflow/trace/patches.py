@@ -19,6 +19,7 @@ from tb_gradflow.trace.in_order import keep_in_order
 from tb_gradflow.trace.looking import Here, Listener, Lookers
 from tb_gradflow.trace.patches_keras import patch_keras
 from tb_gradflow.trace.replaced import replaced
+from tb_gradflow.trace.variables import is_variable
 
 
 @contextlib.contextmanager
@@ -76,7 +77,9 @@ def _gradient(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
 
 
 def _is_known(listener: Listener, target: Any) -> bool:
-    return any(isinstance(each, tf.Tensor) and listener.knows(each) for each in tf.nest.flatten(target))
+    return any(
+        is_variable(each) or (isinstance(each, tf.Tensor) and listener.knows(each)) for each in tf.nest.flatten(target)
+    )
 
 
 def _left_alone(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
@@ -119,6 +122,8 @@ def _fresh_copies(original: Callable[..., Any], here: Here) -> Callable[..., Any
             return original(self, *args, **kwargs)
         if id(self) not in look.copies:
             look.copies[id(self)] = (self, self._clone(None))
+            if look.listener.leaves_out_xla:
+                look.copies[id(self)][1]._jit_compile = False
         look.xla += bool(self._jit_compile)
         try:
             return original(look.copies[id(self)][1], *args, **kwargs)

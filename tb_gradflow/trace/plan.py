@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,3 +45,14 @@ def compiled_once(step: Callable[..., Any]) -> Any:
     # Each is traced once, and TensorFlow would warn of one that is traced again and again.
     function._omit_frequent_tracing_warning = True
     return function
+
+
+@contextlib.contextmanager
+def functions_compiled() -> Iterator[None]:
+    """While the context is open, functions are compiled, also where the program has them run eagerly."""
+    eagerly = tf.config.functions_run_eagerly()
+    tf.config.run_functions_eagerly(False)
+    try:
+        yield
+    finally:
+        tf.config.run_functions_eagerly(eagerly)

@@ -19,7 +19,7 @@ from tb_gradflow.trace.flatten import Flattener
 from tb_gradflow.trace.keeping import are_kin, attribute_of
 from tb_gradflow.trace.reach import needed_for
 from tb_gradflow.trace.relation import UNNAMED, relation
-from tb_gradflow.trace.variables import Owned
+from tb_gradflow.trace.variables import MadeTensor, Owned
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,9 @@ def _captured(graph: Any) -> Iterator[tuple[str, Any]]:
 def _unread(collector: Collector, call: Call) -> Iterator[int]:
     read = {op.reads for op in call.flattener.ops if not op.backward}
     for variable, answer in call.variables.items():
-        if answer.outcome == "none" and variable not in read and collector.variables[variable].trainable:
+        owned = collector.variables[variable]
+        unread = answer.outcome == "none" and variable not in read and owned.trainable
+        if unread and not isinstance(owned.variable, MadeTensor):
             yield variable
 
 

@@ -24,6 +24,7 @@ from tb_gradflow.trace.sampled import drawn_from
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _STEP = os.path.join(_PACKAGE, "trace", "step.py")
+_EXPLAIN = os.path.join(_PACKAGE, "trace", "explain.py")
 
 # Functions that only pass a call on to the one the user meant.
 _WRAPPERS = (
@@ -91,7 +92,15 @@ def origin_of(frames: Sequence[Frame], op_type: str, *, keep_source: bool = True
         if called is None or called.function not in _ENTRY_POINTS:
             source = _source(frames[index]) if keep_source else None
             return Origin(source, _called_name(called, op_type) or drawn_from(frames[index + 1 :]))
-    return Origin(None, _layer_call(frames, op_type))
+    return Origin(None, _layer_call(frames, op_type) or _step_itself(frames, op_type))
+
+
+def _step_itself(frames: Sequence[Frame], op_type: str) -> str | None:
+    """The function of a library that is the step, where the user has given it no line of their own: `tf.floor` in
+    `explain(tf.floor, ...)`."""
+    inside = [index for index, frame in enumerate(frames) if frame.file == _EXPLAIN]
+    called = first_meant(frames[inside[-1] + 1 :]) if inside else None
+    return _called_name(called, op_type)
 
 
 def users_frame(frames: Sequence[Frame]) -> int:

@@ -41,6 +41,7 @@ class Settings:
         eager: Whether the step runs eagerly; else TensorFlow traces it.
         among_workers: Whether other processes train in step with this one.
         checks: Where to keep what is needed to check gradients of the user's own; null if they are not checked.
+        barriers: See `Collector`.
     """
 
     tensors: Tensors = "all"
@@ -49,6 +50,7 @@ class Settings:
     eager: bool = False
     among_workers: bool = False
     checks: GradientChecks | None = None
+    barriers: frozenset[str] | None = None
 
 
 class InstrumentedStep:
@@ -172,9 +174,13 @@ class InstrumentedStep:
 
     def _collector(self, variables: Variables) -> Collector:
         if self._settings.eager:
-            return EagerCollector(variables, self._settings.tensors, checks=self._settings.checks)
+            return EagerCollector(
+                variables, self._settings.tensors, checks=self._settings.checks, barriers=self._settings.barriers
+            )
         if self._settings.checks is not None:
-            return CheckingCollector(variables, exact=self._settings.exact, checks=self._settings.checks)
+            return CheckingCollector(
+                variables, exact=self._settings.exact, checks=self._settings.checks, barriers=self._settings.barriers
+            )
         return ReplicaCollector(variables, self._settings.tensors, exact=self._settings.exact)
 
     def _tell(self, collector: Collector, given: Named, error: BaseException | None) -> int:

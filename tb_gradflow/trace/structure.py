@@ -151,7 +151,9 @@ class _Builder:
         return Trace(
             index=index,
             ops=ops,
-            variables=self._collector.variables.records(call.variables for call in self._collector.calls),
+            variables=self._collector.variables.records(
+                (call.variables for call in self._collector.calls), keep_source=self._sources.keep
+            ),
             targets=self._targets(),
             variable_gradients=tuple(
                 VariableGradient(number, variable, answer.outcome, answer.row, variable in call.watched)
@@ -268,7 +270,18 @@ class _Builder:
                 op, output = self._number(call.flattener, call.targets[0]), call.targets[0].output
             source, _ = self._sources.of(call.frames, "")
             targets.append(
-                Target(name, op, output, source, call.unconnected, call.scaled, call.measured, call.automatic)
+                Target(
+                    name,
+                    op,
+                    output,
+                    source,
+                    call.unconnected,
+                    call.scaled,
+                    call.measured,
+                    call.automatic,
+                    call.sources,
+                    call.of_variable,
+                )
             )
         return tuple(targets)
 

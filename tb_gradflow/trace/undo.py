@@ -43,7 +43,10 @@ def _values(variables: Sequence[Any]) -> Iterator[tuple[int, tuple[Any, Any]]]:
             # What several replicas have of one may differ, a moving average for example.
             for own in raw.values if isinstance(raw, DistributedVariable) else (raw,):
                 with contextlib.suppress(tf.errors.OpError):
-                    yield id(own), (own, own.numpy())
+                    value = own.numpy()
+                    # One that a trace has made which was never finished has no value, whatever it answers.
+                    if own.shape.is_compatible_with(value.shape):
+                        yield id(own), (own, value)
 
 
 def _generator() -> list[tf.Variable]:

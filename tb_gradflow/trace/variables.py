@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.python.distribute.values import DistributedVariable
 from tensorflow.python.framework import ops
@@ -124,9 +125,9 @@ class Variables:
             self._owned[found] = replace(self._owned[found], name=path)
         return found
 
-    def add_made(self, tensor: Any, name: str) -> int:
+    def add_made(self, tensor: Any, name: str, rebound: str = "") -> int:
         """The index of a tensor of the step that a gradient is asked for."""
-        return self.add(Owned(MadeTensor(tensor), name, trainable=True, tracked=False))
+        return self.add(Owned(MadeTensor(tensor), name, trainable=True, tracked=False, rebound=rebound))
 
     def index_of_source(self, source: Any) -> int | None:
         """The index of something that a gradient is asked for; null for tensors that are none of the variables."""
@@ -191,11 +192,11 @@ class Variables:
         known = {self._by_handle.get(_key(weight)) for weight in weights if isinstance(weight, tf.Variable)}
         return frozenset(index for index in known if index is not None and not self._owned[index].tracked)
 
-    def records(self, asked: Iterable[Iterable[int]] = ()) -> tuple[schema.Variable, ...]:
+    def records(self, asked: Iterable[Iterable[int]] = (), *, keep_source: bool = True) -> tuple[schema.Variable, ...]:
         """As they stand in the log, where each has a name of its own. Who asks for the gradient of a weight, with one
         of the lists `asked`, means to train it, whatever its layer says: a tape has an answer."""
         frozen = self._frozen().difference(*asked)
-        names = distinct([item.name for item in self._owned])
+        names = distinct([item.name if keep_source or not self._is_expression(item) else "tensor" for item in self])
         return tuple(
             schema.Variable(
                 name=name,
@@ -212,6 +213,10 @@ class Variables:
 
     def _is_computed(self, item: Owned) -> bool:
         return isinstance(item.variable, GivenTensor)
+
+    def _is_expression(self, item: Owned) -> bool:
+        """Whether the name of a tensor is a piece of the user's code."""
+        return self._is_computed(item) and not all(part.isidentifier() for part in item.name.split("."))
 
     def _is_made(self, item: Owned) -> bool:
         return not self._is_computed(item) and bool(_handle_of(item.variable)._id > self._began)
@@ -234,6 +239,17 @@ def raw_variable(variable: Any) -> Any:
         if isinstance(value, tf.Variable):
             return value
     return variable
+
+
+def listed_sources(sources: Any) -> list[Any]:
+    """What a gradient is requested for, one by one: a variable or a tensor alone, or any nest of them."""
+    is_one = isinstance(raw_variable(sources), (tf.Variable, tf.Tensor, np.ndarray))
+    return [sources] if is_one else list(tf.nest.flatten(sources))
+
+
+def is_variable(value: Any) -> bool:
+    """Whether a value is a variable, of TensorFlow's or of Keras's."""
+    return isinstance(raw_variable(value), tf.Variable)
 
 
 def replica_here() -> int:

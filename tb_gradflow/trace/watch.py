@@ -32,7 +32,7 @@ from tb_gradflow.trace.replay_call import ReplayedCall
 from tb_gradflow.trace.replica_variables import variables_of
 from tb_gradflow.trace.step import InstrumentedStep
 from tb_gradflow.trace.traced_numbers import TracedNumbers
-from tb_gradflow.trace.variables import Variables
+from tb_gradflow.trace.variables import MadeTensor, Variables
 from tb_gradflow.trace.watched_run import WatchedRun
 from tb_gradflow.trace.workers import is_one_of_several, must_begin_alone
 
@@ -208,8 +208,9 @@ class Watched:
     def _prepared(self, args: Any, kwargs: Any) -> Any:
         eagerly = tf.config.functions_run_eagerly()
         if eagerly:
-            # What the last step read, for nothing tells beforehand what this one will.
-            known = [owned for variables in self._variables for owned in variables]
+            # What the last step read, for nothing tells beforehand what this one will. Its tensors were its own.
+            listed = [owned for variables in self._variables for owned in variables]
+            known = [owned for owned in listed if not isinstance(owned.variable, MadeTensor)]
             self._variables = [Variables(lambda: known)]
         else:
             # Traced here at the latest, which its own next call needs anyway.

@@ -122,7 +122,7 @@ def test_what_has_to_come_through_a_function_that_xla_refused_is_an_error() -> N
 
     diagnosis = graph.diagnose(measured=False)
 
-    assert statuses(diagnosis) == {"recurrent": "error", "head": "connected"}
+    assert statuses(diagnosis) == {"recurrent": "error", "head": "not_measured"}
     [finding] = [each for each in diagnosis.findings if each.severity == "error"]
     assert (finding.cause, finding.variables) == ("xla_boundary", ("recurrent",))
     assert "XLA compilation requires" in finding.message

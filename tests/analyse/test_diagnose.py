@@ -160,11 +160,16 @@ def test_a_teacher_behind_stop_gradient_is_what_nobody_asks_a_gradient_for() -> 
     )
 
 
-def test_a_step_without_a_target_has_nothing_to_report() -> None:
+def test_a_step_in_which_no_gradient_is_requested_is_not_healthy() -> None:
     graph = Graph()
     graph.variable("kernel")
 
-    assert graph.diagnose(measured=False).summary == "No gradient was asked for in this step."
+    diagnosis = graph.diagnose(measured=False)
+
+    assert diagnosis.summary == "Not verified: no gradient was seen in this step."
+    [finding] = diagnosis.findings
+    assert (finding.cause, finding.severity) == ("not_measured", "warning")
+    assert "tape.gradient(loss, model.trainable_variables)" in finding.fix
 
 
 def test_what_the_recorder_noted_is_passed_on() -> None:

@@ -362,7 +362,8 @@ class TestFrozen:
         graph = Graph()
         graph.variable("seed", trainable=False, dtype="int32", shape=(2,))
 
-        assert graph.diagnose(measured=False).findings == ()
+        [finding] = graph.diagnose(measured=False).findings
+        assert (finding.cause, finding.severity, finding.variables) == ("not_measured", "warning", ())
 
     def test_a_frozen_layer_among_others_is_quiet(self) -> None:
         graph = with_loss()

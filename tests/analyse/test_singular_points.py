@@ -81,7 +81,7 @@ def inverted(failure: str) -> Diagnosis:
 def test_a_gradient_that_needs_an_inverse_which_is_not_there_is_told_at_its_op() -> None:
     diagnosis = inverted("InvalidArgumentError: {{function_node a}} Input is not invertible. [Op:MatrixInverse]")
 
-    assert statuses(diagnosis) == {"shape": "error", "stiffness": "connected"}
+    assert statuses(diagnosis) == {"shape": "error", "stiffness": "not_measured"}
     [finding] = [each for each in diagnosis.findings if each.severity == "error"]
     assert (finding.cause, finding.variables) == ("degenerate_decomposition", ("shape",))
     assert finding.op is not None

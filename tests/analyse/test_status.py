@@ -75,12 +75,12 @@ def test_what_is_not_trainable_is_frozen_whatever_it_gets() -> None:
     assert statuses(graph.diagnose())["moving_mean"] == "frozen"
 
 
-def test_without_a_completed_step_an_open_way_is_connected() -> None:
+def test_without_a_completed_step_an_open_way_is_not_measured() -> None:
     graph = one_layer(FINE)
 
     diagnosis = graph.diagnose(measured=False)
 
-    assert statuses(diagnosis) == {"kernel": "connected"}
+    assert statuses(diagnosis) == {"kernel": "not_measured"}
     assert diagnosis.variables[0].gradient is None
     assert "No step was completed" in diagnosis.unverified[-1]
     assert diagnosis.summary == "Not verified: no step was completed, and nothing was measured."
@@ -92,7 +92,7 @@ def test_a_row_that_this_step_did_not_measure_is_no_evidence() -> None:
 
     diagnosis = one_layer((nan,) * 6).diagnose()
 
-    assert statuses(diagnosis) == {"kernel": "connected"}
+    assert statuses(diagnosis) == {"kernel": "not_measured"}
     assert diagnosis.variables[0].gradient is None
 
 
@@ -105,7 +105,7 @@ def test_an_error_is_that_of_the_variables_behind_the_op_that_raises() -> None:
     graph.ask("early", outcome="error")
     graph.ask("late", outcome="error")
 
-    assert statuses(graph.diagnose(measured=False)) == {"early": "error", "late": "connected"}
+    assert statuses(graph.diagnose(measured=False)) == {"early": "error", "late": "not_measured"}
 
 
 class TestSeveralTargets:

@@ -15,6 +15,8 @@ export const STATUS: Readonly<Record<Status, StatusWords>> = {
   unused: {icon: "∅", word: "unused", tone: "bad"},
   zero: {icon: "0", word: "zero", tone: "warn"},
   vanishing: {icon: "↘", word: "vanishing", tone: "warn"},
+  integer: {icon: "ℤ", word: "integer", tone: "quiet"},
+  not_measured: {icon: "–", word: "not measured", tone: "quiet"},
   exploding: {icon: "↗", word: "exploding", tone: "warn"},
   nan: {icon: "?", word: "NaN", tone: "bad"},
   inf: {icon: "∞", word: "infinite", tone: "bad"},
@@ -32,7 +34,9 @@ export const STATUS_ORDER: readonly Status[] = [
   "zero",
   "exploding",
   "vanishing",
+  "not_measured",
   "connected",
+  "integer",
   "frozen",
 ];
 

@@ -70,6 +70,7 @@ what lies beside it; values, then mere conditions, then what was asked for on pu
 
 MISSING: tuple[Rule, ...] = (
     tape.xla_boundary,
+    left_graph.variable_rebound,
     own_gradient.own_gradient_raises,
     no_derivative.raised_on_the_way,
     tape.gradient_failed,
@@ -215,6 +216,9 @@ EXPLODING: tuple[Rule, ...] = (
     strength.exploding_recurrence,
 )
 """The gradient arrives, and is huge."""
+
+INTEGER: tuple[Rule, ...] = (no_derivative.integer_source,)
+"""A gradient is requested for a tensor of integers. The suspect is the op that takes it."""
 
 UNMEASURED: tuple[Rule, ...] = (tape.not_measured,)
 """No step was completed, and structure finds no fault."""

@@ -71,6 +71,28 @@ def integer_variable(suspect: Suspect) -> Verdict | None:
     return None if is_float(variable.dtype) else Verdict("integer_dtype", "error")
 
 
+def integer_source(suspect: Suspect) -> Verdict | None:
+    """A gradient is requested for a tensor of integers, which has none.
+
+    Information where the tensor only chooses among numbers that have one, as an index or a label does. An error where
+    it is computed with: made a float, it would have a gradient.
+    """
+    topology, place = suspect.topology, suspect.state.variable
+    queue = [taker for reader in topology.readers[place] for taker, _ in topology.consumers[reader]]
+    if not queue:
+        return Verdict("output_not_used", "error")
+    floats: list[int] = []
+    for op in queue:  # grows while it is walked
+        if any(is_float(tensor.dtype) for tensor in topology.trace.ops[op].outputs):
+            floats.append(op)
+        else:
+            queue.extend(taker for taker, _ in topology.consumers[op] if taker not in queue)
+    casts = [op for op in floats if suspect.type_of(op) == "Cast"]
+    if floats and not casts:
+        return Verdict("integer_dtype", "info", floats[0])
+    return Verdict("integer_dtype", "error", casts[0] if casts else queue[0])
+
+
 def no_gradient_registered(suspect: Suspect) -> Verdict | None:
     """Asking for the gradient raises LookupError: the op type has no entry in the registry."""
     unregistered = any(edge.passes == "unregistered" for edge in suspect.edges)

@@ -100,8 +100,10 @@ def not_in_gradient_sources(suspect: Suspect) -> Verdict | None:
 
 
 def asked_for_nothing(trace: Trace) -> bool:
-    """Whether the list that `tape.gradient` was given is empty, in all its calls."""
-    return all(entry.outcome == "not_asked" for entry in trace.variable_gradients)
+    """Whether the list that `tape.gradient` was given is empty, in all its calls. Older logs do not have its length."""
+    counts = [target.sources for target in trace.targets]
+    empty = all(entry.outcome == "not_asked" for entry in trace.variable_gradients)
+    return all(count == 0 for count in counts) or (empty and all(count is None for count in counts))
 
 
 def ended_early(measured: Measured) -> bool:

@@ -166,11 +166,23 @@ def output_not_used(suspect: Suspect) -> Verdict | None:
     variables, targets = suspect.topology.trace.variables, suspect.topology.trace.targets
     if variables[suspect.state.variable].computed and targets[suspect.target].unconnected == "zero":
         return Verdict("output_not_used", "warning")
+    if variables[suspect.state.variable].computed:
+        return Verdict("output_not_used", "info" if _is_spare_data(suspect) else "error")
     siblings = [index for index in _siblings(suspect) if variables[index].trainable]
     alive = (
         any(suspect.topology.receives(index, suspect.target) for index in siblings) if suspect.target >= 0 else False
     )
     return Verdict("output_not_used", "warning" if alive else "error")
+
+
+def _is_spare_data(suspect: Suspect) -> bool:
+    """Whether a tensor was made of no variable, and a gradient arrives for another source of the same call: a list
+    that serves several losses may hold more than one of them uses."""
+    topology, place = suspect.topology, suspect.state.variable
+    behind = [topology.made_by(op) | {op} for op in topology.readers[place]]
+    kept = {op for other, ops in enumerate(topology.readers) if other != place for op in ops}
+    others = [each for each in topology.trace.variable_gradients if each.target == suspect.target]
+    return all(kept.isdisjoint(ops) for ops in behind) and any(each.outcome == "value" for each in others)
 
 
 def regularizer_only(suspect: Suspect) -> Verdict | None:

@@ -120,7 +120,25 @@ def _is_of_the_same_kind(group: Group) -> bool:
     return before.shape is not None and (before.shape, before.dtype) == (behind.shape, behind.dtype)
 
 
+def _integer_tensor(group: Group) -> Text:
+    """A tensor that a gradient was requested for. An index says which number is taken, and no number lies between two
+    of them."""
+    dtype = group.trace.variables[group.variables[0]].dtype
+    if group.verdict.severity == "info":
+        return Template(
+            "{they_get} no gradient: " + dtype + " numbers say which elements {op} takes, and an index or a label has "
+            "no derivative. None is the right answer.",
+            "Nothing to repair; request the gradient of what is indexed instead.",
+        )(group)
+    return Template(
+        "{they_get} no gradient: a tape follows floating-point numbers alone, and the type is `" + dtype + "`.",
+        "Make it a float where it is made: `tf.constant(..., dtype=tf.float32)`, with `10.0` for `10`.",
+    )(group)
+
+
 def integer(group: Group) -> Text:
+    if group.suspect.state.status == "integer":
+        return _integer_tensor(group)
     dtype, names = group.trace.variables[group.variables[0]].dtype, fields(group)
     if not dtype.startswith(("float", "bfloat", "complex")):
         return Template(

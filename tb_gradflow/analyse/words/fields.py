@@ -179,6 +179,7 @@ _SIZES = {
     "disconnected": "no gradient",
     "unused": "no gradient",
     "error": "no gradient",
+    "integer": "no gradient",
     "zero": "a gradient of exactly zero",
     "nan": "NaN",
     "inf": "infinite values",

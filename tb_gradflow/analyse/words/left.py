@@ -92,9 +92,10 @@ def rebound(group: Group) -> Text:
     later = group.suspect.state.status == "connected"
     if group.trace.variables[group.variables[0]].computed:
         return Template(
-            "{they_get} no gradient: what was given is a tensor, not a variable, and no tape watches that by itself.",
-            f"If it was a variable, `{place} = {place} - rate * gradient` has replaced it: keep the variable and write "
-            f"`{place}.assign_sub(rate * gradient)`.",
+            f"{{they_get}} no gradient: `{place}` was a variable and has been overwritten with a tensor, which no tape "
+            "watches by itself.",
+            f"Change the variable in place: `{place}.assign_sub(rate * gradient)`, not "
+            f"`{place} = {place} - rate * gradient`.",
         )(group)
     message = (
         f"{names['they_are']} lost: the step puts a tensor into `{place}`, and from the next step on nothing trains it."

@@ -174,11 +174,26 @@ def _left_out(group: Group) -> Text:
     )(group)
 
 
+def _made_of(group: Group) -> list[int]:
+    """The variables that the tensors of a group were made of, and the loss as well."""
+    topology, target = group.suspect.topology, group.suspect.target
+    makers = [
+        op for place in group.variables if group.trace.variables[place].computed for op in topology.readers[place]
+    ]
+    behind = set(makers).union(*(topology.made_by(op) for op in makers))
+    return [
+        place
+        for place, each in enumerate(group.trace.variables)
+        if not each.computed and not behind.isdisjoint(topology.readers[place])
+        if target >= 0 and topology.influences(place, target)
+    ]
+
+
 def _no_part(group: Group) -> Text:
     """A tensor that was made beside the loss, and not on the way to it; and the variables that it was made of."""
     variables = group.trace.variables
     tensors = quoted([variables[place].name for place in group.variables if variables[place].computed])
-    used = [variables[place].name for place in group.variables if not variables[place].computed]
+    used = [variables[place].name for place in _made_of(group)]
     made = "{op} made " + tensors + (f" of {quoted(used)}" if used else "") + ", and " if group.culprit >= 0 else ""
     instead = (
         f"ask for {quoted(used)}, which the loss was made of"

@@ -1,4 +1,4 @@
-"""Tensors that the user's code asks a gradient for, and that get none, are told of like variables."""
+"""Tensors that the user requests a gradient for are sources like variables, whether a gradient arrives or not."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_data_that_nobody_watched_are_told_of(eagerly: bool) -> None:
     explained(Sloped(watches=True, stops=False), eagerly=eagerly).assert_healthy()
 
 
-def test_data_that_the_loss_does_not_depend_on_are_nobodys_mistake() -> None:
+def test_data_that_the_loss_does_not_depend_on_are_information_beside_data_that_get_their_gradient() -> None:
     w = tf.Variable(2.0, name="w")
 
     def loss(x: Any, other: Any) -> Any:
@@ -192,7 +192,13 @@ def test_data_that_the_loss_does_not_depend_on_are_nobodys_mistake() -> None:
     report = tb_gradflow.explain(loss, args=(tf.constant(X), tf.constant(X)), variables=[w])
 
     report.assert_healthy()
-    assert list(report.variables) == ["w"]
+    assert {name: each.status for name, each in report.variables.items()} == {
+        "w": "connected",
+        "x": "connected",
+        "other": "unused",
+    }
+    [finding] = report.findings
+    assert (finding.cause, finding.severity, finding.variables) == ("output_not_used", "info", ("other",))
 
 
 def test_data_that_nobody_watched_are_told_of_where_the_step_fails_at_that(tmp_path: Path) -> None:
@@ -205,11 +211,12 @@ def test_data_that_nobody_watched_are_told_of_where_the_step_fails_at_that(tmp_p
     assert (finding.cause, finding.severity, finding.variables) == ("tape_not_watching", "error", ("x",))
 
 
-def test_tensors_that_get_their_gradient_are_not_listed() -> None:
+def test_tensors_that_get_their_gradient_are_listed_like_variables() -> None:
     report = explained(Critic())
 
     report.assert_healthy()
-    assert len(report.variables) == 4
+    assert len(report.variables) == 6
+    assert {each.status for each in report.variables.values()} == {"connected"}
 
 
 def test_of_a_list_of_tensors_each_is_told_by_its_place() -> None:
