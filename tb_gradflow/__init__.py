@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import importlib
 import random
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tb_gradflow import summary
-    from tb_gradflow.api import compare, explain, open_log
+    from tb_gradflow.api import check_gradients, compare, explain, open_log
     from tb_gradflow.trace.callback import GradFlowCallback
     from tb_gradflow.trace.watch import watch
 
-__all__ = ["GradFlowCallback", "compare", "explain", "open_log", "summary", "watch"]
+__all__ = ["GradFlowCallback", "check_gradients", "compare", "explain", "open_log", "summary", "watch"]
 
 
 # Where each public name lives, and whether that needs TensorFlow.
 _HOMES = {
     "GradFlowCallback": ("tb_gradflow.trace.callback", True),
+    "check_gradients": ("tb_gradflow.api", False),
     "compare": ("tb_gradflow.api", False),
     "explain": ("tb_gradflow.api", True),
     "open_log": ("tb_gradflow.api", False),
@@ -35,7 +37,8 @@ def __getattr__(name: str) -> Any:
     if name == "summary":
         return importlib.import_module("tb_gradflow.summary")
     home, needs_tensorflow = _HOMES[name]
-    if needs_tensorflow:
+    # A function of tensors is checked with TensorFlow; of one of NumPy arrays nobody has loaded it.
+    if needs_tensorflow or (name == "check_gradients" and "tensorflow" in sys.modules):
         _load_recorder(name)
     return getattr(importlib.import_module(home), name)
 

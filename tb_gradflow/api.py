@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,10 @@ import numpy.typing as npt
 
 from tb_gradflow.analyse.compare import compare as difference_of
 from tb_gradflow.analyse.diagnose import diagnose
-from tb_gradflow.errors import LogError
+from tb_gradflow.errors import LogError, SetupError
+from tb_gradflow.gradcheck.check import check
+from tb_gradflow.gradcheck.numpy_functions import NumpyFunction
+from tb_gradflow.gradcheck.report import GradientsCheck
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Trace
 from tb_gradflow.serve.comparison import Comparison
 from tb_gradflow.serve.history import Caches, History
@@ -112,6 +116,53 @@ def explain(
     reader = MemoryReader(explained.session, explained.trace, record)
     name = explained.session.model or "this step"
     return Report(diagnosis, history=lambda: History(StoredRun(reader), name, Caches(), alone=True))
+
+
+def check_gradients(
+    fn: Callable[..., Any],
+    args: Sequence[Any],
+    gradient: Callable[..., Any] | None = None,
+    *,
+    step: float | None = None,
+    learning_rate: float | None = None,
+) -> GradientsCheck:
+    """Compares the gradient of `fn(*args)`, a scalar, with finite differences, and says what is wrong with it.
+
+    Of a function of tensors and variables the tape's gradient is checked. Of a NumPy function your own is:
+    `gradient(*args)` returns it, one array for each argument or one for the first; or `fn` returns a pair, its value
+    and its gradient. Several steps are tried on both sides, in proportion to the size of what is moved and to the
+    precision of the function; of large arguments some elements and some directions. Random numbers are the same in
+    each call, and everything that calls change is put back.
+
+    `check.arguments["0"].verdict` is one of agrees, factor, order, kink, straight_through, disconnected, random, step,
+    differs; `print(check)` says what and why; `check.assert_correct()` is for tests.
+
+    Args:
+        fn: The function.
+        args: The point, as `fn` takes it; integers in it stay as they are.
+        gradient: Your own gradient, in the place of the tape's.
+        step: The step of the finite differences that you train by. Without a gradient to check, these are checked.
+        learning_rate: The rate of a gradient descent along that gradient: one at which it diverges is named.
+
+    Raises:
+        SetupError: there is nothing to compare.
+    """
+    for name, value in (("step", step), ("learning_rate", learning_rate)):
+        if value is not None and not value > 0:
+            raise SetupError(f"{name} must be greater than 0, got {value!r}")
+    if not callable(fn):
+        raise SetupError(f"check_gradients takes a function and its arguments, got a {type(fn).__name__}")
+    if "tensorflow" in sys.modules:
+        from tb_gradflow.trace.tensor_functions import TensorFunction, takes_tensors
+
+        if takes_tensors(fn, args):
+            tensors = TensorFunction(fn, args, gradient)
+            with tensors.opened() as problem:
+                return check(problem, step if gradient is not None else None, learning_rate, tensors.gradients)
+    arrays = NumpyFunction(fn, args, gradient)
+    problem = arrays.problem(without_gradient=step is not None)
+    has_gradient = gradient is not None or arrays.returns_gradient
+    return check(problem, step, learning_rate, arrays.gradients if has_gradient else None)
 
 
 class Log:

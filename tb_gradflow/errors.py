@@ -4,7 +4,8 @@ GradFlowError
 ├── LogError                 the log cannot be read
 │   └── NewerLogError        it was written by a newer tb-gradflow
 ├── SetupError               the recorder was given arguments that it cannot work with (a ValueError too)
-└── UnhealthyGradients       a report is not healthy, and somebody asserted that it is (an AssertionError too)
+├── UnhealthyGradients       a report is not healthy, and somebody asserted that it is (an AssertionError too)
+└── IncorrectGradients       a gradient is not the derivative, and somebody asserted that it is (an AssertionError too)
 """
 
 from __future__ import annotations
@@ -28,3 +29,7 @@ class SetupError(GradFlowError, ValueError):
 
 class UnhealthyGradients(GradFlowError, AssertionError):
     """The text of a report that was asserted to be healthy and is not."""
+
+
+class IncorrectGradients(GradFlowError, AssertionError):
+    """The text of a check of gradients that were asserted to be correct and are not."""

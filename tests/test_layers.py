@@ -24,11 +24,12 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     "version": (set(), set()),
     "record": (set(), set()),
     "analyse": ({"record"}, {"numpy"}),
-    "trace": ({"record", "analyse", "store"}, {"numpy", "tensorflow", "keras", "tf_keras"}),
+    "gradcheck": (set(), {"numpy"}),
+    "trace": ({"record", "analyse", "gradcheck", "store"}, {"numpy", "tensorflow", "keras", "tf_keras"}),
     "store": ({"record"}, {"tensorboard", "google"}),
     "serve": ({"record", "analyse", "store"}, {"google_crc32c", "numpy", "tensorboard", "werkzeug"}),
-    # `explain` loads the recorder, when it is called.
-    "api": ({"record", "analyse", "serve", "store", "trace"}, {"numpy"}),
+    # `explain` and `check_gradients` load the recorder, when they are called.
+    "api": ({"record", "analyse", "gradcheck", "serve", "store", "trace"}, {"numpy"}),
     # Loads the recorder, when it is called.
     "summary": ({"trace"}, set()),
     "cli": ({"api", "demo", "serve", "store"}, set()),
@@ -114,7 +115,7 @@ def test_the_package_has_exactly_its_public_names() -> None:
     assert (
         dir(tb_gradflow)
         == sorted(tb_gradflow.__all__)
-        == ["GradFlowCallback", "compare", "explain", "open_log", "summary", "watch"]
+        == ["GradFlowCallback", "check_gradients", "compare", "explain", "open_log", "summary", "watch"]
     )
     for name in tb_gradflow.__all__:
         assert callable(getattr(tb_gradflow, name)) or name == "summary"

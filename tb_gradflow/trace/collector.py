@@ -302,9 +302,19 @@ class Collector(Symbols):
     def _meet_tensors(self, call: Call, sources: Sequence[Any]) -> None:
         """Tensors that the user requests a gradient for are sources like variables."""
         flattener = call.flattener
-        for each in requested_tensors(
-            sources, lambda source: self._ref_of(flattener, source), flattener.ops, call.frames
-        ):
+
+        def is_known(source: Any) -> bool:
+            return self.variables.index_of_source(source) is not None
+
+        def ref_of(source: Any) -> Ref | None:
+            return self._ref_of(flattener, source)
+
+        for source in sources:
+            index = self.variables.index_of_source(source) if isinstance(source, tf.Tensor) else None
+            ref = ref_of(source) if index is not None else None
+            if index is not None and ref is not None and flattener.ops[ref.op].reads is None:
+                flattener.read_at(ref, index)
+        for each in requested_tensors(sources, is_known, ref_of, flattener.ops, call.frames):
             index = self.variables.add_made(each.tensor, each.name, each.rebound)
             if each.ref is not None:
                 flattener.read_at(each.ref, index)

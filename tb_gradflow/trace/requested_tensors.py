@@ -43,9 +43,14 @@ class RequestedTensor:
 
 
 def requested_tensors(
-    sources: Sequence[Any], ref_of: Callable[[Any], Ref | None], ops: Sequence[FlatOp], frames: Sequence[Frame]
+    sources: Sequence[Any],
+    is_known: Callable[[Any], bool],
+    ref_of: Callable[[Any], Ref | None],
+    ops: Sequence[FlatOp],
+    frames: Sequence[Frame],
 ) -> Iterator[RequestedTensor]:
-    """The tensors among the sources of one gradient call. `ref_of` returns the op that made one, `None` if none did.
+    """The tensors among the sources of one gradient call, but for those that are known. `ref_of` returns the op that
+    made one, `None` if none did.
 
     Calls made by a library request tensors that do not concern the user: recomputing a block, for example. A variable
     that was read is the variable's business, and a gradient is not a source of the forward computation.
@@ -55,7 +60,7 @@ def requested_tensors(
         return
     written = written_sources(caller, "gradient", "sources", 1, len(sources))
     for place, source in enumerate(sources):
-        if not isinstance(source, tf.Tensor) or source.dtype in (tf.resource, tf.variant):
+        if not isinstance(source, tf.Tensor) or source.dtype in (tf.resource, tf.variant) or is_known(source):
             continue
         ref = ref_of(source)
         name = written[place]

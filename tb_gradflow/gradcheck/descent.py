@@ -1,0 +1,54 @@
+"""Whether gradient descent with some rate diverges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tb_gradflow.gradcheck.problem import Array, Problem
+
+_STEPS = 8
+
+# So much larger than at the start is no detour.
+_DIVERGED = 10.0
+
+_MOVE = 1e-3
+
+
+def divergence(problem: Problem, gradients: Callable[[Sequence[Array]], Sequence[Array]], rate: float) -> str:
+    """What some steps of gradient descent with this rate do, in a sentence, if they lead away; empty if they do not."""
+    points = [argument.point.astype(np.float64) for argument in problem.arguments]
+    values = [problem.here()]
+    for _ in range(_STEPS):
+        points = [point - rate * slope for point, slope in zip(points, gradients(points), strict=True)]
+        moves = [point - argument.point for point, argument in zip(points, problem.arguments, strict=True)]
+        values.append(problem.moved(moves))
+        if not np.isfinite(values[-1]):
+            break
+    grown = values[-1] > _DIVERGED * max(abs(values[0]), abs(values[0] - min(values)))
+    if np.isfinite(values[-1]) and not (grown and values[-1] > values[0]):
+        return ""
+    steps = len(values) - 1
+    told = (
+        f"With a learning rate of {rate:g} gradient descent diverges: the value goes from {values[0]:.3g} to "
+        f"{values[-1]:.3g} in {steps} step{'s' if steps > 1 else ''}."
+    )
+    limit = _largest_rate(problem, gradients)
+    return f"{told} Rates below about {limit:.1g} do not overshoot here." if limit is not None else told
+
+
+def _largest_rate(problem: Problem, gradients: Callable[[Sequence[Array]], Sequence[Array]]) -> float | None:
+    """Two over the curvature along the gradient, above which a step of descent ends higher than it began on a parabola
+    (Goodfellow et al., Deep Learning, 4.3.1); `None` if the function does not bend upwards there."""
+    points = [argument.point.astype(np.float64) for argument in problem.arguments]
+    slopes = gradients(points)
+    length = float(np.sqrt(sum(float(np.sum(slope**2)) for slope in slopes)))
+    size = float(np.sqrt(sum(float(np.sum(point**2)) for point in points))) or 1.0
+    if not length:
+        return None
+    reach = _MOVE * size / length
+    ahead = problem.moved([reach * slope for slope in slopes])
+    back = problem.moved([-reach * slope for slope in slopes])
+    curvature = (ahead + back - 2 * problem.here()) / (reach * length) ** 2
+    return 2 / curvature if np.isfinite(curvature) and curvature > 0 else None

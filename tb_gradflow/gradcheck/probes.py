@@ -1,0 +1,71 @@
+"""Along which directions an argument is moved: each of its elements; of a large one some, and all of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tb_gradflow.gradcheck.differences import Probe
+from tb_gradflow.gradcheck.problem import Argument, Array
+
+# Two evaluations an element and step: so many elements are checked one by one.
+MOST_ELEMENTS = 64
+
+# Of many arguments fewer, so that a network with a hundred variables is checked in some thousand evaluations.
+_MOST_IN_ALL = 256
+_FEWEST = 8
+
+# Of more elements, these directions and elements are checked.
+_DIRECTIONS = 6
+_ELEMENTS = 12
+
+
+def scales_of(argument: Argument) -> Array:
+    """How large each element is, for steps in proportion: at least a tenth of what is usual in the argument, for zeros
+    too; one where all are zero."""
+    sizes = np.abs(argument.point.astype(np.float64))
+    some = sizes[sizes > 0]
+    usual = float(np.median(some)) if some.size else 1.0
+    return np.maximum(sizes, 0.1 * usual)
+
+
+def most_elements(arguments: int) -> int:
+    """Up to how many elements each of several arguments is checked element by element."""
+    return max(_FEWEST, min(MOST_ELEMENTS, _MOST_IN_ALL // arguments))
+
+
+def probes_of(argument: Argument, most: int = MOST_ELEMENTS) -> Iterator[Probe]:
+    """The directions for one argument, the same in each run; all its elements if there are at most so many."""
+    scales = scales_of(argument)
+    if argument.point.size <= most:
+        for index in range(argument.point.size):
+            yield _element(scales, index)
+        return
+    generator = np.random.default_rng(0)
+    claimed = argument.gradient if argument.gradient is not None else np.zeros(0)
+    for number in range(_DIRECTIONS):
+        signs = generator.choice((-1.0, 1.0), size=scales.shape)
+        if number % 2 == 0 and claimed.shape == scales.shape and np.any(claimed):
+            # Where the gradient says that the function rises, in a half of the elements: the mean of a million numbers
+            # changes by more than rounding in such a direction, and hardly in another.
+            signs = np.where(signs > 0, np.sign(np.nan_to_num(claimed)), 0.0)
+        yield Probe(signs * scales, None)
+    for index in _chosen(argument, generator, min(_ELEMENTS, most)):
+        yield _element(scales, index)
+
+
+def _chosen(argument: Argument, generator: np.random.Generator, count: int) -> list[int]:
+    """Elements to look at: those with the largest gradient, and some others."""
+    some = generator.choice(argument.point.size, count, replace=False)
+    if argument.gradient is None or argument.gradient.size != argument.point.size:
+        return sorted(some.tolist())
+    sizes = np.abs(np.nan_to_num(argument.gradient)).ravel()
+    largest = np.argpartition(-sizes, count // 2)[: count // 2]
+    return sorted({*largest.tolist(), *some[count // 2 :].tolist()})
+
+
+def _element(scales: Array, index: int) -> Probe:
+    direction = np.zeros(scales.shape)
+    direction.flat[index] = scales.flat[index]
+    return Probe(direction, index)

@@ -1,0 +1,71 @@
+"""What is checked: a function of arrays, a point, and the gradient that is claimed there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+Point = npt.NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One array that the function is differentiated for.
+
+    Attributes:
+        name: Its place among the arguments: `0`, or `1['kernel']` inside of one.
+        point: Its value, in the precision that the function is given.
+        gradient: What is claimed to be the derivative; `None` if there is none.
+        resolution: Machine epsilon of the function's arithmetic.
+        rounds: Whether the function is known to round, compare or choose on the way, and to have a gradient of its
+            own in the place of the derivative there.
+        missing: Why there is no gradient, in a sentence; empty if that is not known.
+    """
+
+    name: str
+    point: Point
+    gradient: Array | None
+    resolution: float
+    rounds: bool = False
+    missing: str = ""
+
+
+@dataclass(slots=True)
+class Problem:
+    """A function of several arrays, with its random numbers held still.
+
+    Attributes:
+        value: The function: a finite number, NaN or infinity.
+        arguments: What it is differentiated for.
+        evaluations: How often it was called.
+    """
+
+    value: Callable[[Sequence[Point]], float]
+    arguments: Sequence[Argument]
+    evaluations: int = field(default=0, init=False)
+
+    def at(self, place: int, move: Array) -> tuple[float, Array]:
+        """The function with one argument moved, and by how much that really was: numbers are not infinitely dense."""
+        points = [argument.point for argument in self.arguments]
+        here = points[place]
+        points[place] = (here.astype(np.float64) + move).astype(here.dtype)
+        return self._call(points), points[place].astype(np.float64) - here.astype(np.float64)
+
+    def moved(self, moves: Sequence[Array]) -> float:
+        """The function with all arguments moved."""
+        pairs = zip(self.arguments, moves, strict=True)
+        return self._call([(each.point.astype(np.float64) + move).astype(each.point.dtype) for each, move in pairs])
+
+    def here(self) -> float:
+        """The function at the point itself."""
+        return self._call([argument.point for argument in self.arguments])
+
+    def _call(self, points: Sequence[Point]) -> float:
+        self.evaluations += 1
+        return float(self.value(points))
