@@ -201,6 +201,38 @@ export interface VariableGradient {
   readonly watched: boolean;
 }
 
+/** What applied gradients to variables, and what of its settings moves weights or holds them still. */
+export interface Optimizer {
+  /** Name of its class, such as `AdamW`. */
+  readonly type: string;
+  /** Whether it remembers earlier gradients in a way that moves weights: momentum, sums of gradients. */
+  readonly memory: boolean;
+  /** Whether its learning rate follows a schedule. */
+  readonly scheduled: boolean;
+  /** How it clips gradients, such as `clipnorm=1.0`; empty if it does not. */
+  readonly clips: string;
+  /** Whether it may put moving averages in the place of the weights. */
+  readonly averages: boolean;
+  /** Over how many steps it sums up gradients before it applies them. */
+  readonly accumulates: number;
+  /** Whether it divides by a loss scale, and skips steps whose gradients are not finite. */
+  readonly scaled: boolean;
+}
+
+/** Of a variable that an optimizer was given a gradient for: what else may have moved it, and where it is measured. */
+export interface Movement {
+  /** Index in `Trace.variables`. */
+  readonly variable: number;
+  /** Index in `Trace.optimizers`. */
+  readonly optimizer: number;
+  /** Row of `Chunk.gradients` whose columns are `MOVEMENT_STATISTICS`. */
+  readonly row: number;
+  /** The weight decay that the optimizer applies to it apart from the gradient; 0 if none. */
+  readonly decay: number;
+  /** Name of the class of its constraint; empty without one. */
+  readonly constraint: string;
+}
+
 /**
  * What the tape answered for one tensor on the way and one target. A tensor that is not listed was not
  * recorded (it lies inside a function's body, or was not asked for).
@@ -276,6 +308,8 @@ export const FORMAT = 1;
 
 export const GRADIENT_STATISTICS = ["norm", "max_abs", "mean_abs", "zero_fraction", "nan_count", "inf_count"] as const;
 
+export const MOVEMENT_STATISTICS = ["zeros", "moved", "remembered", "unmoved", "rounded", "rate"] as const;
+
 export const VARIABLE_STATISTICS = ["weight_norm", "update_norm", "nonfinite_before", "nonfinite_after"] as const;
 
 /** A floating tensor that the step was given. */
@@ -319,6 +353,10 @@ export interface Trace {
    * logs.
    */
   readonly unscaled: boolean;
+  /** What applied gradients; none in older logs. */
+  readonly optimizers: readonly Optimizer[];
+  /** For variables whose gradient was seen to be applied, what moved them; none in older logs. */
+  readonly movements: readonly Movement[];
 }
 
 /** One recording: from the construction of a recorder to its end. */

@@ -138,7 +138,8 @@ class Measured:
         """The largest number of all gradients, as far as they are finite."""
         if self.gradients is None:
             return 0.0
-        inputs = {each.row for each in self.topology.trace.inputs}
+        trace = self.topology.trace
+        inputs = {each.row for each in trace.inputs} | {each.row for each in trace.movements}
         rows = [row for row in range(len(self.gradients)) if row not in inputs]
         return float(np.nan_to_num(self.gradients[rows, MAX_ABS]).max(initial=0.0))
 

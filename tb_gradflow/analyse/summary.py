@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from tb_gradflow.analyse.evidence import Suspect
 from tb_gradflow.analyse.kinds import STRAIGHT
 from tb_gradflow.analyse.measured import Measured
+from tb_gradflow.analyse.movement import movement_of
 from tb_gradflow.analyse.status import State
 from tb_gradflow.analyse.words.names import called, file_name, place_of
 from tb_gradflow.analyse.words.own_gradient import forward_of
@@ -23,7 +24,7 @@ _WRONG = {
     "custom_gradient_wrong": "a wrong gradient",
     "variable_rebound": "overwritten by a tensor",
     "nonfinite_update": "values that are not finite",
-    "gradient_not_applied": "a gradient that is never applied",
+    "gradient_not_applied": "a gradient that is not applied",
     "loss_not_scaled": "a gradient that is divided away",
     "saturation_clip": "a gradient that a limit holds back",
 }
@@ -123,6 +124,8 @@ def _because(measured: Measured, finding: Finding) -> str:
         line = f" in {file_name(source.file)}:{source.line}" if source is not None else ""
         cause = "untracked" if _is_made_before(measured, finding) else finding.cause
         since = f" since step {rest.since}" if rest is not None and rest.moved else ""
+        if cause == "gradient_not_applied" and is_held_by_optimizer(measured, finding):
+            return f": the optimizer does not move {many}."
         return f": {_WITHOUT_OP[cause].format(line=line, them=many, since=since)}."
     if finding.culprit < 0 or finding.cause == "variable_rebound":
         return "."
@@ -144,6 +147,12 @@ def _because(measured: Measured, finding: Finding) -> str:
             f"cuts {many} off" if finding.cause.startswith(("nondiff", "stop", "integer", "python")) else "is to blame"
         )
     return f": {name}{place} {verb}."
+
+
+def is_held_by_optimizer(measured: Measured, finding: Finding) -> bool:
+    """Whether this very step shows that the optimizer holds the variables of a finding still."""
+    names = [each.name for each in measured.topology.trace.variables]
+    return movement_of(measured, names.index(finding.variables[0])) is not None and measured.rest is None
 
 
 def _is_made_before(measured: Measured, finding: Finding) -> bool:

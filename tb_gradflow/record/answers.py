@@ -62,6 +62,48 @@ class VariableGradient:
 
 
 @dataclass(frozen=True, slots=True)
+class Optimizer:
+    """What applied gradients to variables, and what of its settings moves weights or holds them still.
+
+    Attributes:
+        type: Name of its class, such as `AdamW`.
+        memory: Whether it remembers earlier gradients in a way that moves weights: momentum, sums of gradients.
+        scheduled: Whether its learning rate follows a schedule.
+        clips: How it clips gradients, such as `clipnorm=1.0`; empty if it does not.
+        averages: Whether it may put moving averages in the place of the weights.
+        accumulates: Over how many steps it sums up gradients before it applies them.
+        scaled: Whether it divides by a loss scale, and skips steps whose gradients are not finite.
+    """
+
+    type: str
+    memory: bool
+    scheduled: bool
+    clips: str
+    averages: bool
+    accumulates: int
+    scaled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Movement:
+    """Of a variable that an optimizer was given a gradient for: what else may have moved it, and where it is measured.
+
+    Attributes:
+        variable: Index in `Trace.variables`.
+        optimizer: Index in `Trace.optimizers`.
+        row: Row of `Chunk.gradients` whose columns are `MOVEMENT_STATISTICS`.
+        decay: The weight decay that the optimizer applies to it apart from the gradient; 0 if none.
+        constraint: Name of the class of its constraint; empty without one.
+    """
+
+    variable: int
+    optimizer: int
+    row: int
+    decay: float
+    constraint: str
+
+
+@dataclass(frozen=True, slots=True)
 class TensorGradient:
     """What the tape answered for one tensor on the way and one target. A tensor that is not listed was not
     recorded (it lies inside a function's body, or was not asked for).

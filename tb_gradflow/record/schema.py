@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from tb_gradflow.record.answers import GradientCheck as GradientCheck
 from tb_gradflow.record.answers import GradientSample as GradientSample
 from tb_gradflow.record.answers import InputCheck as InputCheck
+from tb_gradflow.record.answers import Movement as Movement
+from tb_gradflow.record.answers import Optimizer as Optimizer
 from tb_gradflow.record.answers import Outcome as Outcome
 from tb_gradflow.record.answers import Response as Response
 from tb_gradflow.record.answers import Target as Target
@@ -36,6 +38,13 @@ FORMAT = 1
 
 GRADIENT_STATISTICS = ("norm", "max_abs", "mean_abs", "zero_fraction", "nan_count", "inf_count")
 """Columns of `Chunk.gradients`. The first three are taken over the finite elements; no element, no zero: 0."""
+
+MOVEMENT_STATISTICS = ("zeros", "moved", "remembered", "unmoved", "rounded", "rate")
+"""Columns of those rows of `Chunk.gradients` that `Movement`s name: numbers of elements of a variable, and the learning
+rate. The elements for which the optimizer was given a gradient of exactly zero; those of them that the step changed;
+those of these for which the optimizer remembered something of earlier gradients; the elements that the step did not
+change though their gradient is finite and not zero; those of them whose step would have been smaller than the spacing
+of numbers there. NaN where that is not known."""
 
 VARIABLE_STATISTICS = ("weight_norm", "update_norm", "nonfinite_before", "nonfinite_after")
 """Columns of `Chunk.variables`: L2 norms of the value after the step, and of what the step changed in it, both over
@@ -76,6 +85,8 @@ class Trace:
         gradient_checks: The custom gradients; only `explain` compares them with the derivative.
         unscaled: Whether an optimizer divided gradients by a loss scale, and none had multiplied a loss with it; not
             known in older logs.
+        optimizers: What applied gradients; none in older logs.
+        movements: For variables whose gradient was seen to be applied, what moved them; none in older logs.
     """
 
     index: int
@@ -92,6 +103,8 @@ class Trace:
     failure: str = ""
     gradient_checks: tuple[GradientCheck, ...] = ()
     unscaled: bool = False
+    optimizers: tuple[Optimizer, ...] = ()
+    movements: tuple[Movement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from tensorflow.python.util import tf_stack
 
 from tb_gradflow.record.schema import Layer, Outcome
 from tb_gradflow.trace.aliases import aliases, only_reads, plain_reads
+from tb_gradflow.trace.applied import Applied, Given, applied_by
 from tb_gradflow.trace.call import Answer, Call
 from tb_gradflow.trace.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.flat_ops import Known, Ref, consumers
@@ -31,7 +32,7 @@ from tb_gradflow.trace.sink import Sink
 from tb_gradflow.trace.statistics import gradient_statistics
 from tb_gradflow.trace.symbols import Symbols
 from tb_gradflow.trace.tapes import flat_gradients, is_recorded, is_watched_by_another
-from tb_gradflow.trace.variables import MadeTensor, Variables, is_variable, local, raw_variable
+from tb_gradflow.trace.variables import MadeTensor, Variables, is_floating, is_replica, is_variable, local, raw_variable
 
 Tensors = Literal["all", "layers", "variables"]
 
@@ -55,6 +56,7 @@ class Collector(Symbols):
         known: By op name, what the step's graph does not say of its ops.
         leaves_out_xla: See `Listener`.
         fault: An exception that the collector itself is to blame for; null while there is none.
+        applied: What optimizers were given, in order.
     """
 
     def __init__(
@@ -76,6 +78,9 @@ class Collector(Symbols):
         self._exact = exact
         self._barriers = barriers
         self.leaves_out_xla = barriers is not None
+        self.applied: list[Applied] = []
+        self._is_applying = False
+        self._apart: dict[int, Any] = {}
         self._flatteners: dict[int, tuple[Any, Flattener]] = {}
         self._scales = ScaledLosses()
         self._has_scaled = self._has_divided = False
@@ -148,11 +153,13 @@ class Collector(Symbols):
         """Whether an optimizer has divided gradients by a loss scale with which none has multiplied a loss."""
         return self._has_divided and not self._has_scaled
 
-    def applying(self, apply: Callable[[], Any], *, divides: bool) -> Any:
+    def applying(self, apply: Callable[[], Any], optimizer: Any, given: Sequence[Any], *, divides: bool) -> Any:
         """Runs an optimizer's update, whose ops are no part of the forward graph.
 
         Args:
             apply: Runs it.
+            optimizer: The optimizer.
+            given: Its arguments.
             divides: Whether it divides the gradients by a scale of the loss before.
         """
         if self._barriers is not None:
@@ -161,10 +168,36 @@ class Collector(Symbols):
         graph = self.graph_now()
         with self._own_work():
             self.flattener(graph).extend()
-        result = apply()
+            # One optimizer may hand over to another one, in a branch that only this one knows.
+            if graph is self.root and not self._is_applying and not is_replica():
+                self.applied.append(self._seen_apart(applied_by(optimizer, given)))
+        outer, self._is_applying = self._is_applying, True
+        try:
+            result = apply()
+        finally:
+            self._is_applying = outer
         with self._own_work():
             self.flattener(graph).extend(backward=True)
         return result
+
+    def _seen_apart(self, applied: Applied) -> Applied:
+        """The same, with gradients that may be measured without a change of how the optimizer rounds."""
+        for each in applied.given:
+            if self._exact and isinstance(each.gradient, tf.Tensor):
+                known = self._apart.get(id(each.gradient))
+                each.gradient = apart(each.gradient) if known is None else known
+        return applied
+
+    def moving(self, known: int) -> list[tuple[int, int, Given]]:
+        """For each variable that was seen to be updated once, and is one of the first so many: its index, that of the
+        update, and what the optimizer was given for it."""
+        found: dict[int, list[tuple[int, int, Given]]] = {}
+        for number, applied in enumerate(self.applied):
+            for each in applied.given:
+                index = self.variables.index_of(each.variable)
+                if index < known and is_floating(self.variables[index]):
+                    found.setdefault(index, []).append((index, number, each))
+        return [listed[0] for _, listed in sorted(found.items()) if len(listed) == 1]
 
     def entered(self, layer: Any, scope: str) -> None:
         """A layer has opened its name scope."""
@@ -297,7 +330,10 @@ class Collector(Symbols):
         is_made = isinstance(self.variables[index].variable, MadeTensor)
         if is_made and not is_answer(gradient, source, zeros_for_none=call.unconnected == "zero"):
             return None
-        return apart(gradient) if self._exact else gradient
+        if not self._exact or gradient is None:
+            return gradient
+        self._apart[id(gradient)] = apart(gradient)
+        return self._apart[id(gradient)]
 
     def _meet_tensors(self, call: Call, sources: Sequence[Any]) -> None:
         """Tensors that the user requests a gradient for are sources like variables."""

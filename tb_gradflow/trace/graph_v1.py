@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from tb_gradflow.errors import SetupError
-from tb_gradflow.record.schema import GRADIENT_STATISTICS, Layer, Outcome, StepRecord, Trace
+from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Layer, Outcome, StepRecord, Trace
 from tb_gradflow.trace.call import Answer, Call
 from tb_gradflow.trace.differentiable import Differentiability, is_differentiable_dtype
 from tb_gradflow.trace.explained import Explained, session_of
@@ -25,7 +25,8 @@ from tb_gradflow.trace.gradient_checks import GradientChecks
 from tb_gradflow.trace.gradient_probe import RAISED
 from tb_gradflow.trace.graph_v1_flatten import GraphFlattener
 from tb_gradflow.trace.graph_v1_run import Built, build, norms_of, run, statistics_of
-from tb_gradflow.trace.graph_v1_values import CannotMeasureError, Values, to_be_fed, values_for
+from tb_gradflow.trace.graph_v1_updates import movement_of, movements, run_updates, updates_in
+from tb_gradflow.trace.graph_v1_values import CannotMeasureError, Values, to_be_fed, values_for, with_values_of
 from tb_gradflow.trace.graph_v1_variables import GraphVariables
 from tb_gradflow.trace.own_gradients import OwnGradient, own_gradient
 from tb_gradflow.trace.reach import influenced_by, needed_for
@@ -105,8 +106,32 @@ class _Step:
             arrives = any(answer.row is not None for answer in self._call.variables.values())
             notes = [values.note, _invention(values.invented) if arrives else "", _IN_PART if built.is_partial else ""]
             trace = self._checks.filled(self._trace(*notes), fetched)
+            if not values.invented:
+                trace, record = self._with_updates(trace, record, values)
             return Explained(session_of(self._loss.op.name), trace, record)
         raise CannotMeasureError(reason)
+
+    def _with_updates(self, trace: Trace, record: StepRecord, values: Values) -> tuple[Trace, StepRecord]:
+        """The same, with what the optimizers in the graph do to the variables, as far as they can be run."""
+        updates = updates_in(self._loss.graph, dict(self._variables.sources()))
+        if not updates:
+            return trace, record
+        try:
+            ran = run_updates(self._built, with_values_of(values, [update.op for update in updates]), updates)
+        except CannotMeasureError:
+            return trace, record
+        gradients = np.frombuffer(record.gradients, "<f4").reshape(-1, len(GRADIENT_STATISTICS))
+        rows = [movement_of(update, each) for update, each in zip(updates, ran, strict=True)]
+        norms = np.frombuffer(record.variables, "<f4").reshape(-1, len(VARIABLE_STATISTICS)).copy()
+        for update, each in zip(updates, ran, strict=True):
+            norms[update.variable, VARIABLE_STATISTICS.index("update_norm")] = np.linalg.norm(each.after - each.before)
+        trace = replace(
+            trace,
+            optimizers=tuple(update.optimizer for update in updates),
+            movements=movements(updates, len(gradients)),
+        )
+        whole = np.concatenate([gradients, np.array(rows, "<f4")])
+        return trace, replace(record, gradients=whole.tobytes(), variables=norms.tobytes())
 
     def unmeasured(self, note: str) -> Explained:
         """What the structure alone shows, and why no more was measured."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,6 +90,14 @@ def _found_in_part(built: Built, requested: Sequence[Any], ends: Sequence[Any]) 
 def run(built: Built, values: Values, fetches: Mapping[str, Any]) -> dict[str, Any]:
     """The values of `fetches`, tensors of the copy, with the user's variables in it. Raises CannotMeasureError if
     TensorFlow cannot run them."""
+    with opened(built, values) as session:
+        return dict(session.run(dict(fetches), values.fed))
+
+
+@contextlib.contextmanager
+def opened(built: Built, values: Values) -> Iterator[Any]:
+    """A session of the copy, in which its variables have their values. Raises CannotMeasureError if TensorFlow cannot
+    run what is run in there."""
     with built.twin.as_default():
         given = {name: tf.compat.v1.placeholder(tf.as_dtype(value.dtype)) for name, value in values.variables.items()}
         assigned = [_assign(built.twin.get_operation_by_name(name).outputs[0], each) for name, each in given.items()]
@@ -98,7 +106,7 @@ def run(built: Built, values: Values, fetches: Mapping[str, Any]) -> dict[str, A
     try:
         with tf.compat.v1.Session(graph=built.twin, config=options) as session:
             session.run(assigned, {tensor: values.variables[name] for name, tensor in given.items()})
-            return dict(session.run(dict(fetches), values.fed))
+            yield session
     except tf.errors.OpError as error:
         said = (error.message.strip().splitlines() or [""])[0]
         raise CannotMeasureError(f"The loss could not be run, so nothing was measured: {said}") from error

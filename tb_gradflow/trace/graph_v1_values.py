@@ -6,8 +6,8 @@ would move on, such as an iterator over data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,7 @@ def values_for(loss: Any, feed_dict: Mapping[Any, Any] | None) -> Iterator[Value
     placeholders. Raises CannotMeasureError if that is not enough, or cannot be had; SetupError if `feed_dict` does not
     fit the graph."""
     fed = _fed(loss.graph, feed_dict or {})
-    needed = _needed(loss, set(fed))
+    needed = _needed([loss], set(fed))
     missing = [op for op in needed if op.type == "Placeholder" and op.outputs[0].name not in fed]
     for op in needed:
         _refuse(op, fed)
@@ -58,6 +58,20 @@ def values_for(loss: Any, feed_dict: Mapping[Any, Any] | None) -> Iterator[Value
         if any(value is None for value in invented.values()):
             raise CannotMeasureError(to_be_fed(names))
         yield Values(variables, {**fed, **invented}, names, note)
+
+
+def with_values_of(values: Values, ops: Sequence[Any]) -> Values:
+    """The same, and what else some ops need that run in the default session. Raises CannotMeasureError if that is not
+    known."""
+    graph, session = ops[0].graph, tf.compat.v1.get_default_session()
+    needed = {each.name: each for op in ops for each in _needed(op.inputs, set(values.fed))}
+    missing = [op for op in needed.values() if op.type == "Placeholder" and op.outputs[0].name not in values.fed]
+    if missing or session is None or session.graph is not graph:
+        raise CannotMeasureError(to_be_fed(tuple(op.name for op in missing)) if missing else "There is no session.")
+    for op in needed.values():
+        _refuse(op, values.fed)
+    makers = [op for op in needed.values() if op.type in MAKERS and op.name not in values.variables]
+    return replace(values, variables={**values.variables, **_read(session, makers)})
 
 
 def to_be_fed(names: Sequence[str]) -> str:
@@ -107,7 +121,7 @@ def _initial(graph: Any, makers: Sequence[Any]) -> dict[str, Any]:
     try:
         with tf.compat.v1.Session(graph=twin) as session:
             session.run([twin.get_operation_by_name(name) for name in initialisers])
-            fetches = {op.name: twin.get_tensor_by_name(_fetch(op).name) for op in makers}
+            fetches = {op.name: twin.get_tensor_by_name(value_of(op).name) for op in makers}
             return dict(session.run(fetches))
     except tf.errors.OpError as error:
         raise CannotMeasureError(
@@ -137,10 +151,10 @@ def _fed(graph: Any, feed_dict: Mapping[Any, Any]) -> dict[str, Any]:
     return found
 
 
-def _needed(loss: Any, fed: set[str]) -> list[Any]:
+def _needed(ends: Iterable[Any], fed: set[str]) -> list[Any]:
     """The ops that have to run, as far back as what is fed."""
     seen: dict[str, Any] = {}
-    stack = [loss.op]
+    stack = [end.op for end in ends]
     while stack:
         op = stack.pop()
         if op.name in seen:
@@ -163,7 +177,7 @@ def _refuse(op: Any, fed: Mapping[str, Any]) -> None:
 
 
 def _read(session: Any, makers: Sequence[Any]) -> dict[str, Any]:
-    fetches = {op.name: _fetch(op) for op in makers}
+    fetches = {op.name: value_of(op) for op in makers}
     try:
         return dict(session.run(fetches))
     except tf.errors.FailedPreconditionError as error:
@@ -173,7 +187,7 @@ def _read(session: Any, makers: Sequence[Any]) -> dict[str, Any]:
         ) from error
 
 
-def _fetch(maker: Any) -> Any:
+def value_of(maker: Any) -> Any:
     """A tensor of the graph that holds the value of the variable: nothing is added to the graph."""
     made = maker.outputs[0]
     if made.dtype != tf.resource:

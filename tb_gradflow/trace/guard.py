@@ -57,7 +57,7 @@ class Guard(Symbols):
         if result is not loss and self.knows(result) and result.op.type == "Mul":
             self._scales.add(result, (loss, result.op.inputs[1]))
 
-    def applying(self, apply: Callable[[], Any], *, divides: bool) -> Any:
+    def applying(self, apply: Callable[[], Any], optimizer: Any, given: Sequence[Any], *, divides: bool) -> Any:
         """Runs an optimizer's update."""
         return apply()
 

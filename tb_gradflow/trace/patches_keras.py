@@ -13,6 +13,8 @@ import tensorflow as tf
 from tb_gradflow.trace.looking import Here
 from tb_gradflow.trace.replaced import replaced
 
+_ARGUMENTS = ("grads_and_vars", "grads", "trainable_variables")
+
 
 def patch_keras(undo: contextlib.ExitStack, here: Here) -> None:
     """Whichever of the two is loaded, until `undo` is closed."""
@@ -75,7 +77,10 @@ def _applying(
         look = here()
         if look is None:
             return original(self, *args, **kwargs)
-        return look.listener.applying(lambda: original(self, *args, **kwargs), divides=divides(self))
+        if args and isinstance(args[0], Iterator):
+            args = (list(args[0]), *args[1:])  # pairs that can be looked at once only
+        given = args or tuple(kwargs[name] for name in _ARGUMENTS if name in kwargs)
+        return look.listener.applying(lambda: original(self, *args, **kwargs), self, given, divides=divides(self))
 
     return apply
 

@@ -142,7 +142,7 @@ class _Holding(Guard):
         with self._own_work():
             self._hold(sentinel.held)
 
-    def applying(self, apply: Callable[[], Any], *, divides: bool) -> Any:
+    def applying(self, apply: Callable[[], Any], optimizer: Any, given: Sequence[Any], *, divides: bool) -> Any:
         """Runs an optimizer's update. A gradient that is taken after it is of another state than the step's first."""
         with self._own_work(), record.stop_recording():
             self._hold(self._state)

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS
@@ -40,6 +41,40 @@ def variable_statistics(now: Any, before: Any) -> Any:
         norm, _, _, nonfinite = tf.unstack(_call(_variable_columns, now, now))
         return tf.stack([norm, float("nan"), float("nan"), nonfinite])
     return _call(_variable_columns, now, before)
+
+
+def movement_statistics(
+    gradient: Any, before: Any, now: Any, remembers: Any, rate: Any, *, is_proportional: bool
+) -> Any:
+    """float32 `[6]`, in the order of `MOVEMENT_STATISTICS`. `remembers` is `None` where nothing is, and `rate` where it
+    is not known; steps are in proportion to the gradient, or as long as the rate."""
+    if isinstance(gradient, tf.IndexedSlices):
+        gradient = tf.convert_to_tensor(gradient)
+    if remembers is None:
+        remembers = tf.zeros(tf.shape(now), tf.bool)
+    known = tf.constant(float("nan")) if rate is None else rate
+    function = _proportional_movement if is_proportional else _movement
+    return _call(function, gradient, before, now, remembers, known)
+
+
+def _proportional_movement(gradient: Any, before: Any, now: Any, remembers: Any, rate: Any) -> Any:
+    return _movement(gradient, before, now, remembers, rate, tf.cast(tf.abs(gradient), tf.float32))
+
+
+def _movement(gradient: Any, before: Any, now: Any, remembers: Any, rate: Any, per_rate: Any = 1.0) -> Any:
+    zero = tf.equal(gradient, tf.zeros_like(gradient))
+    changed = tf.not_equal(now, before)
+    moved = zero & changed
+    unmoved = ~zero & ~changed & tf.math.is_finite(tf.cast(gradient, tf.float32))
+    # Half the distance to the next number: what is added below that is rounded away.
+    spacing = tf.abs(tf.cast(before, tf.float32)) * (_epsilon(before.dtype) / 2)
+    rounded = unmoved & (rate > 0) & (rate * per_rate < spacing)
+    counts = [_count(mask, tf.float32) for mask in (zero, moved, moved & remembers, unmoved, rounded)]
+    return tf.stack([*counts, rate])
+
+
+def _epsilon(dtype: Any) -> float:
+    return 2.0**-7 if dtype == tf.bfloat16 else float(np.finfo(dtype.as_numpy_dtype).eps)
 
 
 def _call(function: Callable[..., Any], *tensors: Any) -> Any:

@@ -13,8 +13,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from tb_gradflow.record.schema import Input, Trace
+from tb_gradflow.record.schema import Input, Movement, Trace
 from tb_gradflow.trace.agreement import Agreement
+from tb_gradflow.trace.applied import Given
 from tb_gradflow.trace.collector import Collector, Tensors
 from tb_gradflow.trace.eager_collector import EagerCollector
 from tb_gradflow.trace.gradient_checks import CheckingCollector, GradientChecks
@@ -23,7 +24,13 @@ from tb_gradflow.trace.patches import watching
 from tb_gradflow.trace.replicas import Left, Measured, ReplicaCollector, is_shared, joined
 from tb_gradflow.trace.sink import Sink
 from tb_gradflow.trace.snapshots import link_snapshots
-from tb_gradflow.trace.statistics import GRADIENT_COLUMNS, VARIABLE_COLUMNS, gradient_statistics, variable_statistics
+from tb_gradflow.trace.statistics import (
+    GRADIENT_COLUMNS,
+    VARIABLE_COLUMNS,
+    gradient_statistics,
+    movement_statistics,
+    variable_statistics,
+)
 from tb_gradflow.trace.structure import trace_of
 from tb_gradflow.trace.variables import Owned, Variables, is_floating, is_replica, local, replica_here
 
@@ -147,7 +154,7 @@ class InstrumentedStep:
         for collector in collectors:
             collector.forget_uncalled()
         # All replicas do the same: the first one of this process tells of it.
-        index = self._tell(collectors[0], given[0], None) if replica_here() == 0 else 0
+        index = self._tell(collectors[0], given[0], None, len(before[0])) if replica_here() == 0 else 0
         return [
             self._measurements(collector, index, inputs, values)
             for collector, inputs, values in zip(collectors, given, before, strict=True)
@@ -183,7 +190,7 @@ class InstrumentedStep:
             )
         return ReplicaCollector(variables, self._settings.tensors, exact=self._settings.exact)
 
-    def _tell(self, collector: Collector, given: Named, error: BaseException | None) -> int:
+    def _tell(self, collector: Collector, given: Named, error: BaseException | None, known: int = 0) -> int:
         index = self._traces
         self._traces += 1
         collector.forget_uncalled()
@@ -191,7 +198,14 @@ class InstrumentedStep:
         link_snapshots(collector)
         trace = trace_of(collector, index, keep_source=self._settings.source)
         inputs = tuple(Input(name, collector.row_count + place) for place, (name, _) in enumerate(given))
-        self._on_trace(dataclasses.replace(trace, inputs=inputs), error)
+        first = collector.row_count + len(given)
+        movements = tuple(
+            Movement(variable, number, first + place, each.decay, each.constraint)
+            for place, (variable, number, each) in enumerate(collector.moving(known))
+        )
+        optimizers = tuple(applied.optimizer for applied in collector.applied)
+        trace = dataclasses.replace(trace, inputs=inputs, optimizers=optimizers, movements=movements)
+        self._on_trace(trace, error)
         return index
 
     def _measurements(self, collector: Collector, index: int, given: Named, before: list[Any]) -> Measured:
@@ -199,6 +213,9 @@ class InstrumentedStep:
         losses = [_taken(call.loss) for call in calls]
         rows = [_taken(call.statistics) for call in sorted(calls, key=lambda call: call.first_row)]
         rows += [gradient_statistics(tensor)[tf.newaxis] for _, tensor in given]
+        rows += [
+            _movement(collector, number, each, before[index]) for index, number, each in collector.moving(len(before))
+        ]
         return {
             "trace": tf.constant(index, tf.int32),
             "losses": tf.stack(losses) if losses else tf.zeros([0]),
@@ -206,6 +223,21 @@ class InstrumentedStep:
             "variables": _norms(collector.variables, before),
             **collector.more(),
         }
+
+
+def _movement(collector: Collector, number: int, given: Given, before: Any) -> Any:
+    """float32 `[1, 6]`: what an update has done with one variable."""
+    applied = collector.applied[number]
+    is_scaled = applied.optimizer.scaled and applied.is_proportional
+    statistics = movement_statistics(
+        given.gradient,
+        before,
+        given.variable.read_value(),
+        given.remembers,
+        None if is_scaled else applied.rate,
+        is_proportional=applied.is_proportional,
+    )
+    return statistics[tf.newaxis]
 
 
 def _values(variables: Variables) -> list[Any]:

@@ -107,7 +107,7 @@ def test_a_loss_that_nothing_applies_is_a_warning() -> None:
     assert "none of 4 recorded steps has changed it" in finding.message
     assert "apply_gradients" in finding.fix
     assert diagnosis.summary == (
-        "1 of 2 trainable variables gets a gradient that is never applied: no recorded step has changed it."
+        "1 of 2 trainable variables gets a gradient that is not applied: no recorded step has changed it."
     )
 
 

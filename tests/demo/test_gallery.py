@@ -270,5 +270,5 @@ def test_adam_moves_a_head_whose_gradient_is_zero_and_an_optimizer_without_memor
     assert (histories["broken"]["update_norm"][LABELLED_STEPS:] > 0.0).all()
     assert (histories["fixed"]["update_norm"][LABELLED_STEPS:] == 0.0).all()
     messages = {each: trained.report(each).findings[0].message for each in ("broken", "fixed")}
-    assert "remembers of earlier ones (Adam, momentum)" in messages["broken"]
+    assert "Adam remembers gradients of earlier steps" in messages["broken"]
     assert "all the same" not in messages["fixed"]

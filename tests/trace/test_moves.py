@@ -45,18 +45,20 @@ def message(optimizer: Any) -> str:
 
 @pytest.mark.parametrize("optimizer", [lambda: keras.optimizers.Adam(), lambda: keras.optimizers.SGD(momentum=0.9)])
 def test_what_an_optimizer_remembers_may_move_a_weight_without_a_gradient(optimizer: Any) -> None:
-    assert "remembers of earlier ones" in message(optimizer())
+    assert "remembers gradients of earlier steps" in message(optimizer())
 
 
-def test_a_decay_is_known_by_the_same_share_of_every_weight() -> None:
-    assert "that is a weight decay" in message(keras.optimizers.SGD(0.01, weight_decay=0.1))
+def test_a_decay_apart_from_the_gradient_is_named_with_its_size() -> None:
+    assert "SGD applies a weight decay of 0.1 apart from the gradient" in message(
+        keras.optimizers.SGD(0.01, weight_decay=0.1)
+    )
 
 
 def test_a_weight_that_stays_is_not_said_to_move() -> None:
     assert "all the same" not in message(keras.optimizers.SGD(0.01))
 
 
-def test_a_weight_of_which_a_part_is_masked_is_said_to_move_there_too() -> None:
+def test_of_a_weight_of_which_a_part_is_masked_it_is_said_what_moves_it_there() -> None:
     """Elements that are to stand still in some steps, as in a question from which this project was made."""
     weight, x = tf.Variable(tf.zeros(4), name="w"), tf.eye(4)
 
@@ -69,7 +71,8 @@ def test_a_weight_of_which_a_part_is_masked_is_said_to_move_there_too() -> None:
     (finding,) = report.findings
     assert (finding.cause, finding.severity) == ("mask_multiplies_to_zero", "info")
     assert finding.message.startswith("`w` gets a gradient of exactly zero in 50% of the elements")
-    assert "`w.assign(tf.where(mask > 0, w, before))`" in finding.fix
+    assert "Whether an optimizer moves these elements all the same was not seen" in finding.message
+    assert "weight.assign(tf.where(mask != 0, weight, before))" in finding.fix
     assert report.variables["w"].status == "connected"
 
 

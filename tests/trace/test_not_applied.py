@@ -136,5 +136,5 @@ def test_a_rate_of_zero_in_a_fit_is_told_as_one(tmp_path: Path) -> None:
 
     [finding] = tb_gradflow.open_log(tmp_path).report().findings
     assert (finding.cause, finding.severity) == ("gradient_not_applied", "warning")
-    assert "`model.optimizer.learning_rate`" in finding.fix
+    assert "`model.optimizer.learning_rate.assign(1e-3)`" in finding.fix
     assert "apply_gradients" not in finding.fix

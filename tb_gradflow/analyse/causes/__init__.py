@@ -194,6 +194,9 @@ VANISHING: tuple[Rule, ...] = (
 CONNECTED: tuple[Rule, ...] = (
     own_gradient.own_gradient_differs,
     left_graph.variable_rebound,
+    standing.rate_of_zero,
+    standing.below_resolution,
+    standing.clipped_away,
     standing.gradient_not_applied,
     unused.regularizer_only,
     zero.single_class_unseen,
@@ -207,6 +210,7 @@ CONNECTED: tuple[Rule, ...] = (
     standing.loss_not_scaled,
     unbounded.no_probability,
     masked.masked_in_part,
+    masked.masked_by_hand,
 )
 """The gradient arrives, and is not what it seems."""
 

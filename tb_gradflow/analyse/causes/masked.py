@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.evidence import Suspect, Verdict
+from tb_gradflow.analyse.evidence import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.kinds import COPIES, ROUTING
 from tb_gradflow.analyse.measured import is_empty
+from tb_gradflow.analyse.movement import movement_of
+from tb_gradflow.analyse.topology import Topology
 from tb_gradflow.analyse.ways import walked
 from tb_gradflow.analyse.zeros import FLAT_AT_ZERO, PRODUCTS
 
@@ -28,10 +30,13 @@ def masked(suspect: Suspect) -> Verdict | None:
 
 
 def masked_in_part(suspect: Suspect) -> Verdict | None:
-    """The weight itself is multiplied with a mask of data, which makes zeros of a part of its gradient. Information: it
-    is how parts of a weight are held still, and an optimizer with a memory moves them all the same."""
+    """The weight itself is multiplied with a mask, which makes zeros of a part of its gradient, and the optimizer moves
+    that part all the same, or was not seen. Information: it is how parts of a weight are held still."""
     topology, state = suspect.topology, suspect.state
     if state.gradient is None or not 0 < state.gradient.zero_fraction < 1:
+        return None
+    moved = movement_of(suspect.measured, state.variable)
+    if moved is not None and not moved.moved:
         return None
     shape = topology.trace.variables[state.variable].shape
     readers = topology.readers[state.variable]
@@ -39,14 +44,39 @@ def masked_in_part(suspect: Suspect) -> Verdict | None:
     for op in copies:
         each, arriving = topology.trace.ops[op], suspect.measured.of_op(suspect.target, op)
         if (
-            topology.has_factor_of_data(op)
-            and each.data
+            (_is_masked_by_data(topology, op) or _is_masked_by_frozen(topology, op))
             and each.outputs[0].shape == shape
             and arriving is not None
             and arriving.zero_fraction < state.gradient.zero_fraction
         ):
             return Verdict("mask_multiplies_to_zero", "info", op)
     return None
+
+
+def masked_by_hand(suspect: Suspect) -> Verdict | None:
+    """The gradient that the optimizer is given has more zeros than the tape's, and the optimizer moves those elements
+    all the same. Information, as above."""
+    moved, gradient = movement_of(suspect.measured, suspect.state.variable), suspect.state.gradient
+    if moved is None or gradient is None or not moved.moved or moved.zeros == moved.size:
+        return None
+    masked = moved.zeros > gradient.zero_fraction * moved.size + 0.5
+    return Verdict("mask_multiplies_to_zero", "info", NO_OP) if masked else None
+
+
+def _is_masked_by_data(topology: Topology, op: int) -> bool:
+    return topology.has_factor_of_data(op) and bool(topology.trace.ops[op].data)
+
+
+def _is_masked_by_frozen(topology: Topology, op: int) -> bool:
+    """Whether the op is a product with a variable that is not to be trained, or with what is made of such alone."""
+    if topology.trace.ops[op].type not in ("Mul", "MulNoNan"):
+        return False
+    frozen = 0
+    for edge in topology.trace.ops[op].inputs:
+        behind = topology.made_by(edge.op) | {edge.op} if edge.op >= 0 else frozenset()
+        reads = {each for place in behind if (each := topology.trace.ops[place].reads) is not None}
+        frozen += bool(reads) and not any(topology.trace.variables[each].trainable for each in reads)
+    return frozen == 1
 
 
 def _is_blended(suspect: Suspect, product: int) -> bool:

@@ -6,6 +6,7 @@ import math
 
 from tb_gradflow.analyse.evidence import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.measured import is_zero
+from tb_gradflow.analyse.movement import movement_of
 from tb_gradflow.analyse.standstill import SURE_FROM
 from tb_gradflow.record.schema import Trace
 
@@ -13,6 +14,46 @@ from tb_gradflow.record.schema import Trace
 _SCALE = "dynamic_scale"
 # Less does not keep float16 from underflow.
 _SMALLEST_SCALE = 8
+
+
+# Types of weights with so few digits that small steps are rounded away.
+_COARSE = ("float16", "bfloat16")
+
+# Of the elements with a gradient so many stand still, or it is no story.
+_MANY = 0.5
+
+
+def rate_of_zero(suspect: Suspect) -> Verdict | None:
+    """The optimizer was given a gradient, and its learning rate is exactly zero. A schedule may begin or end there: of
+    one that stays there the steps before tell more."""
+    moved = movement_of(suspect.measured, suspect.state.variable)
+    if moved is None or moved.rate != 0 or not moved.stands_still or moved.optimizer.accumulates > 1:
+        return None
+    if moved.optimizer.scheduled and suspect.measured.rest is not None:
+        return None
+    return Verdict("gradient_not_applied", "info" if moved.optimizer.scheduled else "warning", NO_OP)
+
+
+def below_resolution(suspect: Suspect) -> Verdict | None:
+    """Most elements stand still because rate times gradient is smaller than the spacing of numbers there.
+
+    A warning in half precision; near its end every training comes to that.
+    """
+    moved = movement_of(suspect.measured, suspect.state.variable)
+    if moved is None or not moved.rounded or suspect.measured.is_learned(suspect.target):
+        return None
+    if moved.rounded < _MANY * (moved.size - moved.zeros):
+        return None
+    coarse = suspect.topology.trace.variables[suspect.state.variable].dtype in _COARSE
+    return Verdict("gradient_not_applied", "warning" if coarse else "info", NO_OP)
+
+
+def clipped_away(suspect: Suspect) -> Verdict | None:
+    """No element moves, the rate is not zero, and the optimizer clips gradients."""
+    moved = movement_of(suspect.measured, suspect.state.variable)
+    if moved is None or not moved.stands_still or not moved.rate or not moved.optimizer.clips:
+        return None
+    return None if moved.optimizer.accumulates > 1 else Verdict("gradient_not_applied", "warning", NO_OP)
 
 
 def gradient_not_applied(suspect: Suspect) -> Verdict | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from tb_gradflow.analyse.evidence import NO_OP
 from tb_gradflow.analyse.kinds import LOOPS, SELECTING
 from tb_gradflow.analyse.measured import is_empty
+from tb_gradflow.analyse.movement import mask_in, movement_of, why_moved
 from tb_gradflow.analyse.words.fields import ZERO, Template
-from tb_gradflow.analyse.words.names import Group, Text, Writer
+from tb_gradflow.analyse.words.names import Group, Text, Writer, short
 
 
 def masked(group: Group) -> Text:
@@ -72,17 +74,47 @@ def _leaves_no_loss(group: Group) -> bool:
 
 
 def _in_part(group: Group) -> Text:
-    """The weight itself is masked."""
+    """The weight itself is masked, or the gradient that is applied to it."""
     gradient = group.suspect.state.gradient
     share = gradient.zero_fraction if gradient is not None else 0.0
+    moved = movement_of(group.suspect.measured, group.variables[0])
+    if moved is None:
+        return Template(
+            f"{{they_get}} a gradient of exactly zero in {share:.0%} of the elements: in this step {{op}} multiplies "
+            "{them} with a mask. Whether an optimizer moves these elements all the same was not seen: Adam, momentum "
+            "and a weight decay do, plain SGD does not.",
+            "Nothing to repair if that is meant. " + _held_still(group, "Adam"),
+        )(group)
+    why = "in this step {op} multiplies {them} with a mask"
+    if group.verdict.culprit == NO_OP:
+        why = "the gradient that the optimizer is given was made zero there after the tape had taken it"
+    told = f"It moves {moved.moved} of these {moved.zeros} elements all the same, because {why_moved(moved)}."
     return Template(
-        f"{{they_get}} a gradient of exactly zero in {share:.0%} of the elements: in this step {{op}} multiplies "
-        "{them} with a mask. What the optimizer remembers of earlier steps (Adam, momentum), and a weight decay, move "
-        "these elements all the same.",
-        "Nothing to repair if that is meant. If they are to stand still in such steps: an optimizer without memory, "
-        "`keras.optimizers.SGD()`, or put them back after each step, "
-        "`{variable}.assign(tf.where(mask > 0, {variable}, before))`.",
+        f"{{they_get}} a gradient of exactly zero in {moved.zeros / moved.size:.0%} of the elements: {why}. {told}",
+        "Nothing to repair if that is meant. " + _held_still(group, moved.optimizer.type),
     )(group)
+
+
+def _held_still(group: Group, optimizer: str) -> str:
+    """How to keep masked elements where they are, with the names of the user's line."""
+    code = group.source.code if group.source is not None else ""
+    own = short(group)
+    variable, mask = mask_in(code, own)
+    variable, mask = variable or own, mask or "mask"
+    if group.trace.targets[group.suspect.target].automatic is None:  # a graph of TensorFlow 1, where no tape is
+        return (
+            f"To hold these elements still, set to zero what {optimizer} remembers of them in front of each update, or "
+            "use plain gradient descent, which remembers nothing:\n"
+            f"for name in optimizer.get_slot_names():\n    slot = optimizer.get_slot({variable}, name)\n"
+            f"    session.run(slot.assign(slot * {mask}), feed_dict)"
+        )
+    return (
+        "To hold these elements still, put their values back after each update; or set to zero what "
+        f"{optimizer} remembers of them in front of it, the last three lines; or use plain SGD, which remembers "
+        f"nothing:\nbefore = tf.identity({variable})\noptimizer.apply_gradients(zip(gradients, variables))\n"
+        f"{variable}.assign(tf.where({mask} != 0, {variable}, before))\n\n"
+        f"for slot in optimizer.variables:\n    if slot.shape == {variable}.shape:\n        slot.assign(slot * {mask})"
+    )
 
 
 WRITERS: dict[str, Writer] = {"mask_multiplies_to_zero": masked}

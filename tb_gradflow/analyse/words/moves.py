@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.standing import whole_loss_stands
 from tb_gradflow.analyse.measured import UPDATE_NORM, WEIGHT_NORM
+from tb_gradflow.analyse.movement import Moved, movement_of, why_moved
 from tb_gradflow.analyse.rest import Rest
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, Writer, quoted
@@ -33,6 +34,16 @@ def moved_anyway(group: Group) -> Text:
         they = f"{quoted(names)} {'moves' if len(moved) == 1 else 'move'}"
         them = "it" if len(moved) == 1 else "them"
     subject = "it is to" if them == "it" else "they are to"
+    updates = [found for variable in moved if (found := movement_of(measured, variable)) is not None and found.moved]
+    if updates:
+        reasons = list(dict.fromkeys(map(why_moved, updates)))
+        length = max(float(measured.variables[variable, UPDATE_NORM]) for variable in moved)
+        return Text(
+            f" {they} all the same, by {length:.2g} in this step: {'; '.join(reasons)}.",
+            f" If {subject} stand still in such steps, apply the gradients of the other variables alone, "
+            "`optimizer.apply_gradients([(g, v) for g, v in zip(gradients, variables) if v is not ...])`, or use plain "
+            "`keras.optimizers.SGD()`, which remembers nothing.",
+        )
     length = max(float(measured.variables[variable, UPDATE_NORM]) for variable in moved)
     share = _common_share(group, moved)
     if share:
@@ -61,6 +72,9 @@ def _common_share(group: Group, moved: list[int]) -> float:
 
 def stands_still(group: Group) -> Text:
     """Of a few steps it may be that gradients are summed up over more; of a part of a loss, that it is meant."""
+    moved = movement_of(group.suspect.measured, group.variables[0])
+    if moved is not None and (text := _held_by(group, moved)) is not None:
+        return text
     if group.suspect.measured.rest is not None:
         return _rests(group, group.suspect.measured.rest)
     steps = min(group.suspect.measured.standstill[variable] for variable in group.variables)
@@ -83,6 +97,40 @@ def stands_still(group: Group) -> Text:
             "Look again some steps on. " + apply,
         )(group)
     return Template(what + "while others have changed.", apply)(group)
+
+
+def _held_by(group: Group, moved: Moved) -> Text | None:
+    """What holds the variables still in this very step, as it was measured; `None` if that does not show."""
+    name = moved.optimizer.type
+    if moved.optimizer.scheduled and group.suspect.measured.rest is not None:
+        return None
+    if moved.rate == 0 and moved.stands_still:
+        optimizer = "model.optimizer" if _is_applied_by_keras(group) else "optimizer"
+        return Template(
+            "{they_get} a gradient{line}, and "
+            + f"{name} does not move {{them}}: its learning rate is 0 in this step.",
+            "Nothing to repair if the schedule begins or ends with 0."
+            if moved.optimizer.scheduled
+            else f"Give it a rate: `{optimizer}.learning_rate.assign(1e-3)`, or `keras.optimizers.{name}(1e-3)`.",
+        )(group)
+    dtype = group.trace.variables[group.variables[0]].dtype
+    if moved.rounded and moved.rounded >= moved.unmoved / 2:
+        return Template(
+            "{they_get} a gradient{line}, and "
+            + f"{moved.rounded} of {moved.size} elements do not move: with a rate of "
+            f"{moved.rate:.2g} the step is smaller than the spacing of `{dtype}` numbers there.",
+            "Keep the weights in float32 and compute in half precision, `keras.mixed_precision.set_global_policy("
+            '"mixed_bfloat16")`.'
+            if dtype in ("float16", "bfloat16")
+            else "Nothing to repair if the training is at its end; else a larger learning rate.",
+        )(group)
+    if moved.stands_still and moved.optimizer.clips and moved.rate:
+        return Template(
+            "{they_get} a gradient{line}, and " + f"{name} does not move {{them}}: it clips gradients with "
+            f"`{moved.optimizer.clips}`, and what that leaves of them is rounded away.",
+            "Clip less: `clipnorm=1.0`.",
+        )(group)
+    return None
 
 
 def _rests(group: Group, rest: Rest) -> Text:
