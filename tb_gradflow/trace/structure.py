@@ -109,6 +109,9 @@ class _Builder:
                 kept.update(op for op in influenced_by(ops, users, forward) if not ops[op].backward)
                 if isinstance(self._collector.variables[variable].variable, MadeTensor):
                     kept.update(influenced_by(ops, users, start) & needed_for(ops, forward))
+        # A distribution of TensorFlow Probability may answer for its own sample without looking at it.
+        if any("/sample/" in ops[op].name for op in kept):
+            kept.update(op for op in needed if "/log_prob/" in ops[op].name and not ops[op].backward)
         without = [variable for variable, answer in call.variables.items() if answer.outcome == "none"]
         cut_off = [op for variable in without for op in reads.get(variable, ()) if op in kept]
         kept.update(self._in_vain(ops, users, cut_off, needed))

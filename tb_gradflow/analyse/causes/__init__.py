@@ -84,6 +84,7 @@ MISSING: tuple[Rule, ...] = (
 """Structure lets the gradient pass, and none arrived."""
 
 UNUSED: tuple[Rule, ...] = (
+    left_graph.density_forgets_sample,
     unused.kept_as_state,
     unused.only_written,
     unused.differentiated_away,

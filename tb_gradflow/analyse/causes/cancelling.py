@@ -23,7 +23,10 @@ _FAINT = 1e-5
 _TOTALS = frozenset({"Sum", "Mean", "SegmentSum", "UnsortedSegmentSum", "SegmentSumV2", "SegmentMean"})
 
 # What these hand back is as large as what they get.
-_LINEAR = frozenset({"AddV2", "Add", "Sub", "AddN", "BiasAdd", "Neg", "Identity", "Reshape", "ConcatV2", "Pack"})
+_LINEAR = frozenset(
+    {"AddV2", "Add", "Sub", "AddN", "BiasAdd", "Neg", "Identity", "Reshape", "ConcatV2", "Pack"}
+    | {"Squeeze", "ExpandDims", "BroadcastTo", "Transpose", "Cast", "Tile"}
+)
 
 _KEEPING = frozenset({"Reshape", "Squeeze", "ExpandDims", "Cast", "Identity", "BroadcastTo"})
 _SHIFTS = frozenset({"BiasAdd", "AddV2", "Add"})
@@ -158,8 +161,15 @@ def _cancelling_users(suspect: Suspect) -> list[int]:
         return users
     after = suspect.measured.of_op(suspect.target, suspect.producer) if suspect.producer >= 0 else None
     users = sorted(set(topology.onward(suspect.producer))) if after is not None else []
-    linear = all(suspect.type_of(user) in _LINEAR for user in users)
+    linear = all(_is_linear(suspect, user) for user in users)
     return users if after is not None and linear and _is_noise(suspect, after.max_abs, users) else []
+
+
+def _is_linear(suspect: Suspect, user: int) -> bool:
+    """Whether an op hands on all of a gradient to the producer: sums do, and quotients to what is divided."""
+    if suspect.type_of(user) in ("RealDiv", "Div"):
+        return all(edge.input == 0 for edge in suspect.topology.trace.ops[user].inputs if edge.op == suspect.producer)
+    return suspect.type_of(user) in _LINEAR
 
 
 def _is_noise(suspect: Suspect, size: float, arriving: Sequence[int]) -> bool:

@@ -114,6 +114,17 @@ def density_of_own_sample(suspect: Suspect) -> Verdict | None:
     return Verdict("gradient_cancellation", "error", own[-1]) if own else None
 
 
+def density_forgets_sample(suspect: Suspect) -> Verdict | None:
+    """The way of the variable ends in a distribution's sample, and the loss is made of that distribution's density: of
+    its own sample TensorFlow Probability remembers the noise, and asks for the density of that."""
+    if suspect.culprit < 0:
+        return None
+    samples, densities = _made_by(suspect.topology, "sample"), _made_by(suspect.topology, "log_prob")
+    scope = samples.get(suspect.culprit)
+    own = [op for op, other in densities.items() if other == scope]
+    return Verdict("gradient_cancellation", "warning", own[-1]) if scope is not None and own else None
+
+
 def _with_a_gradient(ops: dict[int, str], topology: Topology, target: int) -> dict[int, str]:
     arrives = topology.gradient(target).hops
     return {op: scope for op, scope in ops.items() if arrives[op] >= 0}

@@ -63,7 +63,15 @@ def cancelling(group: Group) -> Text:
         )
     fix = "Stop one of them: for a score function `log_prob(tf.stop_gradient(sample))`, so that `{variable}` acts "
     if stopped:
-        fix = f"Stop the sample: `{stopped}`, so that what it was drawn from acts "
+        why = (
+            "{op} takes out again what moved the sample. That is right: a sample `loc + scale * noise` moves with "
+            "its `loc`, and its density there is that of the noise, whatever `loc` is."
+        )
+        fix = (
+            "Nothing to repair if you differentiate the expectation of something else that is made of the sample. "
+            f"For a score function, or the density of a value that stays, stop the sample: `{stopped}`, so that what "
+            "it was drawn from acts "
+        )
     return Text((SIZE + why).format_map(names), fix.format_map(names) + "through the density alone.")
 
 
