@@ -185,6 +185,11 @@ export interface Target {
   readonly sources: number | null;
   /** Whether what was differentiated is a variable; not known in older logs. */
   readonly variable: boolean;
+  /**
+   * Whether its gradients are those that `summary.gradients` was given, and no tape has made them; not known in older
+   * logs.
+   */
+  readonly by_hand: boolean;
 }
 
 /** What the tape answered for one variable and one target. */
@@ -284,6 +289,18 @@ export interface InputCheck {
   readonly samples: readonly GradientSample[];
 }
 
+/** An entry of a `gradient_override_map`, in whose block ops of the step were made. */
+export interface Override {
+  /** Op type whose gradient it replaces. */
+  readonly type: string;
+  /** The name that the replacement is registered under. */
+  readonly gradient: string;
+  /** Index in `Trace.sources` of the line where the block begins; null if none is kept. */
+  readonly source: number | null;
+  /** Whether an op of that type was made inside of the block. */
+  readonly used: boolean;
+}
+
 /** A custom gradient of the user's own, looked at in one step with the gradient that arrived there. */
 export interface GradientCheck {
   /** Index in `Trace.ops`. */
@@ -357,6 +374,8 @@ export interface Trace {
   readonly optimizers: readonly Optimizer[];
   /** For variables whose gradient was seen to be applied, what moved them; none in older logs. */
   readonly movements: readonly Movement[];
+  /** The blocks of `gradient_override_map` that were in force; none in older logs. */
+  readonly overrides: readonly Override[];
 }
 
 /** One recording: from the construction of a recorder to its end. */

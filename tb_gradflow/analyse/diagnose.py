@@ -9,13 +9,12 @@ import numpy.typing as npt
 
 from tb_gradflow.analyse.findings import findings_of
 from tb_gradflow.analyse.measured import Measured
-from tb_gradflow.analyse.onset import Onset, told_first
-from tb_gradflow.analyse.rest import Rest
-from tb_gradflow.analyse.standstill import Standstill
+from tb_gradflow.analyse.onset import told_first
+from tb_gradflow.analyse.overrides import overrides_without_effect
+from tb_gradflow.analyse.run_context import ALONE, RunContext
 from tb_gradflow.analyse.status import State, states, without_noise
 from tb_gradflow.analyse.summary import summary_of, unverified_in
 from tb_gradflow.analyse.topology import Topology
-from tb_gradflow.analyse.turns import Turns
 from tb_gradflow.analyse.unobserved import unobserved
 from tb_gradflow.record.report import REPORT_FORMAT, Diagnosis, Finding, VariableReport
 from tb_gradflow.record.schema import Session, Trace
@@ -30,26 +29,21 @@ def diagnose(
     step: int,
     *,
     topology: Topology | None = None,
-    onset: Onset | None = None,
-    standstill: Standstill | None = None,
-    rest: Rest | None = None,
-    turns: Turns | None = None,
+    context: RunContext = ALONE,
 ) -> Diagnosis:
     """What the step says: a status for each variable, and findings in words.
 
     `gradients` is `[rows, 6]` and `variables` `[variables, 4]` of that step, both null if no step was completed
     (then `step` is -1): structure alone speaks. Pass the same `topology` for every step of a trace; without one
-    it is built. `onset` is what other steps of the run tell about weights that were not finite before this one, and
-    `standstill` what they tell about variables that never change, `rest` what they tell where none changes any more,
-    and `turns` about those that get a gradient in other steps.
+    it is built. `context` is what the other steps of the run say.
     """
     topology = topology if topology is not None else Topology(trace)
-    measured = Measured(topology, gradients, variables, losses)
+    measured = Measured(topology, gradients, variables, losses, context)
     measured.step = step
-    measured.onset, measured.standstill, measured.rest, measured.turns = onset, standstill or {}, rest, turns or {}
     first = states(topology, measured)
     told = findings_of(measured, first, session.expected)
-    findings = told_first(onset, told.findings) or unobserved(topology)
+    findings = told_first(context.onset, told.findings)
+    findings = (*findings, *overrides_without_effect(trace, findings)) or unobserved(topology)
     found = tuple(without_noise(state) if state.variable in told.noise else state for state in first)
     listed = _listed(topology, findings)
     return Diagnosis(

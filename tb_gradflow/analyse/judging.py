@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tb_gradflow.analyse import causes
+from tb_gradflow.analyse.causes import by_hand, standing
+from tb_gradflow.analyse.causes.by_hand import is_given
 from tb_gradflow.analyse.evidence import (
     NO_OP,
     Rule,
@@ -21,7 +23,7 @@ from tb_gradflow.analyse.penalties import is_penalty_alone
 from tb_gradflow.analyse.status import State, in_vain
 from tb_gradflow.analyse.terms import suspects_of_terms
 from tb_gradflow.analyse.topology import Topology
-from tb_gradflow.record.report import GradientReport
+from tb_gradflow.record.report import GradientReport, Status
 
 Judge = Callable[[Iterable[Suspect]], tuple[Suspect, Verdict] | None]
 
@@ -66,6 +68,8 @@ def judged_of(measured: Measured, states: Sequence[State]) -> list[Judged]:
 
 
 def _judged_by_status(measured: Measured, states: Sequence[State]) -> list[Judged]:
+    given = [state for state in states if is_given(measured.topology, state.target) and state.gradient is not None]
+    states = [state for state in states if state not in given]
     cut = [state for state in states if state.status in ("disconnected", "error") and not state.receives]
     # What no tape watched and nobody asked for, such as a target network read outside of the tape, is meant so.
     missing = [
@@ -79,6 +83,7 @@ def _judged_by_status(measured: Measured, states: Sequence[State]) -> list[Judge
     connected = _judged_connected(measured, arriving, {each.culprit for each in cuts})
     return [
         *cuts,
+        *_judged_given(measured, given),
         *_judged((without_op(measured, state) for state in missing), _by(causes.MISSING)),
         *_judged(_ends(measured, states), _by(causes.UNUSED)),
         *_judged(birth_suspects(measured, _with(states, "zero"), zero=True), causes.judge_zeros),
@@ -91,6 +96,22 @@ def _judged_by_status(measured: Measured, states: Sequence[State]) -> list[Judge
         *_judged((without_op(measured, state) for state in _with(states, "frozen")), _by(causes.FROZEN)),
         *_judged((without_op(measured, state) for state in _with(states, "integer")), _by(causes.INTEGER)),
         *connected,
+    ]
+
+
+def _judged_given(measured: Measured, given: Sequence[State]) -> list[Judged]:
+    """Of gradients that were given: what they are, and no op."""
+    rules: dict[tuple[Status, ...], tuple[Rule, ...]] = {
+        ("zero",): (by_hand.given_zero,),
+        ("nan", "inf"): (by_hand.given_nonfinite,),
+        ("exploding",): (by_hand.given_huge,),
+        ("vanishing",): (by_hand.given_tiny,),
+        ("connected",): (standing.gradient_not_applied, standing.nothing_applied),
+    }
+    return [
+        judged
+        for statuses, listed in rules.items()
+        for judged in _judged((without_op(measured, state) for state in _with(given, *statuses)), _by(listed))
     ]
 
 

@@ -10,11 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_gradflow.analyse.course import Courses, courses_to
-from tb_gradflow.analyse.onset import Onset
-from tb_gradflow.analyse.rest import Rest
-from tb_gradflow.analyse.standstill import Standstill
+from tb_gradflow.analyse.run_context import ALONE, RunContext
 from tb_gradflow.analyse.topology import Topology
-from tb_gradflow.analyse.turns import Turns
 from tb_gradflow.record.report import GradientReport
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, VariableGradient
 
@@ -45,10 +42,7 @@ class Measured:
         variables: float32 `[variables, 4]`; null likewise.
         losses: The value of each target; empty if no step was completed.
         step: The optimizer's number of the step, which is how many came before; -1 if that is not known.
-        onset: Since when weights are not finite, where that began before this step and other steps tell it.
-        standstill: What other steps tell about variables that get a gradient and never change.
-        rest: What they tell where none changes any more.
-        turns: What they tell about variables without a gradient that get one in other steps.
+        onset: See `RunContext`, as of standstill, rest, turns and began.
     """
 
     def __init__(
@@ -57,16 +51,15 @@ class Measured:
         gradients: npt.NDArray[np.float32] | None,
         variables: npt.NDArray[np.float32] | None,
         losses: tuple[float, ...],
+        context: RunContext = ALONE,
     ) -> None:
         self.topology = topology
         self.gradients = gradients
         self.variables = variables
         self.losses = losses
         self.step = -1
-        self.onset: Onset | None = None
-        self.standstill: Standstill = {}
-        self.rest: Rest | None = None
-        self.turns: Turns = {}
+        self.onset, self.standstill, self.rest = context.onset, context.standstill, context.rest
+        self.turns, self.began = context.turns, context.began
         self._courses: dict[int, Courses] = {}
         self._op_rows: dict[int, dict[int, list[int]]] = {}
         self._found: dict[Hashable, Any] = {}

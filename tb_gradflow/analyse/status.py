@@ -127,7 +127,9 @@ def tensor_targets(trace: Trace) -> frozenset[int]:
 
 def _answered(topology: Topology, measured: Measured, entry: VariableGradient, unregistered: frozenset[int]) -> State:
     gradient = measured.of_variable(entry)
-    receives = topology.receives(entry.variable, entry.target)
+    # Of a gradient that was given by hand the structure says nothing.
+    by_hand = topology.trace.targets[entry.target].by_hand and entry.outcome == "value"
+    receives = by_hand or topology.receives(entry.variable, entry.target)
     if entry.outcome == "value" and gradient is not None and not is_zero(gradient):
         status = _of_numbers(gradient)
     elif _raises(topology, entry, unregistered):

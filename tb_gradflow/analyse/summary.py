@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from tb_gradflow.analyse.causes.by_hand import is_given
 from tb_gradflow.analyse.evidence import Suspect
 from tb_gradflow.analyse.kinds import STRAIGHT
 from tb_gradflow.analyse.measured import Measured
@@ -119,6 +120,8 @@ _VERBS = {"output_not_used": "is where the way ends"}
 def _because(measured: Measured, finding: Finding) -> str:
     trace, rest = measured.topology.trace, measured.rest
     many = "them" if len(finding.variables) > 1 else "it"
+    if finding.culprit < 0 and is_given(measured.topology, finding.target):
+        return "."
     if finding.culprit < 0 and finding.cause in _WITHOUT_OP:
         source = finding.source
         line = f" in {file_name(source.file)}:{source.line}" if source is not None else ""

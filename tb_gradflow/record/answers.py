@@ -28,6 +28,8 @@ class Target:
         automatic: Whether its tape watched all trainable variables that were read; null if not known.
         sources: How many sources the call listed, variables and tensors; null in older logs.
         variable: Whether what was differentiated is a variable; not known in older logs.
+        by_hand: Whether its gradients are those that `summary.gradients` was given, and no tape has made them; not
+            known in older logs.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Target:
     automatic: bool | None = None
     sources: int | None = None
     variable: bool = False
+    by_hand: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +164,23 @@ class InputCheck:
     error_share: float | None
     ratio: float | None
     samples: tuple[GradientSample, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """An entry of a `gradient_override_map`, in whose block ops of the step were made.
+
+    Attributes:
+        type: Op type whose gradient it replaces.
+        gradient: The name that the replacement is registered under.
+        source: Index in `Trace.sources` of the line where the block begins; null if none is kept.
+        used: Whether an op of that type was made inside of the block.
+    """
+
+    type: str
+    gradient: str
+    source: int | None
+    used: bool
 
 
 @dataclass(frozen=True, slots=True)

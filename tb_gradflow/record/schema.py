@@ -16,6 +16,7 @@ from tb_gradflow.record.answers import InputCheck as InputCheck
 from tb_gradflow.record.answers import Movement as Movement
 from tb_gradflow.record.answers import Optimizer as Optimizer
 from tb_gradflow.record.answers import Outcome as Outcome
+from tb_gradflow.record.answers import Override as Override
 from tb_gradflow.record.answers import Response as Response
 from tb_gradflow.record.answers import Target as Target
 from tb_gradflow.record.answers import TensorGradient as TensorGradient
@@ -87,6 +88,7 @@ class Trace:
             known in older logs.
         optimizers: What applied gradients; none in older logs.
         movements: For variables whose gradient was seen to be applied, what moved them; none in older logs.
+        overrides: The blocks of `gradient_override_map` that were in force; none in older logs.
     """
 
     index: int
@@ -105,6 +107,7 @@ class Trace:
     unscaled: bool = False
     optimizers: tuple[Optimizer, ...] = ()
     movements: tuple[Movement, ...] = ()
+    overrides: tuple[Override, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from tb_gradflow.analyse.diagnose import diagnose
 from tb_gradflow.analyse.onset import Onset, ends_with, explained_by, onset_of
 from tb_gradflow.analyse.rest import rest_of
+from tb_gradflow.analyse.run_context import RunContext
 from tb_gradflow.analyse.standstill import Piece, standstill_of
 from tb_gradflow.analyse.topology import Topology
 from tb_gradflow.analyse.turns import turns_of
@@ -146,11 +147,20 @@ class History:
         return diagnose(
             *recorded,
             topology=topology,
-            onset=self._onset(session, head, at) if ends_with(trace, variables)[0] else None,
-            standstill=standstill_of(pieces()),
-            rest=rest_of(pieces(), partial(self._beginning, session)),
-            turns=turns_of(pieces()),
+            context=RunContext(
+                onset=self._onset(session, head, at) if ends_with(trace, variables)[0] else None,
+                standstill=standstill_of(pieces()),
+                rest=rest_of(pieces(), partial(self._beginning, session)),
+                turns=turns_of(pieces()),
+                began=self._first_losses(session),
+            ),
         )
+
+    def _first_losses(self, session: Session) -> dict[str, float]:
+        """The losses of the first recorded step, by the names of their targets."""
+        head = self.index().chunks[0]
+        targets = self._analysed(session.id, head.trace)[0].targets
+        return {target.name: loss for target, loss in zip(targets, head.losses[0], strict=False)}
 
     def _onset(self, session: Session, head: ChunkHead, at: int) -> Onset | None:
         """Since when weights are not finite, with what the step says in which that began, or the last one before."""

@@ -40,6 +40,7 @@ class Call:
         inner: Whether another tape watched what this call computed.
         sources: How many sources it lists.
         of_variable: Whether a variable is what it differentiates.
+        by_hand: Whether its gradients were given, and no tape has made them.
         first_row: Of those in `statistics`.
         statistics: float32 `[rows, 6]`, unscaled: the statistics of all answers that are gradients; null until
             there is an answer. In a nested function's graph, this and the loss are sinks.
@@ -60,6 +61,7 @@ class Call:
     inner: bool = False
     sources: int | None = None
     of_variable: bool = False
+    by_hand: bool = False
     first_row: int = 0
     statistics: Any = None
     aliases: dict[Ref, Ref] = field(default_factory=dict)

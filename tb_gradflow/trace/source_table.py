@@ -26,5 +26,10 @@ class SourceTable:
         """The number of a line; null if there is none, or none is kept."""
         return self._index.setdefault(source, len(self._index)) if self.keep and source is not None else None
 
+    @property
+    def files(self) -> list[str]:
+        """The files that the lines are in, each once."""
+        return list(dict.fromkeys(source.file for source in self._index))
+
     def all(self) -> tuple[Source, ...]:
         return tuple(in_log(source) for source in self._index)

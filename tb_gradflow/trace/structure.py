@@ -24,6 +24,7 @@ from tb_gradflow.trace.flat_ops import FlatOp, Ref, consumers
 from tb_gradflow.trace.flatten import Flattener
 from tb_gradflow.trace.frames import frames_of
 from tb_gradflow.trace.outside import constants_of, exceeds_half, given_data, given_to, has_floor
+from tb_gradflow.trace.overrides import overrides_in
 from tb_gradflow.trace.own_gradients import own_gradient
 from tb_gradflow.trace.random_draws import SEEDED, is_seeded
 from tb_gradflow.trace.reach import influenced_by, needed_for
@@ -151,6 +152,8 @@ class _Builder:
     def build(self, index: int) -> Trace:
         ops = tuple(self._op(key) for key in self._numbers)
         gradient_checks = tuple(self._own_gradients())
+        chosen = [self._flatteners[key.graph].ops[key.op] for key in self._numbers]
+        overrides = overrides_in(self._sources.files, chosen, list(self._all_ops()), self._sources.place)
         return Trace(
             index=index,
             ops=ops,
@@ -174,7 +177,12 @@ class _Builder:
             notes=self._notes(),
             gradient_checks=gradient_checks,
             unscaled=self._collector.unscaled,
+            overrides=overrides,
         )
+
+    def _all_ops(self) -> Iterator[FlatOp]:
+        for flattener in self._flatteners:
+            yield from (op for op in flattener.ops if not op.backward and op.known is None)
 
     def _graph(self, flattener: Flattener) -> int:
         if flattener not in self._flatteners:
@@ -284,6 +292,7 @@ class _Builder:
                     call.automatic,
                     call.sources,
                     call.of_variable,
+                    call.by_hand,
                 )
             )
         return tuple(targets)

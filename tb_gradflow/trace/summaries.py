@@ -184,6 +184,9 @@ class SummaryLog:
         """A place where gradients are recorded; its number."""
         frames = frames_of(tf_stack.extract_stack())
         call = Call(flattener, () if ref is None else (ref,), None, frames, "none", frozenset())
+        call.sources = len(variables)
+        symbolic = [each for each in gradients if each is not None and tf.is_symbolic_tensor(_values_of(each))]
+        call.by_hand = bool(symbolic) and not any(map(_is_taken, symbolic))
         rows = 0
         for variable, gradient in zip(variables, gradients, strict=True):
             index = self._variables.index_of(variable)
@@ -287,6 +290,24 @@ def _unseen(name: str, known: Variables, variables: Sequence[Any], gradients: Se
     whole = FlatOp(f"eager {name}", EAGER, loss.op, (loss,), False, inputs, known=Known(EAGER))
     flattener.ops.append(whole)
     return flattener
+
+
+def _values_of(gradient: Any) -> Any:
+    return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+
+
+def _is_taken(gradient: Any) -> bool:
+    """Whether a tape, or `tf.gradients`, has had a part in a gradient: it makes its ops in name scopes of its own."""
+    stack, seen = [_values_of(gradient).op], set()
+    while stack:
+        op = stack.pop()
+        if op.name in seen:
+            continue
+        seen.add(op.name)
+        if any(part == "gradient_tape" or part.startswith("gradients") for part in op.name.split("/")):
+            return True
+        stack.extend(tensor.op for tensor in op.inputs)
+    return False
 
 
 def _measured(variables: Sequence[Any], gradients: Sequence[Any]) -> tuple[Any, Any]:

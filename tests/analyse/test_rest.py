@@ -7,6 +7,7 @@ import pytest
 
 from tb_gradflow.analyse.diagnose import diagnose
 from tb_gradflow.analyse.rest import Rest, rest_of
+from tb_gradflow.analyse.run_context import RunContext
 from tb_gradflow.analyse.standstill import Piece
 from tb_gradflow.record.report import Diagnosis
 from tb_gradflow.record.schema import FORMAT, Session
@@ -85,7 +86,7 @@ def diagnosed(rest: Rest) -> Diagnosis:
     graph = network()
     graph.weights[0] = RESTS
     numbers = graph.numbers(), graph.weight_numbers()
-    return diagnose(graph.trace(), SESSION, *numbers, tuple(graph.losses), rest.until, rest=rest)
+    return diagnose(graph.trace(), SESSION, *numbers, tuple(graph.losses), rest.until, context=RunContext(rest=rest))
 
 
 def test_what_has_moved_before_is_told_to_look_at_the_rate() -> None:

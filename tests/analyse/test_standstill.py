@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from tb_gradflow.analyse.diagnose import diagnose
+from tb_gradflow.analyse.run_context import RunContext
 from tb_gradflow.analyse.standstill import SURE_FROM, Piece, standstill_of
 from tb_gradflow.record.report import Diagnosis
 from tb_gradflow.record.schema import FORMAT, Session
@@ -47,7 +48,7 @@ def diagnosed(graph: Graph, steps: int, *still: int) -> Diagnosis:
         graph.weight_numbers(),
         tuple(graph.losses),
         steps,
-        standstill=dict.fromkeys(still, steps),
+        context=RunContext(standstill=dict.fromkeys(still, steps)),
     )
 
 

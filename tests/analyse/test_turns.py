@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tb_gradflow.analyse.diagnose import diagnose
+from tb_gradflow.analyse.run_context import RunContext
 from tb_gradflow.analyse.standstill import Piece
 from tb_gradflow.analyse.turns import turns_of
 from tb_gradflow.record.report import Diagnosis
@@ -89,7 +90,13 @@ def test_gradients_are_read_of_a_few_steps_alone() -> None:
 
 def diagnosed(graph: Graph, turns: dict[int, int]) -> Diagnosis:
     return diagnose(
-        graph.trace(), SESSION, graph.numbers(), graph.weight_numbers(), tuple(graph.losses), 9, turns=turns
+        graph.trace(),
+        SESSION,
+        graph.numbers(),
+        graph.weight_numbers(),
+        tuple(graph.losses),
+        9,
+        context=RunContext(turns=turns),
     )
 
 

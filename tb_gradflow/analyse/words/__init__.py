@@ -5,11 +5,14 @@ One function a cause, named in the tables of the modules here.
 
 from __future__ import annotations
 
+from tb_gradflow.analyse.causes.by_hand import is_given
+from tb_gradflow.analyse.evidence import NO_OP
 from tb_gradflow.analyse.words import (
     broadcast,
     cuts,
     discrete,
     flat,
+    given,
     hidden,
     left,
     masked,
@@ -54,6 +57,10 @@ _WRITERS: dict[str, Writer] = {
 
 def text_of(group: Group) -> Text:
     """Message and fix of a finding."""
+    if group.verdict.culprit == NO_OP and is_given(group.suspect.topology, group.suspect.target):
+        writer = given.WRITERS.get(group.verdict.cause)
+        if writer is not None:
+            return writer(group)
     return for_half(group, _WRITERS[group.verdict.cause](group))
 
 

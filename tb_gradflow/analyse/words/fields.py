@@ -44,7 +44,7 @@ def fields(group: Group) -> dict[str, str]:
     """What a template may speak of.
 
     they_get: The variables and "get", in number; they_take, they_are, they_have: likewise; they_have_flag,
-        is_to: the verbs alone.
+        is_to, is_given: the verbs alone.
     them: "it" or "them"; their: "its" or "their".
     op: The culprit with its place; place: that alone; fn: without; kind: its op type.
     whole, x, bx: The user's call of it; what they call it with; the same, fit to stand beside an operator.
@@ -68,6 +68,7 @@ def _of_variables(group: Group) -> dict[str, str]:
         "they_have": subject(group, "has", "have"),
         "they_have_flag": "it has" if len(group.variables) == 1 else "they have",
         "is_to": "is to" if len(group.variables) == 1 else "are to",
+        "is_given": "is given" if len(group.variables) == 1 else "are given",
         "them": "it" if len(group.variables) == 1 else "them",
         "their": "its" if len(group.variables) == 1 else "their",
         "count": str(len(group.variables)),

@@ -63,9 +63,11 @@ def cancelling(group: Group) -> Text:
         )
     fix = "Stop one of them: for a score function `log_prob(tf.stop_gradient(sample))`, so that `{variable}` acts "
     if stopped:
-        why = (
-            "{op} takes out again what moved the sample. That is right: a sample `loc + scale * noise` moves with "
-            "its `loc`, and its density there is that of the noise, whatever `loc` is."
+        if group.suspect.state.receives:
+            why = "{op} takes out again what moved the sample."
+        why += (
+            " That is right: a sample `loc + scale * noise` moves with its `loc`, and its density there is that of "
+            "the noise, whatever `loc` is."
         )
         fix = (
             "Nothing to repair if you differentiate the expectation of something else that is made of the sample. "

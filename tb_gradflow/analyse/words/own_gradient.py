@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import isclose, prod
 
 from tb_gradflow.analyse.causes.own_gradient import Flaw, are_swapped, flaws_of
+from tb_gradflow.analyse.overrides import out_of_reach
 from tb_gradflow.analyse.words.fields import ZERO, Template
 from tb_gradflow.analyse.words.names import Group, Text, Writer, called, file_name, place_of
 from tb_gradflow.record.schema import GradientCheck, Trace
@@ -190,14 +191,23 @@ def _number(value: float) -> str:
 
 def ignored_override(group: Group) -> str:
     """A sentence on a gradient that the user has registered for the culprit in vain; empty if there is none."""
-    if group.op is None or group.op.custom_gradient is None or _is_function(group):
+    if group.op is None or _is_function(group):
         return ""
+    kind = group.op.type
+    # An eager op does not keep the name of what was to replace its gradient.
+    name = next((each.gradient for each in group.trace.overrides if each.used and each.type == kind), None)
+    if group.op.custom_gradient is None and (name is None or not _is_cut(group)):
+        return out_of_reach(group.trace, kind) if _is_cut(group) else ""
     if any(check.op == group.culprit for check in group.trace.gradient_checks):
         return ""
     return (
-        f" The override `{group.op.custom_gradient}` does not help: a `tf.GradientTape` does not look at "
+        f" The override `{group.op.custom_gradient or name}` does not help: a `tf.GradientTape` does not look at "
         "`gradient_override_map`, only `tf.custom_gradient` works with it."
     )
+
+
+def _is_cut(group: Group) -> bool:
+    return group.suspect.state.status in ("disconnected", "zero")
 
 
 def second_order(group: Group) -> Text:
