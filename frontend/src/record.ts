@@ -26,7 +26,10 @@ export interface Source {
   readonly line: number;
   /** Name of the function the line is in. */
   readonly function: string;
-  /** The line itself, stripped; empty if the file could not be read. */
+  /**
+   * The line itself, stripped; where it is a part of a statement over several lines, the statement. Empty if the file
+   * could not be read.
+   */
   readonly code: string;
 }
 

@@ -20,6 +20,38 @@ def statement_at(file: str, line: int) -> ast.stmt | None:
     return max(found, key=lambda each: each.lineno, default=None)
 
 
+def written_at(file: str, line: int) -> str:
+    """What the user wrote on a line; where that is a part of a statement that goes on over others, all of it."""
+    text = linecache.getline(file, line).strip()
+    return text if _is_whole(text) else _statement_around(file, line, text)
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_whole(text: str) -> bool:
+    """Whether a line can be read by itself, as a statement, the head of a block, or one argument of several."""
+    for candidate in (text, text + "\n    pass", text.rstrip(",")):
+        try:
+            ast.parse(candidate)
+        except (SyntaxError, ValueError):
+            continue
+        return True
+    return False
+
+
+@functools.lru_cache(maxsize=1024)
+def _statement_around(file: str, line: int, text: str) -> str:
+    statement = statement_at(file, line)
+    if not isinstance(statement, _SIMPLE):
+        return text
+    whole = ast.unparse(statement)
+    return whole if len(whole) <= _LONGEST_STATEMENT else text
+
+
+_SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)
+# Longer ones are tables and the like: their line says more.
+_LONGEST_STATEMENT = 500
+
+
 def is_only_told(file: str, line: int) -> bool:
     """Whether what the statement at `line` computes is printed, logged or collected and nothing else.
 

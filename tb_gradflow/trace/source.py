@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import linecache
 import os
 import site
 import sys
@@ -20,6 +19,7 @@ from typing import Any
 
 from tb_gradflow.record.schema import Source
 from tb_gradflow.trace.frames import Frame
+from tb_gradflow.trace.lines import written_at
 from tb_gradflow.trace.sampled import drawn_from
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -153,8 +153,7 @@ def first_meant(frames: Sequence[Frame]) -> Frame | None:
 
 
 def _source(frame: Frame) -> Source:
-    code = linecache.getline(frame.file, frame.line).strip()
-    return Source(file=frame.file, line=frame.line, function=frame.function, code=code)
+    return Source(frame.file, frame.line, frame.function, written_at(frame.file, frame.line))
 
 
 def in_log(source: Source) -> Source:

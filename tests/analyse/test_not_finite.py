@@ -54,12 +54,15 @@ def test_where_the_loss_is_nan_the_forward_pass_broke_first() -> None:
     assert finding.variables == ("kernel", "head")
 
 
+LINE = "y = tf.where(x > 0., tf.math.log(x), 0.)"
+
+
 def hidden_by_where(*, zeros: float, loss: float = 0.5) -> Graph:
     graph = Graph()
-    log = graph.op("Log", graph.op("Mul", graph.variable("alpha")), line="y = tf.where(x > 0., tf.math.log(x), 0.)")
+    log = graph.op("Log", graph.op("Mul", graph.variable("alpha")), line=LINE, api="tf.math.log")
     graph.gradient(1, NAN)
     graph.gradient(log, sized(0.1, zeros=zeros))
-    chosen = graph.op("SelectV2", log, first=1)
+    chosen = graph.op("SelectV2", log, first=1, line=LINE, api="tf.where")
     graph.gradient(chosen, FINE)
     graph.target(graph.op("Mean", chosen), loss=loss)
     graph.ask("alpha", NAN)

@@ -107,6 +107,7 @@ ZERO: tuple[Rule, ...] = (
     zero.fp16_flush,
     unused.recurrent_weight_single_step,
     zero.softmax_single_class,
+    zero.nothing_left,
     masked.nothing_selected,
     cancelling.normalised_then_summed,
     zero_factor.zero_initialised,

@@ -14,6 +14,8 @@ _CLIPPING = frozenset({"ClipByValue", "Minimum", "Maximum"})
 BRANCHES = frozenset({"If", "StatelessIf", "Case", "StatelessCase", "Select", "SelectV2", "Merge", "Switch"})
 _DECOMPOSITIONS = frozenset({"Svd", "SelfAdjointEigV2", "Eig", "Qr"})
 
+_CROSS_ENTROPIES = frozenset({"SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits"})
+
 # Half precision has nothing between zero and 6e-8; what comes in above this is not brought there by one op.
 _HALF_AT_RISK_BELOW = 1e-3
 _SMALLEST_HALF = 6e-8
@@ -28,6 +30,12 @@ _FAINT = 1e-5
 def branch_not_taken(suspect: Suspect) -> Verdict | None:
     """The branch of a `tf.cond` that this step skipped, or the side of a `tf.where` that it never chose."""
     return Verdict("branch_not_taken", "info") if suspect.op.type in BRANCHES else None
+
+
+def nothing_left(suspect: Suspect) -> Verdict | None:
+    """TensorFlow's own cross entropy at its goal: prediction and label are the same in every digit."""
+    within = suspect.op.type in _CROSS_ENTROPIES or "/logistic_loss" in suspect.op.name
+    return Verdict("zero_gradient", "info") if within and suspect.measured.is_learned(suspect.target) else None
 
 
 def softmax_single_class(suspect: Suspect) -> Verdict | None:

@@ -7,7 +7,19 @@ import re
 from tb_gradflow.analyse.causes.unbounded import unbounded_in
 from tb_gradflow.analyse.words.code import is_simple
 from tb_gradflow.analyse.words.fields import ZERO, fields
-from tb_gradflow.analyse.words.names import TERMS, Group, Text, blamed, call_of, called, layer_of, made_by, place_of
+from tb_gradflow.analyse.words.names import (
+    TERMS,
+    Group,
+    Text,
+    blamed,
+    call_of,
+    called,
+    layer_of,
+    made_by,
+    place_of,
+    unused_name,
+)
+from tb_gradflow.analyse.words.steep import less_steep, made_large_between_limits
 
 FROM_LOGITS = "take the loss from the logits, `from_logits=True`"
 
@@ -61,20 +73,15 @@ def clipped(group: Group) -> Text:
         return Text(message, (add if terms else scale) + ".")
     if call is None:
         return Text(message, "Scale what goes in, so that it lies inside the limits.")
-    lib, x, v = names["lib"], call.subject, _unused_name(group)
+    if factor := made_large_between_limits(group):
+        return Text(message + f" {factor[0].upper()}{factor[1:]}: that is steep.", less_steep(factor) + ".")
+    lib, x, v = names["lib"], call.subject, unused_name(group)
     through = (
         f"`{x} + {lib}.stop_gradient({call.text} - {x})`"
         if is_simple(x)
         else f"`{v} = {x}`, then `{v} + {lib}.stop_gradient({call.with_subject(v)} - {v})`"
     )
     return Text(message, f"Scale what goes in, so that it lies inside, or let the gradient pass the limits: {through}.")
-
-
-def _unused_name(group: Group) -> str:
-    """A name for a value in between that the user's line does not use for something else."""
-    code = group.source.code if group.source is not None else ""
-    free = (name for name in ("v", "raw", "before_limits") if re.search(rf"\b{name}\b", code) is None)
-    return next(free, "unlimited")
 
 
 def _chosen_over(group: Group) -> int:

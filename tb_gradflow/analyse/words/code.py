@@ -58,6 +58,14 @@ class Call:
         plain = [each for each in self.arguments if not _NAMED.match(each)]
         return next(iter(named), None) or (plain[place] if place < len(plain) else None)
 
+    def with_argument(self, place: int, name: str, value: str) -> str:
+        """The same call with another value for an argument that is given by its place or by its name."""
+        others, old = list(self.arguments), self.argument(place, name)
+        for index, each in enumerate(others):
+            if each in (old, f"{name}={old}"):
+                others[index] = each.removesuffix(str(old)) + value
+        return f"{self.head}({', '.join(others)})"
+
     def with_subject(self, value: str) -> str:
         """The same call of another value."""
         others = list(self.arguments)
@@ -68,6 +76,10 @@ class Call:
             if self.is_operator
             else (f"{self.head}({', '.join(others)})")
         )
+
+
+def _divides_by_a_number(call: Call) -> bool:
+    return call.head == "/" and _is_number(call.arguments[1])
 
 
 def call_on(line: str, api: str | None, about: str = "") -> Call | None:
@@ -85,6 +97,7 @@ def call_on(line: str, api: str | None, about: str = "") -> Call | None:
     # Of `cast(cast(x, int), float)` the innermost is meant: it is the first that the value meets.
     inner = [call for call in found if not any(call.head + "(" in argument for argument in call.arguments)] or found
     inner = [call for call in inner if not _is_constant(call)] or inner
+    inner = [call for call in inner if not _divides_by_a_number(call)] or inner
     named = [call for call in inner if about and re.search(rf"\b{re.escape(about)}\b", call.text)]
     learned = [call for call in inner if not _LABEL.search(call.subject)]
     if not named and api in _COMPARISONS and len({call.text for call in learned or inner}) > 1:
@@ -98,14 +111,15 @@ def fractional_power_on(line: str, found: Call) -> Call:
     In `tf.pow(tf.pow(a, 2) + tf.pow(b, 2), 0.5)` only the outer one has an infinite derivative at zero.
     """
     tree = _parsed(line)
-    if tree is None or not _is_whole(found):
+    if tree is None or not is_whole_power(found):
         return found
     name = found.head.rpartition(".")[2]
     every = [call for node in ast.walk(tree) for call in _calls(node, name, found.head)]
-    return next((call for call in every if not _is_whole(call)), found)
+    return next((call for call in every if not is_whole_power(call)), found)
 
 
-def _is_whole(power: Call) -> bool:
+def is_whole_power(power: Call) -> bool:
+    """Whether a power is a square, a cube or another whole number's: of these every value has a finite derivative."""
     try:
         return float(power.arguments[1].rpartition("=")[2]) in range(1, 100)
     except (IndexError, ValueError):
@@ -152,6 +166,12 @@ def assigned_by(line: str) -> str:
     body = tree.body if isinstance(tree, ast.Module) else []
     statement = body[0] if len(body) == 1 else None
     return ast.unparse(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
+
+
+def calls_in(expression: str) -> list[Call]:
+    """The calls in an expression, the outer ones first."""
+    tree = _parsed(expression)
+    return [_call(node) for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args] if tree else []
 
 
 def innermost_call(expression: str) -> Call | None:

@@ -20,6 +20,7 @@ from tb_gradflow.analyse.words.names import (
     namespace,
     place_of,
     source_of,
+    unused_name,
 )
 from tb_gradflow.analyse.words.soft import soft_step
 from tb_gradflow.analyse.words.whole import only_as_integers, passed_around, weighed_in_place_of_integers
@@ -58,15 +59,16 @@ def passed_through(group: Group) -> str:
 
     An argument that is more than a name gets one, so that it is not computed twice (it may draw random numbers).
     """
-    lib, call = namespace(group), call_of(group)
+    lib, call, v = namespace(group), call_of(group), unused_name(group)
     if call is None:
         return f"`x + {lib}.stop_gradient({fields(group)['whole']} - x)`"
     if call.head == "//":
-        return f"`v = {' / '.join(map(bracketed, call.arguments))}`, then `v + {lib}.stop_gradient({lib}.floor(v) - v)`"
+        quotient = " / ".join(map(bracketed, call.arguments))
+        return f"`{v} = {quotient}`, then `{v} + {lib}.stop_gradient({lib}.floor({v}) - {v})`"
     x = call.subject
     if is_simple(x):
         return f"`{x} + {lib}.stop_gradient({call.text} - {x})`"
-    return f"`v = {x}`, then `v + {lib}.stop_gradient({call.with_subject('v')} - v)`"
+    return f"`{v} = {x}`, then `{v} + {lib}.stop_gradient({call.with_subject(v)} - {v})`"
 
 
 def sign(group: Group) -> Text:
@@ -157,7 +159,8 @@ def integer(group: Group) -> Text:
     if not through and api_of(group).rpartition(".")[2] in ("cast", "to_int32", "to_int64"):
         through = f"`{x} + tf.stop_gradient(tf.round({x}) - {x})`"
         if not is_simple(x):
-            through = f"`v = {x}`, then `v + tf.stop_gradient(tf.round(v) - v)`"
+            v = unused_name(group)
+            through = f"`{v} = {x}`, then `{v} + tf.stop_gradient(tf.round({v}) - {v})`"
     elif not through:
         through = f"`{x} + tf.stop_gradient(back - {x})`, where `back` is what is made of the integers again"
     return Text(message.format_map(names), f"Stay in floating point, or pass the gradient straight through: {through}.")

@@ -94,9 +94,22 @@ def _between(group: Group) -> str:
     named = "" if is_simple(x) else f"`p = {x}`, `"
     p = x if is_simple(x) else "p"
     start = f"{named}w = {p} - {{lib}}.floor({p})`" if named else f"`w = {p} - {{lib}}.floor({p})`"
+    row = looked_up(group)
+    if row is None:
+        return (
+            f"Interpolate between neighbours: {start}, then `1 - w` parts of what stands at the whole number below, "
+            "and `w` parts of what stands at the next, with the integers used for indexing alone."
+        )
+    size = f"{bracketed(row.table)}.shape[0]"
+    if row.keras:
+        place, following = f"i = keras.ops.cast(keras.ops.floor({p}), 'int32')", f"keras.ops.minimum(i + 1, {size} - 1)"
+    else:
+        place, following = f"i = tf.cast(tf.floor({p}), tf.int32)", f"tf.minimum(i + 1, {size} - 1)"
+    weight = "w" if row.rank == 1 else f"w[..., {', '.join(['None'] * (row.rank - 1))}]"
+    low, high = (row.call.with_argument(1, "indices", each) for each in ("i", following))
     return (
-        f"Interpolate between neighbours: {start}, then `(1 - w) * left + w * right`, with the integers used for "
-        "indexing alone."
+        f"In the place of `{row.call.text}` interpolate between neighbours: {start}, `{place}`, then `(1 - {weight}) * "
+        f"{low} + {weight} * {high}`."
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cancelling import takes_out
 from tb_gradflow.analyse.causes.zero import is_noise_of
-from tb_gradflow.analyse.kinds import SOFTMAX, constant_of
+from tb_gradflow.analyse.kinds import SOFTMAX
 from tb_gradflow.analyse.measured import LARGE_INPUT
 from tb_gradflow.analyse.words.clipped import FROM_LOGITS, clipped
 from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template, fields
@@ -13,12 +13,11 @@ from tb_gradflow.analyse.words.names import (
     Text,
     Writer,
     call_of,
-    called,
     layer_of,
     namespace,
-    place_of,
     quoted,
 )
+from tb_gradflow.analyse.words.steep import less_steep, made_large
 from tb_gradflow.analyse.zeros import PRODUCTS
 
 
@@ -55,37 +54,15 @@ def saturated_sigmoid(group: Group) -> Text:
     scaled = "Scale what goes in, for example by `keras.layers.BatchNormalization()` in front of it"
     if not group.trace.layers and not loop:
         scaled = "Scale what goes in, `{head}({bx} / 10.0)` or by more, until it is of about one"
-    factor = _made_large(group)
+    factor = made_large(group)
     told = f", which {factor}," if factor else ""
     if factor:
-        less = "Divide by a larger" if " divides by " in factor else "Multiply with a smaller"
-        scaled = less + " number, so that what goes in is of about one; a schedule can sharpen it later"
+        scaled = less_steep(factor)
     text = Template(
         SIZE + what + told + " is so large that its slope is next to nothing.",
         scaled + logits + ".",
     )(group)
     return Text(text.message, text.fix + large_inputs(group))
-
-
-def _made_large(group: Group) -> str:
-    """By what number the value that goes into the culprit was multiplied or divided just before; empty if by none that
-    makes it much larger."""
-    trace = group.trace
-    place = next((edge.op for edge in (group.op.inputs if group.op is not None else ()) if edge.op >= 0), -1)
-    if place < 0 or trace.ops[place].type not in ("Mul", "RealDiv"):
-        return ""
-    op = trace.ops[place]
-    first, second = constant_of(op, 0), constant_of(op, 1)
-    if op.type == "RealDiv":
-        told = f"divides by {second:.3g}" if second and 1 / abs(second) >= _MUCH else ""
-    else:
-        factor = first if second is None else second
-        told = f"multiplies with {factor:.3g}" if factor is not None and abs(factor) >= _MUCH else ""
-    return f"{called(trace, place)}{place_of(trace, place)} {told}" if told else ""
-
-
-_MUCH = 10.0
-"""A factor that makes of values of about one such as saturate: a sigmoid's slope at 10 is 5e-5, and tanh's 8e-9."""
 
 
 def saturated_softmax(group: Group) -> Text:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from tb_gradflow.analyse.words.code import Call, bracketed, call_on, innermost_call, negated
+from tb_gradflow.analyse.words.code import Call, bracketed, call_on, calls_in, is_whole_power, negated
 from tb_gradflow.analyse.words.fields import fields
 from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, called, namespace, place_of, source_of
 from tb_gradflow.analyse.words.spoiled import of_batch
@@ -14,26 +14,47 @@ def where_inactive(group: Group) -> Text:
     names, call = fields(group), call_of(group)
     product = group.op is not None and group.op.type in ("Mul", "MatMul")
     why = "multiplies with something that is not finite" if product else "has no finite derivative"
-    divides = group.op is not None and group.op.type in _DIVISIONS
-    x, hidden = _made_safe(call, divides=divides) if call else ("x", "f(safe)")
-    batch, lib = of_batch(group), namespace(group)
+    batch = of_batch(group)
     chooser, side = _chooser(group)
     hides = called(group.trace, chooser) if chooser >= 0 else "`tf.where`"
     where = place_of(group.trace, chooser) if chooser >= 0 and group.trace.ops[chooser].source != _line(group) else ""
-    chosen = _chosen(group, chooser, side, call, hidden) or f"{hidden}, other"
     return Text(
         f"{names['they_get']} NaN: {names['op']} {why} for some elements, and {hides}{where} hides their value but not "
         f"their gradient, which becomes 0 * inf.{' ' + batch if batch else ''}",
-        f"Make what goes in safe as well{_condition(group, chooser, side)}`safe = {lib}.where(ok, {x}, 1.0)`, then "
-        f"`{lib}.where(ok, {chosen})`.",
+        _made_safe(group, call, chooser, side) if call is not None else _UNSEEN.format(lib=namespace(group)),
     )
 
 
-def _chosen(group: Group, chooser: int, side: int, call: Call | None, hidden: str) -> str:
+_UNSEEN = (
+    "Make what goes in safe as well: `{lib}.where(ok, f({lib}.where(ok, x, safe)), other)`, with your own condition "
+    "for `ok`, your own two cases for `f(x)` and `other`, and for `safe` a number at which `f` is finite."
+)
+
+
+def _made_safe(group: Group, call: Call, chooser: int, side: int) -> str:
+    """The user's own call of a safe value; where their condition is not at hand, kept finite by itself."""
+    lib, singular = namespace(group), _singular(call)
+    subject, inside, value = _what_is_safe(singular, lib)
+    hidden = call.text.replace(singular.text, inside)
+    ok = _condition(group, chooser, side)
+    if not ok:
+        return (
+            f"Keep it finite for what is hidden as well: `{call.text.replace(singular.text, _bounded(singular, lib))}` "
+            f"in the place of `{call.text}`."
+        )
+    named = "" if ok == "ok" else f"`ok = {ok}`, "
+    start = f"Make what goes in safe as well: {named}`safe = {lib}.where(ok, {subject}, {value})`, "
+    chosen = _chosen(group, chooser, side, call, hidden)
+    if chosen:
+        return f"{start}then `{lib}.where(ok, {chosen})`."
+    return f"{start}and `{hidden}` in the place of `{call.text}`; {called(group.trace, chooser)} stays as it is."
+
+
+def _chosen(group: Group, chooser: int, side: int, call: Call, hidden: str) -> str:
     """What the user's own `tf.where` is given for both cases, the one to be hidden with the safe value in it first;
     empty if it does not stand on the same line."""
-    choice, source = _choice(group, chooser), source_of(group.trace, chooser)
-    if choice is None or call is None or source is None or source != group.source:
+    choice = _choice(group, chooser)
+    if choice is None:
         return ""
     hides, other = (
         choice.argument(place, "xy"[place - 1]) or choice.argument(place, f"x{place}") for place in (side, 3 - side)
@@ -63,33 +84,84 @@ def _choice(group: Group, chooser: int) -> Call | None:
 
 
 def _condition(group: Group, chooser: int, side: int) -> str:
-    """What `ok` is, by the user's own call of `tf.where`: code where it can be said on the same line."""
+    """Where what is hidden counts, by the user's own call of `tf.where`: code; empty if that is not at hand, or its
+    names are another function's."""
     source, call = source_of(group.trace, chooser), _choice(group, chooser)
     condition = (call.argument(0, "condition") or call.argument(0, "x1")) if call is not None else None
     if condition is None or group.source is None or source is None:
-        return ": "
-    ok = condition if side == 1 else negated(condition)
-    if (source.file, source.function) == (group.source.file, group.source.function):
-        return ": " if ok == "ok" else f": `ok = {ok}`, "
-    opposite = "" if side == 1 else "the opposite of "
-    return f", with {opposite}its condition for `ok`, `{ok}`: "
+        return ""
+    if (source.file, source.function) != (group.source.file, group.source.function):
+        return ""
+    return condition if side == 1 else negated(condition)
 
 
-def _made_safe(call: Call, *, divides: bool) -> tuple[str, str]:
-    """What has to be safe, and the user's expression with that in its place.
+def _singular(call: Call) -> Call:
+    """The call without a finite derivative in what the user wrote: of `alpha * tf.math.log(x)` the logarithm, of
+    `a / tf.sqrt(v)` the root."""
+    if _name(call) in _SAFE and not is_whole_power(call):
+        return call
+    part = call.arguments[-1] if call.head == "/" else call.text
+    return next((each for each in calls_in(part) if _name(each) in _SAFE and not is_whole_power(each)), call)
 
-    Of `alpha * tf.math.log(x)` it is the argument of the logarithm, of `a / b` the divisor: what is added up or
-    averaged in it may be zero in many ways, and of a root or a logarithm in it the argument.
+
+def _what_is_safe(call: Call, lib: str) -> tuple[str, str, str]:
+    """What has to be safe, the user's expression with that in its place, and a number at which it is finite.
+
+    A length and a deviation are roots of a sum, which is what may be zero.
     """
-    inner = innermost_call(call.arguments[-1] if divides and call.head == "/" else call.text)
-    singular = inner is not None and inner.head.rpartition(".")[2] in _SINGULAR
-    if inner is not None and (singular or not divides or call.head != "/"):
-        return inner.subject, call.text.replace(inner.text, inner.with_subject("safe"))
-    return call.arguments[-1], f"{bracketed(call.arguments[0])} {call.head} safe"
+    name = _name(call)
+    if name in _ROOTS:
+        return _rooted(call, lib), f"{lib}.sqrt(safe)", "1.0"
+    if call.head == "/":
+        return call.arguments[-1], f"{bracketed(call.arguments[0])} / safe", "1.0"
+    if call.head == "**":
+        return call.arguments[0], f"safe ** {bracketed(call.arguments[1])}", "1.0"
+    if call.is_operator:
+        return call.arguments[-1], f"{bracketed(call.arguments[0])} {call.head} safe", "1.0"
+    return call.subject, call.with_subject("safe"), _SAFE.get(name, "1.0")
 
 
-_DIVISIONS = ("RealDiv", "Div")
-_SINGULAR = ("sqrt", "rsqrt", "norm", "reduce_std", "std", "log", "log1p", "pow", "power", "acos", "asin", "reciprocal")
+def _rooted(call: Call, lib: str) -> str:
+    """What a length or a deviation is the root of."""
+    length, keras = _name(call) == "norm", lib == "keras.ops"
+    axis = call.argument(2 if length else 1, "axis")
+    over = f", axis={axis}" if axis else ""
+    if length:
+        return f"{'keras.ops.sum' if keras else 'tf.reduce_sum'}({lib}.square({call.subject}){over})"
+    return f"{'keras.ops.var' if keras else 'tf.math.reduce_variance'}({call.subject}{over})"
+
+
+def _bounded(call: Call, lib: str) -> str:
+    """The user's call, kept from where it has no finite derivative."""
+    name, x = _name(call), call.subject
+    if call.head == "/":
+        divide = f"{lib}.divide_no_nan" if lib == "keras.ops" else "tf.math.divide_no_nan"
+        return f"{divide}({', '.join(call.arguments)})"
+    if name in _ROOTS:
+        return f"{lib}.sqrt({lib}.maximum({_rooted(call, lib)}, 1e-12))"
+    if call.head == "**":
+        return f"{lib}.maximum({call.arguments[0]}, 1e-12) ** {bracketed(call.arguments[1])}"
+    if name in _EXPONENTIALS:
+        return call.with_subject(f"{lib}.minimum({x}, 80.0)")
+    if name in _OF_ONE:
+        clip = "keras.ops.clip" if lib == "keras.ops" else "tf.clip_by_value"
+        return call.with_subject(f"{clip}({x}, -1 + 1e-6, 1 - 1e-6)")
+    return call.with_subject(f"{lib}.maximum({x}, {'1e-6 - 1' if name == 'log1p' else '1e-12'})")
+
+
+def _name(call: Call) -> str:
+    return call.head.rpartition(".")[2] if call.head != "**" else "pow"
+
+
+_ROOTS = ("norm", "reduce_std", "std")
+_EXPONENTIALS = ("exp", "expm1", "sinh", "cosh")
+_OF_ONE = ("acos", "asin", "atanh", "arccos", "arcsin", "arctanh", "erfinv")
+# By function without a finite derivative everywhere, a number at which it has one.
+_SAFE = (
+    dict.fromkeys(("sqrt", "rsqrt", "log", "log1p", "pow", "power", "reciprocal", "lgamma", "digamma", *_ROOTS), "1.0")
+    | dict.fromkeys((*_OF_ONE, *_EXPONENTIALS), "0.0")
+    | dict.fromkeys(("acosh", "arccosh"), "2.0")
+)
 
 
 WRITERS: dict[str, Writer] = {"where_inactive_branch": where_inactive}

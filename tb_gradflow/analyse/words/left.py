@@ -56,7 +56,7 @@ _STAY = (
 )
 _ADVICE = {
     "int()": "Keep it a float, and blend what it chooses between: `w = x - tf.floor(x)`, then "
-    "`(1 - w) * lower + w * upper`.",
+    "`1 - w` parts of what belongs to the whole number below, and `w` parts of what belongs to the next.",
 }
 
 

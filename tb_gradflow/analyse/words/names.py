@@ -230,6 +230,13 @@ def result_of_line(group: Group) -> str:
     return name if name.isidentifier() and not used else ""
 
 
+def unused_name(group: Group, *names: str) -> str:
+    """A name for a value in between that the user's line does not use for something else; of several, the first."""
+    code = group.source.code if group.source is not None else ""
+    free = (name for name in (names or ("v", "raw", "before_limits")) if re.search(rf"\b{name}\b", code) is None)
+    return next(free, "unlimited")
+
+
 def namespace(group: Group) -> str:
     """The module the user takes such functions from: `tf` or `keras.ops`. Of an operator the rest of the line tells."""
     api = (group.op.api if group.op is not None else None) or ""

@@ -38,7 +38,15 @@ def zero_gradient(group: Group) -> Text:
     if group.op is not None and group.op.type in ("Mul", "MatMul", "BatchMatMulV2", "Einsum", "Conv2D"):
         single = all(group.trace.variables[each].shape in ((), (1,)) for each in group.variables)
         why = "in this step {op} multiplies with zeros" + (", or its gradients add up to nothing" if single else "")
+    if group.verdict.severity == "info" and group.suspect.measured.is_learned(group.suspect.target):
+        return _learned(group)
     return Template(ZERO + why + ".", "Look at what {op} is given in this step.")(group)
+
+
+def _learned(group: Group) -> Text:
+    return Template(
+        SIZE + "the loss is next to zero, and nothing in this batch is left to learn.", "Nothing to repair."
+    )(group)
 
 
 _TAKING = frozenset({"StridedSlice", "Slice", "GatherV2", "GatherNd"})
@@ -212,6 +220,8 @@ def fading(group: Group) -> Text:
             "Nothing to repair while it does: optimizers such as Adam divide by the size of the gradient, down to "
             "their `epsilon`.",
         )(group)
+    if group.verdict.severity == "info" and group.suspect.measured.is_learned(group.suspect.target):
+        return _learned(group)
     if _has_no_layers(group):
         return Template(
             SIZE + "it fades on the way from the loss, most of all at {op} and its like: the quantities there are far "

@@ -52,8 +52,11 @@ def predicate(group: Group) -> Text:
     names, ends = fields(group), _ends_a_loop(group)
     does = "ends a loop" if ends else "chooses a branch"
     message = SIZE + "{op} compares {them}, and the result only " + does + ", which has no derivative."
-    blend = _blended_branches(group) or "gate * inside + (1 - gate) * outside"
-    fix = f"Blend both branches: `gate = {soft_step(group)}`, then `{blend}`."
+    blend, gate = _blended_branches(group), f"`gate = {soft_step(group)}`"
+    fix = f"Blend both branches: {gate}, then `{blend}`."
+    if not blend:
+        fix = f"Compute both branches and blend what they give: {gate}, then `gate` parts of what comes of the branch "
+        fix += "where the comparison holds, and `1 - gate` parts of the other."
     if ends:
         fix = (
             f"Make a fixed number of rounds, and blend in each: `gate = {soft_step(group)}`, then `gate * new + (1 - "

@@ -62,7 +62,14 @@ def _rank_of_table(group: Group, taker: int) -> int:
     op = group.trace.ops[taker]
     if op.reads is not None:
         return len(group.trace.variables[op.reads].shape)
-    edge = next((edge for edge in op.inputs if edge.input == 0 and edge.op >= 0), None)
+    table, positions = _shape_of_input(group, taker, 0), _shape_of_input(group, taker, 1)
+    rows = op.outputs[0].shape if op.outputs else None
+    if table is None and rows is not None and positions is not None:
+        return len(rows) - len(positions) + 1
+    return len(table) if table is not None else 0
+
+
+def _shape_of_input(group: Group, op: int, place: int) -> tuple[int, ...] | None:
+    edge = next((edge for edge in group.trace.ops[op].inputs if edge.input == place and edge.op >= 0), None)
     outputs = group.trace.ops[edge.op].outputs if edge is not None else ()
-    shape = outputs[edge.output].shape if edge is not None and edge.output < len(outputs) else None
-    return len(shape) if shape is not None else 0
+    return outputs[edge.output].shape if edge is not None and edge.output < len(outputs) else None

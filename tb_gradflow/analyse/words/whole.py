@@ -5,7 +5,7 @@ from __future__ import annotations
 from tb_gradflow.analyse.evidence import discrete_part
 from tb_gradflow.analyse.kinds import LOOPS, is_float
 from tb_gradflow.analyse.words.code import Call, assigned_by, bracketed, call_around, call_on, is_simple, without_cast
-from tb_gradflow.analyse.words.names import Group, call_of, called, place_of, source_of
+from tb_gradflow.analyse.words.names import Group, call_of, called, place_of, source_of, unused_name
 from tb_gradflow.record.schema import Op
 
 
@@ -88,7 +88,8 @@ def passed_around(group: Group) -> str:
     x = call.subject
     if is_simple(x):
         return f"`{x} + tf.stop_gradient({whole} - {x})`"
-    return f"`v = {x}`, then `v + tf.stop_gradient({whole.replace(call.text, call.with_subject('v'))} - v)`"
+    v = unused_name(group)
+    return f"`{v} = {x}`, then `{v} + tf.stop_gradient({whole.replace(call.text, call.with_subject(v))} - {v})`"
 
 
 def _call_of(group: Group, op: int) -> Call | None:
