@@ -39,8 +39,8 @@ class Source:
         file: Path, relative to the working directory or to where Python imports it from. Older logs have others.
         line: Line number, from one.
         function: Name of the function the line is in.
-        code: The line itself, stripped; where it is a part of a statement over several lines, the statement. Empty if the
-            file could not be read.
+        code: The line itself, stripped; where it is a part of a statement over several lines, the statement. Empty if
+            the file could not be read.
     """
 
     file: str
