@@ -17,6 +17,7 @@ from tb_gradflow.analyse.words.names import (
     namespace,
     quoted,
 )
+from tb_gradflow.analyse.words.shares import CHOICES
 from tb_gradflow.analyse.words.steep import less_steep, made_large
 from tb_gradflow.analyse.zeros import PRODUCTS
 
@@ -152,8 +153,16 @@ def branch(group: Group) -> Text:
             SIZE + "in this step {op} made no round, and only the rounds use {them}.",
             "Nothing to repair if that depends on the data; else look at the condition of the loop.",
         )(group)
+    chooses = group.op is not None and group.op.type in CHOICES
     return Template(
-        SIZE + "in this step {op} did not choose the branch that uses {them}.",
+        SIZE
+        + (
+            "{op} hands the gradient of each element on to the side that it took there, and zero to the other; in this "
+            "step it took the other one in every element that counts."
+            if chooses
+            else "{op} hands the gradient on to the branch that it chose, and none to the other; in this step it did "
+            "not choose the branch that uses {them}."
+        ),
         "Nothing to repair if that depends on the data; look at other steps.",
     )(group)
 

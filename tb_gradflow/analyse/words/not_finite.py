@@ -160,13 +160,15 @@ def exponential(group: Group) -> Text:
         return Template(BROKEN + "{op} overflows: beyond 89 on either side it is infinite.", how)(group)
     kept = f"Keep the exponent in range: `{{head}}({{lib}}.minimum({{x}}, {_EXPONENT}))`; or scale what goes in."
     how = f"Use the stable form: `{fix}`." if fix else kept
+    steep = ""
     if factor := made_large(group):
-        how += f" {factor[0].upper()}{factor[1:]}: a step that steep has no slope either. {less_steep(factor)}."
+        how += f" {less_steep(factor)}."
+        steep = f" {factor[0].upper()}{factor[1:]}: a step that steep has no slope either."
     incoming = group.suspect.measured.of_op(group.suspect.target, group.culprit)
     if incoming is not None and not (incoming.nan_count or incoming.inf_count) and incoming.max_abs > _LARGE_GRADIENT:
         why = f"{{op}} is so large that its derivative overflows, multiplied with a gradient of {incoming.max_abs:.0e}."
         return Template(BROKEN + why, how)(group)
-    return Template(BROKEN + "{op} overflows: above 88 it is infinite.", how)(group)
+    return Template(BROKEN + "{op} overflows: above 88 it is infinite." + steep, how)(group)
 
 
 # Of an exponential that is infinite itself, what a sum or a quotient hands back is of about one.

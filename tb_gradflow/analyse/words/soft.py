@@ -18,10 +18,10 @@ from tb_gradflow.analyse.words.code import (
 )
 from tb_gradflow.analyse.words.fields import SIZE, fields
 from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, called, namespace, short, source_of
+from tb_gradflow.analyse.words.shares import CHOICES, who_gets_it
 
 _LESS = ("Less", "LessEqual")
 _EQUAL = ("Equal", "NotEqual")
-_CHOICES = ("Select", "SelectV2")
 _BRANCHES = ("If", "StatelessIf")
 
 # How wide a soft step is: of values about one, and of positions, which are one apart.
@@ -45,6 +45,7 @@ def comparison(group: Group) -> Text:
         whole, yes, no = chosen
         finite = "; both sides have to be finite everywhere" if _is_computed((yes, no)) else ""
         fix = f"In the place of `{whole}` choose softly: `gate = {step}`, then `{_blend(yes, no)}`{finite}."
+        message += who_gets_it(group, _choices(group)[0]).replace("{", "{{").replace("}", "}}")
     return Text(message.format_map(names), fix)
 
 
@@ -152,11 +153,8 @@ def _cast_around(group: Group) -> str:
 
 def _chosen(group: Group) -> tuple[str, str, str] | None:
     """The user's `tf.where` of nothing but this comparison, and its two sides; null if there is none."""
-    trace = group.trace
-    uses = discrete_part(group.suspect).uses
-    places = {use.consumer for use in uses if use.input == 0 and use.via == group.culprit}
-    choices = [op for op in sorted(places) if trace.ops[op].type in _CHOICES]
-    if len(choices) != len(uses) or not choices:
+    choices = _choices(group)
+    if len(choices) != len(discrete_part(group.suspect).uses) or not choices:
         return None
     found = {_where_of(group, op) for op in choices}
     call = found.pop() if len(found) == 1 else None
@@ -166,6 +164,13 @@ def _chosen(group: Group) -> tuple[str, str, str] | None:
     if yes is None or no is None:
         return None
     return call.text, yes, no
+
+
+def _choices(group: Group) -> list[int]:
+    """Where the comparison is the condition."""
+    uses = discrete_part(group.suspect).uses
+    places = {use.consumer for use in uses if use.input == 0 and use.via == group.culprit}
+    return [op for op in sorted(places) if group.trace.ops[op].type in CHOICES]
 
 
 def _where_of(group: Group, op: int) -> Call | None:

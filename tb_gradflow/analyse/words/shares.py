@@ -1,0 +1,53 @@
+"""Which side of a `tf.where` or branch of a `tf.cond` gets the gradient: what the derivative of a choice is."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.words.code import call_on
+from tb_gradflow.analyse.words.names import Group, called, source_of
+from tb_gradflow.record.schema import Tensor
+
+CHOICES = ("Select", "SelectV2")
+
+
+def who_gets_it(group: Group, choice: int) -> str:
+    """Which side of a `tf.where` gets how much of the gradient in this step, a sentence; empty if that is unknown."""
+    taken = _share_of_first(group, choice)
+    if taken is None:
+        return ""
+    first, second = _sides(group, choice)
+    parts = [(first, taken), (second, 1 - taken)]
+    told = [f"{side} in {share:.0%} of the elements" for side, share in parts if share > 0]
+    hands = called(group.trace, choice)
+    return f" {hands} hands the gradient on to what it took: {', '.join(told)}; its condition gets none."
+
+
+def _sides(group: Group, choice: int) -> tuple[str, str]:
+    """What the user gives it for both cases, as they wrote it."""
+    source, name = source_of(group.trace, choice), called(group.trace, choice).strip("`")
+    call = call_on(source.code, name) if source is not None else None
+    first, second = ((call.argument(place, name) if call is not None else None) for place, name in ((1, "x"), (2, "y")))
+    return f"`{first}`" if first else "the first side", f"`{second}`" if second else "the second"
+
+
+def _share_of_first(group: Group, choice: int) -> float | None:
+    """In how many of the elements the first side is taken: where its gradient is other than zero, of those in which
+    the gradient of the result is."""
+    suspect, ops = group.suspect, group.trace.ops
+    whole = suspect.measured.of_op(suspect.target, choice) if suspect.target >= 0 else None
+    result = ops[choice].outputs[0] if ops[choice].outputs else None
+    if whole is None or whole.zero_fraction == 1 or whole.nan_count or whole.inf_count:
+        return None
+    for edge in ops[choice].inputs:
+        if edge.input == 0 or edge.op < 0 or list(suspect.topology.onward(edge.op)) != [choice]:
+            continue
+        side = suspect.measured.of_op(suspect.target, edge.op)
+        if side is None or side.nan_count or side.inf_count or not _alike(ops[edge.op].outputs[edge.output], result):
+            continue
+        share = min((1 - side.zero_fraction) / (1 - whole.zero_fraction), 1.0)
+        return share if edge.input == 1 else 1 - share
+    return None
+
+
+def _alike(side: Tensor, result: Tensor | None) -> bool:
+    """Whether both have as many elements: the gradient of what was broadcast is a sum."""
+    return result is not None and side.shape is not None and side.shape == result.shape
