@@ -6,12 +6,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import keras
 import pytest
 
 import tb_gradflow
+from tb_gradflow.gradcheck.report import Verdict
 from tests.serve.processes import environment
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -62,6 +63,22 @@ def test_the_other_lines_about_tests_work_on_its_report() -> None:
 
     for code in others:
         exec(code.replace("sequential/dense/kernel", name), namespace)
+
+
+def test_the_page_on_checking_gradients_says_what_its_program_does() -> None:
+    page = DOCS / "checking_gradients.md"
+    wrong, right, trained = code_in(page)
+    namespace: dict[str, Any] = {}
+
+    exec(wrong, namespace)
+    first, second, *_ = str(namespace["check"]).splitlines()
+    assert f"    {first}\n    {second}\n" in page.read_text(encoding="utf-8")
+    exec(right, namespace)
+    assert namespace["check"].arguments["0"].verdict == "agrees"
+    exec(trained, namespace)
+    assert "diverges" in str(namespace["check"])
+    verdicts = re.findall(r"^\| `(\w+)` \|", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(verdicts) == sorted(get_args(Verdict))
 
 
 @pytest.mark.parametrize("page", [DOCS / "start.md", README], ids=lambda page: page.name)
