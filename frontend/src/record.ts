@@ -292,6 +292,18 @@ export interface InputCheck {
   readonly samples: readonly GradientSample[];
 }
 
+/** A layer that was given an input with a mask, and does not hand the mask on. */
+export interface DroppedMask {
+  /** Its name. */
+  readonly layer: string;
+  /** Its class. */
+  readonly type: string;
+  /** Index in `Trace.targets`. */
+  readonly target: number;
+  /** Row of `Chunk.gradients`: of the gradient at the steps that the mask leaves out, zeros elsewhere. */
+  readonly row: number;
+}
+
 /** An entry of a `gradient_override_map`, in whose block ops of the step were made. */
 export interface Override {
   /** Op type whose gradient it replaces. */
@@ -379,6 +391,8 @@ export interface Trace {
   readonly movements: readonly Movement[];
   /** The blocks of `gradient_override_map` that were in force; none in older logs. */
   readonly overrides: readonly Override[];
+  /** The layers that do not hand a mask on; none in older logs. */
+  readonly dropped_masks: readonly DroppedMask[];
 }
 
 /** One recording: from the construction of a recorder to its end. */

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from tb_gradflow.analyse.dropped_masks import masks_dropped
 from tb_gradflow.analyse.findings import findings_of
 from tb_gradflow.analyse.measured import Measured
 from tb_gradflow.analyse.onset import told_first
@@ -43,7 +44,7 @@ def diagnose(
     first = states(topology, measured)
     told = findings_of(measured, first, session.expected)
     findings = told_first(context.onset, told.findings)
-    findings = (*findings, *overrides_without_effect(trace, findings)) or unobserved(topology)
+    findings = (*findings, *masks_dropped(measured), *overrides_without_effect(trace, findings)) or unobserved(topology)
     found = tuple(without_noise(state) if state.variable in told.noise else state for state in first)
     listed = _listed(topology, findings)
     return Diagnosis(

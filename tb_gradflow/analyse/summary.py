@@ -31,6 +31,9 @@ _WRONG = {
 }
 
 
+_OF_NO_VARIABLE = {"mask_dropped": "Padding trains like data: a layer does not hand its mask on."}
+
+
 def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[Finding]) -> str:
     """How the run is, in one sentence."""
     trace = measured.topology.trace
@@ -57,7 +60,10 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
             sum(trace.variables[state.variable].name in told for state in others),
             sum(_is_nobodys(state) for state in others if trace.variables[state.variable].name not in told),
         )
-    first = loud[0]
+    of_variables = [finding for finding in loud if finding.variables]
+    if not of_variables:
+        return _OF_NO_VARIABLE.get(loud[0].cause, "Something is wrong, and no single variable's.")
+    first = of_variables[0]
     by_name = {trace.variables[state.variable].name: state for state in states}
     affected = {name for finding in loud for name in finding.variables}
     wrong = _WRONG.get(first.cause, "a gradient that teaches nothing")

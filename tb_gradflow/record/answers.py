@@ -167,6 +167,23 @@ class InputCheck:
 
 
 @dataclass(frozen=True, slots=True)
+class DroppedMask:
+    """A layer that was given an input with a mask, and does not hand the mask on.
+
+    Attributes:
+        layer: Its name.
+        type: Its class.
+        target: Index in `Trace.targets`.
+        row: Row of `Chunk.gradients`: of the gradient at the steps that the mask leaves out, zeros elsewhere.
+    """
+
+    layer: str
+    type: str
+    target: int
+    row: int
+
+
+@dataclass(frozen=True, slots=True)
 class Override:
     """An entry of a `gradient_override_map`, in whose block ops of the step were made.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tb_gradflow.record.answers import DroppedMask as DroppedMask
 from tb_gradflow.record.answers import GradientCheck as GradientCheck
 from tb_gradflow.record.answers import GradientSample as GradientSample
 from tb_gradflow.record.answers import InputCheck as InputCheck
@@ -89,6 +90,7 @@ class Trace:
         optimizers: What applied gradients; none in older logs.
         movements: For variables whose gradient was seen to be applied, what moved them; none in older logs.
         overrides: The blocks of `gradient_override_map` that were in force; none in older logs.
+        dropped_masks: The layers that do not hand a mask on; none in older logs.
     """
 
     index: int
@@ -108,6 +110,7 @@ class Trace:
     optimizers: tuple[Optimizer, ...] = ()
     movements: tuple[Movement, ...] = ()
     overrides: tuple[Override, ...] = ()
+    dropped_masks: tuple[DroppedMask, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tb_gradflow.record.schema import Outcome
+from tb_gradflow.trace.dropped_masks import Dropped
 from tb_gradflow.trace.flat_ops import Ref
 from tb_gradflow.trace.flatten import Flattener
 from tb_gradflow.trace.frames import Frame
@@ -47,6 +48,7 @@ class Call:
         aliases: For tensors that were not asked for, the one whose gradient has the same statistics.
         variables: Answer by index of the variable that was asked for.
         tensors: Answer by the tensor on the way that was asked for.
+        padded: Of the layers that drop a mask, the rows of the gradient at padded steps.
     """
 
     flattener: Flattener
@@ -67,10 +69,12 @@ class Call:
     aliases: dict[Ref, Ref] = field(default_factory=dict)
     variables: dict[int, Answer] = field(default_factory=dict)
     tensors: dict[Ref, Answer] = field(default_factory=dict)
+    padded: list[tuple[Dropped, int]] = field(default_factory=list)
 
     def renumber(self, first_row: int) -> None:
         """Its rows begin with another one."""
         by = first_row - self.first_row
         self.variables = {source: answer.moved(by) for source, answer in self.variables.items()}
         self.tensors = {source: answer.moved(by) for source, answer in self.tensors.items()}
+        self.padded = [(dropped, row + by) for dropped, row in self.padded]
         self.first_row = first_row

@@ -20,6 +20,7 @@ from tb_gradflow.trace.aliases import aliases, only_reads, plain_reads
 from tb_gradflow.trace.applied import Applied, Given, applied_by
 from tb_gradflow.trace.call import Answer, Call
 from tb_gradflow.trace.differentiable import is_differentiable_dtype
+from tb_gradflow.trace.dropped_masks import Dropped, at_padding, dropped_by
 from tb_gradflow.trace.flat_ops import Known, Ref, consumers
 from tb_gradflow.trace.flatten import Flattener, results_around, symbol_in
 from tb_gradflow.trace.frames import frames_of
@@ -79,6 +80,7 @@ class Collector(Symbols):
         self._barriers = barriers
         self.leaves_out_xla = barriers is not None
         self.applied: list[Applied] = []
+        self._dropped: list[Dropped] = []
         self._is_applying = False
         self._apart: dict[int, Any] = {}
         self._flatteners: dict[int, tuple[Any, Flattener]] = {}
@@ -202,7 +204,17 @@ class Collector(Symbols):
     def entered(self, layer: Any, scope: str) -> None:
         """A layer has opened its name scope."""
         self.variables.meet(layer)
+        for dropped in self._dropped:
+            if dropped.by is layer:
+                dropped.scope = scope  # the last one is that of the call, after that in which it is built
         self.layers.setdefault(scope, Layer(scope, str(layer.name), type(layer).__name__))
+
+    def given(self, layer: Any, value: Any) -> None:
+        """A layer of Keras 3 is about to work on a value."""
+        with self._own_work():
+            dropped = dropped_by(layer, value)
+            if dropped is not None:
+                self._dropped.append(dropped)
 
     @contextlib.contextmanager
     def _own_work(self) -> Iterator[None]:
@@ -281,8 +293,11 @@ class Collector(Symbols):
             if is_differentiable_dtype(tensor) and tensor.dtype not in (tf.resource, tf.variant)
             if (actual := self.actual(tensor)) is not None
         }
+        masked = {self._ref_of_dropped(call, dropped) for dropped in self._dropped}
         call.aliases = {
-            ref: other for ref, other in aliases(ops, users, needed).items() if {ref, other} <= wanted.keys()
+            ref: other
+            for ref, other in aliases(ops, users, needed).items()
+            if {ref, other} <= wanted.keys() and ref not in masked
         }
         return {ref: tensor for ref, tensor in wanted.items() if ref not in call.aliases}
 
@@ -303,7 +318,7 @@ class Collector(Symbols):
             index = self.variables.index_of_source(source)
             if index is not None:
                 call.variables[index] = self._answer(self._arrived(call, index, source, gradient), rows)
-        needed = Needed(flat_gradients(asked), on_the_way)
+        needed, seen = Needed(flat_gradients(asked), on_the_way), {}
         for (ref, _), gradient in zip(extra.items(), on_the_way, strict=True):
             if gradient is not None and self._exact and may_be_merged(gradient, needed):
                 gradient = seen_apart(gradient, needed)
@@ -311,6 +326,10 @@ class Collector(Symbols):
                     continue
             if gradient is not None or not self._barriers:
                 call.tensors[ref] = self._answer(gradient, rows)
+            seen[ref] = gradient
+        for dropped, row in self._at_padding(call, seen):
+            rows.append(row)
+            call.padded.append((dropped, self.row_count + len(rows) - 1))
         for ref, row in self._inside():
             rows.append(row)
             call.tensors[ref] = Answer("value", self.row_count + len(rows) - 1)
@@ -324,6 +343,17 @@ class Collector(Symbols):
         call.statistics = self._brought_home(unscaled(rows, scale))
         call.loss = self._brought_home(call.loss)
         self.row_count += len(rows)
+
+    def _at_padding(self, call: Call, seen: dict[Ref, Any]) -> Iterator[tuple[Dropped, Any]]:
+        """For each layer that drops a mask, what the gradient is at the steps that the mask leaves out."""
+        ops = call.flattener.ops
+        for dropped in self._dropped:
+            row = at_padding(dropped, seen, self._ref_of_dropped(call, dropped), lambda op: ops[op].name)
+            if row is not None:
+                yield dropped, row
+
+    def _ref_of_dropped(self, call: Call, dropped: Dropped) -> Ref | None:
+        return call.flattener.ref(self.symbol(dropped.given)) if self.knows(dropped.given) else None
 
     def _arrived(self, call: Call, index: int, source: Any, gradient: Any) -> Any:
         """A source's gradient, to be measured; null if there is none, or for a tensor zeros in its place."""

@@ -64,6 +64,9 @@ class Guard(Symbols):
     def entered(self, layer: Any, scope: str) -> None:
         """Of no concern."""
 
+    def given(self, layer: Any, value: Any) -> None:
+        """Of no concern."""
+
     def _wrong(self, target: Any, gradients: Sequence[Any]) -> Any:
         targets = [each for each in tf.nest.flatten(target) if isinstance(each, tf.Tensor) and each.dtype.is_floating]
         scaled = self._scales.behind(targets)

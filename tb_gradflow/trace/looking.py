@@ -36,6 +36,8 @@ class Listener(Protocol):
 
     def entered(self, layer: Any, scope: str) -> None: ...
 
+    def given(self, layer: Any, value: Any) -> None: ...
+
 
 class Look:
     """One replica's step, looked at.

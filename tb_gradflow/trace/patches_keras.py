@@ -32,6 +32,8 @@ def _patch_three(undo: contextlib.ExitStack, here: Here) -> None:
         replaced(undo, owner, "scale_loss", lambda original: _scaling(original, here))
         replaced(undo, owner, "apply", lambda original: _applying(original, here, _divides))
     replaced(undo, keras.layers.Layer, "_open_name_scope", lambda original: _name_scope(original, here))
+    # The first thing that a layer does with what it is given, before it takes the mask for its own `call`.
+    replaced(undo, keras.layers.Layer, "_assert_input_compatibility", lambda original: _given(original, here))
 
 
 def _patch_two(undo: contextlib.ExitStack, here: Here) -> None:
@@ -96,6 +98,17 @@ def _name_scope(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
             yield scope
 
     return open_name_scope
+
+
+def _given(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def assert_input_compatibility(self: Any, given: Any) -> Any:
+        look = here()
+        if look is not None:
+            look.listener.given(self, given)
+        return original(self, given)
+
+    return assert_input_compatibility
 
 
 def _entering(original: Callable[..., Any], here: Here) -> Callable[..., Any]:

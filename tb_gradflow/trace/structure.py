@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from tb_gradflow.record.schema import (
     SNAPSHOT,
+    DroppedMask,
     Edge,
     GradientCheck,
     Layer,
@@ -178,6 +179,11 @@ class _Builder:
             gradient_checks=gradient_checks,
             unscaled=self._collector.unscaled,
             overrides=overrides,
+            dropped_masks=tuple(
+                DroppedMask(dropped.layer, dropped.type, number, row)
+                for number, call in enumerate(self._collector.calls)
+                for dropped, row in call.padded
+            ),
         )
 
     def _all_ops(self) -> Iterator[FlatOp]:
