@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +66,8 @@ def trained(*callbacks: Any, in_a_function: bool = False) -> list[Any]:
 def test_a_gradient_inside_of_a_gradient_is_of_the_weights_before_the_step(
     options: dict[str, Any], in_a_function: bool, tmp_path: Path
 ) -> None:
-    plain = trained(in_a_function=in_a_function)
+    with reads_before_writes():
+        plain = trained(in_a_function=in_a_function)
     here = context.context()
     here.enable_graph_collection()
     try:
@@ -78,6 +81,17 @@ def test_a_gradient_inside_of_a_gradient_is_of_the_weights_before_the_step(
     steps = [each for each in optimized(ran) if "critic" in str(each.node)]
     assert steps
     assert [unordered(each) for each in steps] == [[]] * len(steps)
+
+
+@contextmanager
+def reads_before_writes() -> Iterator[None]:
+    """Of a training without a recorder too: TensorFlow's dependency optimizer lets this critic's last weight be
+    written before two of its reads, and about one plain run in sixty is then of other weights."""
+    tf.config.optimizer.set_experimental_options({"dependency_optimization": False})
+    try:
+        yield
+    finally:
+        tf.config.optimizer.set_experimental_options({"dependency_optimization": True})
 
 
 def optimized(ran: config_pb2.RunMetadata) -> list[Any]:
