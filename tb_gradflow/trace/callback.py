@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tb_gradflow.trace.cadence import UpdateFreq
-from tb_gradflow.trace.caught import Guarding
+from tb_gradflow.trace.caught import CaughtStep, NonfiniteMonitor
 from tb_gradflow.trace.collector import Tensors
 from tb_gradflow.trace.fitting import Fitting, TrainFunction
 from tb_gradflow.trace.fitting_of import check_backend, fitting
-from tb_gradflow.trace.guards import guard_of_fit
+from tb_gradflow.trace.guards import monitor_of_fit
 from tb_gradflow.trace.in_place import REPLACED, SET_BY_USER, is_of_the_user, owner, put
 from tb_gradflow.trace.keras_callback import KerasCallback
+from tb_gradflow.trace.monitored_steps import MonitoredSteps, Report
 from tb_gradflow.trace.options import checked
 from tb_gradflow.trace.own_errors import run_instead
 from tb_gradflow.trace.recorder import Identity, Recorder, Tracing, fault_message, index_of, warn
@@ -78,8 +79,7 @@ class GradFlowCallback(KerasCallback):
         self._broken = False
         self._plain: TrainFunction | None = None
         self._sampled: TrainFunction | None = None
-        self._guard: Guarding | None = None
-        self._may_post = False
+        self._monitored = self._monitored_steps(is_wanted=False)
         self._tracing = Tracing()
         self._fitting: Fitting | None = None
         self._steps = StepCount()
@@ -97,11 +97,11 @@ class GradFlowCallback(KerasCallback):
         self._may_postpone = True
         # Keras tells a callback of the model, and not of the other callbacks, whose list calls this.
         caller = sys._getframe(1).f_locals.get("self")
-        self._guarded(lambda: self._prepare(getattr(caller, "callbacks", None)))
+        self._safely(lambda: self._prepare(getattr(caller, "callbacks", None)))
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._epoch, self._epoch_begins = epoch, True
-        self._guarded(lambda: self._steps.epoch_begins(self._fitting if self._plain is not None else None))
+        self._safely(lambda: self._steps.epoch_begins(self._fitting if self._plain is not None else None))
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         if self._plain is None or self._broken:
@@ -114,12 +114,12 @@ class GradFlowCallback(KerasCallback):
         self._steps.execution_begins(batch)
         self._measured = None
         if self._due():
-            self._guarded(self._check_alone)
-            self._guarded(self._ask_guard)
+            self._safely(self._check_alone)
+            self._safely(self._monitored.settle)
             if not self._broken:
                 put(self.model, self._run_sampled)
-        elif self._guard is not None:
-            put(self.model, self._run_guarded)
+        elif self._monitored.is_running:
+            put(self.model, self._run_monitored)
         self._epoch_begins = False
         self._ready = time.perf_counter()
 
@@ -131,28 +131,27 @@ class GradFlowCallback(KerasCallback):
         self._steps.execution_ends(batch)
         recorded = self._measured is not None
         if recorded:
-            self._guarded(self._steps.correct)
-            self._guarded(lambda: self._write(self._steps.now - 1))
-            if self._guard is None:
-                self._guarded(self._post_guard)
+            self._safely(self._steps.correct)
+            self._safely(lambda: self._write(self._steps.now - 1))
+            self._safely(lambda: self._monitored.start(self._select_monitor))
         else:
-            self._guarded(self._look_at_guard)
+            self._safely(self._monitored.step_ended)
         now = time.perf_counter()
         own = self._ready - self._began + now - done
         self._options.cadence.meter.took(now - self._began, recorded=recorded, own=own)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        self._guarded(self._steps.correct)
-        self._guarded(self._ask_guard)
+        self._safely(self._steps.correct)
+        self._safely(self._monitored.settle)
         if self._recorder is not None:
-            self._guarded(self._recorder.flush)
+            self._safely(self._recorder.flush)
 
     def on_train_end(self, logs: Any = None) -> None:
-        self._guarded(self._ask_guard)
+        self._safely(self._monitored.settle)
         if self._recorder is not None:
-            self._guarded(self._recorder.flush)
+            self._safely(self._recorder.flush)
         if self._plain is not None and (fitted := self._fitting) is not None:
-            self._guarded(lambda: self._last_fit.ends(self.model, fitted))
+            self._safely(lambda: self._last_fit.ends(self.model, fitted))
         self._plain = None
 
     def _prepare(self, beside: Sequence[Any] | None) -> None:
@@ -174,13 +173,13 @@ class GradFlowCallback(KerasCallback):
             return
         if not self._last_fit.begins(self.model, fitted):
             return
-        self._sampled = self._guard = None
-        self._may_post = self._options.catch_nonfinite
+        self._sampled = None
+        self._monitored = self._monitored_steps(is_wanted=self._options.catch_nonfinite)
         if self._first_step is None:
             self._first_step = self._steps.now
         self._tracing = Tracing(self._recorder)
         self._numbers = numbers = TracedNumbers(fitted.step)
-        self._draws = draws = fitted.draws(is_guarded=self._may_post)
+        self._draws = draws = fitted.draws(is_monitored=self._options.catch_nonfinite)
         self._instrumented = step = InstrumentedStep(
             fitted.step if fitted.is_eager else draws.shared(numbers.leading(fitted.step_as_traced)),
             fitted.variables,
@@ -231,9 +230,9 @@ class GradFlowCallback(KerasCallback):
 
     def _stops(self, fault: Exception, cost: str = "") -> None:
         self._broken = True
-        self._tell_fault(fault, cost)
+        self._report_fault(fault, cost)
 
-    def _tell_fault(self, fault: Exception, cost: str = "") -> None:
+    def _report_fault(self, fault: Exception, cost: str = "") -> None:
         warn(fault_message(self._steps.now, fault, cost))
 
     def _write(self, step: int) -> None:
@@ -242,47 +241,35 @@ class GradFlowCallback(KerasCallback):
         values = {name: value.numpy() for name, value in measured.items()}
         self._recorder.add_step(step, self._tracing.indices[index_of(values)], values)
 
-    def _post_guard(self) -> None:
-        """From now on, if it is wanted and possible, the steps between recorded ones are guarded."""
+    def _monitored_steps(self, *, is_wanted: bool) -> MonitoredSteps:
+        return MonitoredSteps(
+            is_wanted=is_wanted,
+            record=lambda caught: self._safely(lambda: self._write_caught(caught)),
+            report=self._report_fault,
+        )
+
+    def _select_monitor(self) -> NonfiniteMonitor | None:
         assert self._fitting is not None and self._sampled is not None
-        if self._may_post:
-            step = self._draws.shared(self._numbers.following(self._fitting.step_as_traced))
-            self._guard = guard_of_fit(self._fitting, step, self._instrumented, self._sampled)
-        self._may_post = False
+        step = self._draws.shared(self._numbers.following(self._fitting.step_as_traced))
+        return monitor_of_fit(self._fitting, step, self._instrumented, self._sampled)
 
-    def _run_guarded(self, iterator: Any) -> Any:
-        assert self._plain is not None and self._guard is not None
-        put(self.model, self._plain)
-        try:
-            logs = self._guard.run(iterator)
-        except Exception as error:
-            return run_instead(self._plain, iterator, error, self._dismiss_guard)
-        if self._guard.fault is not None:
-            self._dismiss_guard(self._guard.fault)
-        return logs
+    def _run_monitored(self, iterator: Any) -> Any:
+        plain = self._plain
+        assert plain is not None
+        put(self.model, plain)
 
-    def _dismiss_guard(self, fault: Exception, cost: str = "") -> None:
-        self._guard = None
-        self._tell_fault(fault, cost)
+        def instead(error: Exception, report: Report) -> Any:
+            return run_instead(plain, iterator, error, report)
 
-    def _look_at_guard(self) -> None:
-        if self._guard is not None and self._guard.caught_by_now():
-            self._write_caught()
+        return self._monitored.run(instead, iterator)
 
-    def _ask_guard(self) -> None:
-        if self._guard is not None and self._guard.settled():
-            self._write_caught()
-
-    def _write_caught(self) -> None:
-        assert self._guard is not None and self._recorder is not None
-        guard, self._guard = self._guard, None
+    def _write_caught(self, caught: CaughtStep) -> None:
+        assert self._recorder is not None
         self._steps.correct()  # the last execution of an epoch may have been shorter than the others
-        found = guard.measure()
-        if found is not None:
-            index = self._tracing.indices[index_of(found.values)]
-            self._recorder.add_step(self._steps.now - found.ago, index, found.values, tell=True)
+        index = self._tracing.indices[index_of(caught.values)]
+        self._recorder.add_step(self._steps.now - caught.ago, index, caught.values, tell=True)
 
-    def _guarded(self, action: Callable[[], None]) -> None:
+    def _safely(self, action: Callable[[], None]) -> None:
         if self._broken:
             return
         try:

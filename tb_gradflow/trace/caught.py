@@ -1,4 +1,4 @@
-"""What is known of a step whose gradient was not finite, once it has been run again."""
+"""Interface of the non-finite monitors, and the result they return."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
-class Caught:
-    """The step.
+class CaughtStep:
+    """The first step with a gradient that is not finite, run again.
 
     Attributes:
-        values: What it measured.
-        ago: How many steps have begun since it did, with itself.
+        values: The statistics that it measured.
+        ago: How many steps have begun since, this one included.
     """
 
     values: Measured
     ago: int
 
 
-class Guarding(abc.ABC):
-    """Runs steps that are not recorded, with a look at their gradients."""
+class NonfiniteMonitor(abc.ABC):
+    """Runs the steps that are not recorded, and checks whether their gradients are finite."""
 
     def __init__(self) -> None:
         self._has_run = False
@@ -40,13 +40,13 @@ class Guarding(abc.ABC):
     @property
     @abc.abstractmethod
     def fault(self) -> Exception | None:
-        """An exception that the guard itself is to blame for; null while there is none."""
+        """An exception of the monitor itself, not of the user's step; `None` while there is none."""
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
-        """A step, or an execution of several: does what the user's own does.
+        """One step, or one execution of several steps: does exactly what the user's own does.
 
-        Raises `Refused` for an error while it runs, if it has run before: it is the user's own. Whose any other is
-        cannot be known.
+        Raises `Refused` for an error at run time once a step has run, because then it is the user's. Before that,
+        nobody can know whose error it is.
         """
         try:
             results = self._run(*args, **kwargs)
@@ -59,33 +59,33 @@ class Guarding(abc.ABC):
 
     @abc.abstractmethod
     def _run(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs guarded steps, and keeps what it takes to run them again."""
+        """Runs monitored steps, and keeps what is needed to run them again."""
 
     @abc.abstractmethod
     def settled(self) -> bool:
-        """Whether a step that has run had a gradient that is not finite. To be asked before anything else changes the
-        model, a recorded step among them."""
+        """Whether a step that has run had a gradient that is not finite. Call it before anything else changes the
+        model, such as a recorded step."""
 
     @abc.abstractmethod
     def caught_by_now(self) -> bool:
-        """The same, asked after every step and answered so seldom that it costs nothing: maybe some steps late."""
+        """The same, for a call after every step: cheap, because it may answer some steps late."""
 
     @abc.abstractmethod
-    def measure(self) -> Caught | None:
-        """What the step that was caught measures when it is run again; the training is left as it was. Null if it may
-        not be run again, or if it does not do the same then."""
+    def measure(self) -> CaughtStep | None:
+        """Runs the caught step again and measures it; the training is left as it was. `None` if it may not run twice,
+        or if it does something else the second time."""
 
 
-def caught(measured: Measured, ago: int) -> Caught | None:
-    """Null if everything that was measured is finite: a step that draws other random numbers."""
+def caught_step(measured: Measured, ago: int) -> CaughtStep | None:
+    """The step with these statistics; `None` if all of them are finite, as in a step that drew other random numbers."""
     values = {name: value.numpy() for name, value in measured.items()}
     nonfinite = [GRADIENT_STATISTICS.index(column) for column in ("nan_count", "inf_count")]
     wrong = np.any(values["gradients"][:, nonfinite] > 0) or not np.all(np.isfinite(values["losses"]))
-    return Caught(values, ago) if wrong else None
+    return CaughtStep(values, ago) if wrong else None
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two runs of a step have the same results, as far as they are numbers."""
+    """Whether two runs of a step returned the same numbers."""
     pairs = zip(_numbers(one), _numbers(other), strict=True)
     return all(np.allclose(a, b, _TOLERANCE, equal_nan=True) for a, b in pairs)
 

@@ -143,8 +143,8 @@ class Fitting:
 
         return run
 
-    def guarding(self, step: Callable[..., Any], recorded: TrainFunction) -> TrainFunction:
-        """A training function that runs `step`, which is guarded. Where its batches can be drawn for it, and it takes
+    def monitoring(self, step: Callable[..., Any], recorded: TrainFunction) -> TrainFunction:
+        """A training function that runs `step`, which is monitored. Where its batches can be drawn for it, and it takes
         no time, it raises `StepFailed`; if it takes time, in the first run. `recorded` is the function that records."""
         if self.is_of_batches:
             return self.step_of_batch(step, recorded).on_next
@@ -187,11 +187,11 @@ class Fitting:
         """Whether its training function does nothing but run its step on the next batch, on one device."""
         return self.steps_per_execution == 1 and self._is_keras_own
 
-    def draws(self, *, is_guarded: bool) -> RandomDraws:
-        """Where its steps are in their random numbers. Where they are not guarded, its own function runs between those
+    def draws(self, *, is_monitored: bool) -> RandomDraws:
+        """Where its steps are in their random numbers. Without a monitor its own function runs between those
         that are recorded."""
         function = keras_own(self._model.train_function)
-        may_share = is_guarded and self.is_of_batches and not self.is_eager and not self.is_for_xla
+        may_share = is_monitored and self.is_of_batches and not self.is_eager and not self.is_for_xla
         return draws_of(function, may_share=may_share, has_run=any(traced(function)))
 
     def _drawn_for(self, function: TrainFunction, most: int | None = None) -> TrainFunction:
@@ -240,8 +240,8 @@ class Fitting:
 
 
 def _returned(results: Any) -> Any:
-    """What the user's step returns, as Keras's function returns it: from 3.7 on with tensors for lists. The guard puts
-    its own beside that, in a tuple."""
+    """What the user's step returns, as Keras's function returns it: from 3.7 on with tensors for lists. A monitor adds
+    its flag, in a tuple."""
     if type(results) is dict:
         return {name: _returned(each) for name, each in results.items()}
     if type(results) is tuple:

@@ -1,4 +1,4 @@
-"""Looks, while a step is traced, at the gradients that it takes, and adds to it whether one of them is not finite."""
+"""Observes a step while it is traced, and adds an op for whether one of its gradients is not finite."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from tb_gradflow.trace.scaled_losses import ScaledLosses
 from tb_gradflow.trace.symbols import Symbols
 from tb_gradflow.trace.tapes import flat_gradients
 
-# Run again, these would be seen or heard outside: a step that has them is not.
+# A second run of these would be visible outside of the step, so a step that contains one is never run twice.
 _NOT_TWICE = ("PyFunc", "EagerPyFunc", "WriteSummary", "WriteScalarSummary", "WriteHistogramSummary", "Print", "Queue")
 
 
-class Guard(Symbols):
-    """Hears of what one traced step does, like a collector.
+class GradientObserver(Symbols):
+    """Observes one traced step, as a collector does.
 
     Args:
-        found: Is given, in the step's graph, a bool scalar for each time that gradients are taken: whether one of them,
+        found: Called in the step's graph each time the step takes gradients, with a bool scalar: whether one of them,
             or the loss, is not finite.
-        failed: Is told of an exception that the guard itself is to blame for.
-        in_xla: Whether `found` can be told in a part of the step that XLA compiles: it writes what may be kept there
-            in every step, and so little should be.
+        failed: Called with an exception of the observer itself.
+        in_xla: Whether `found` may be called in a part of the step that XLA compiles. XLA writes in every step what is
+            kept there, so it should be little.
     """
 
     leaves_out_xla = False
@@ -62,10 +62,10 @@ class Guard(Symbols):
         return apply()
 
     def entered(self, layer: Any, scope: str) -> None:
-        """Of no concern."""
+        """Ignored."""
 
     def given(self, layer: Any, value: Any) -> None:
-        """Of no concern."""
+        """Ignored."""
 
     def _wrong(self, target: Any, gradients: Sequence[Any]) -> Any:
         targets = [each for each in tf.nest.flatten(target) if isinstance(each, tf.Tensor) and each.dtype.is_floating]
@@ -79,7 +79,7 @@ class Guard(Symbols):
 
     @contextlib.contextmanager
     def _own_work(self) -> Iterator[None]:
-        """Keeps what goes wrong in here from the user's step, which is traced to its end."""
+        """Keeps errors of the observer away from the user's step, which is traced to its end."""
         try:
             yield
         except Exception as error:
@@ -87,7 +87,7 @@ class Guard(Symbols):
 
 
 def may_run_twice(graph: Any) -> bool:
-    """Whether nobody would notice if the step that a graph was traced from ran a second time."""
+    """Whether the step that was traced to `graph` could run twice without anybody noticing."""
     graph_def = graph.as_graph_def()
     nodes = [*graph_def.node, *(node for function in graph_def.library.function for node in function.node_def)]
     return not any(

@@ -1,7 +1,7 @@
 """Random numbers that the versions of a step draw from one sequence.
 
 An op such as that of `tf.random.normal` with a seed keeps its place in the sequence to itself, and each compiled
-function has ops of its own. Steps that record and steps that are guarded take turns: the ops of each would lag behind,
+function has ops of its own. Recorded steps and monitored steps alternate: the ops of each would lag behind,
 and the training be another one than without the recorder. So the place is kept in a variable that both share, and what
 takes the op's numbers is given those of the op without a state, which are the same, bit for bit: Philox, whose key is
 the first seed, and whose counter has the second in its upper half and grows, with each drawing, by 256 for each number

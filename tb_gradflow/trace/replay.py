@@ -1,8 +1,9 @@
-"""Finds the first step with a gradient that is not finite where no branch can be a part of the step, and repeats it.
+"""Catches the first step with a gradient that is not finite where the step cannot contain a branch.
 
-XLA would run the branch that `sentinel` adds in every step, and replicas take turns in ways that it would disturb. So
-here the steps only note which of them was the first. The state is kept as it was some steps ago, and the batches since
-then; from there the steps are run again, the one in question instrumented, and everything is put back.
+XLA would run such a branch in every step, and it would disturb the order in which replicas run. So here the steps only
+note which of them was the first. The monitor keeps the state at the start of a replay window and the batches since
+then. To catch a step it restores that state, runs the steps again with the caught one instrumented, and puts everything
+back.
 """
 
 from __future__ import annotations
@@ -14,25 +15,25 @@ from typing import Any
 
 import tensorflow as tf
 
-from tb_gradflow.trace.caught import Caught, Guarding, caught
+from tb_gradflow.trace.caught import CaughtStep, NonfiniteMonitor, caught_step
 from tb_gradflow.trace.flags import Flags
-from tb_gradflow.trace.guard import Guard, may_run_twice
+from tb_gradflow.trace.guard import GradientObserver, may_run_twice
 from tb_gradflow.trace.patches import watching
 from tb_gradflow.trace.replicas import Measured
 from tb_gradflow.trace.step import InstrumentedStep
 from tb_gradflow.trace.window import Held, Window
 
-# Seconds. To ask takes 20 microseconds, and waits for an accelerator.
+# Seconds. Reading the flags takes 20 microseconds, and waits for an accelerator.
 _PAUSE = 0.1
 
 
-class Replay(Guarding):
-    """What it takes, whoever runs the steps.
+class ReplayMonitor(NonfiniteMonitor):
+    """What all replays share.
 
     Args:
         instrumented: The recorder's version of the step, which has run before.
         recorded: That version, compiled as the user's own is.
-        flags: Told by the steps.
+        flags: Set by the steps.
         replicas: Of the steps in this process.
         counters: Variables that change in an execution, outside of its steps.
     """
@@ -61,7 +62,7 @@ class Replay(Guarding):
         return self._fault
 
     def settled(self) -> bool:
-        """Whether a step that has run had a gradient that is not finite; the next is no continuation of it."""
+        """See `NonfiniteMonitor`. Closes the replay window: the next step does not continue the last one."""
         if not self._window.is_open:
             return False
         if self._flags.first is not None:
@@ -70,7 +71,7 @@ class Replay(Guarding):
         return False
 
     def caught_by_now(self) -> bool:
-        """The same, now and then, and at the end of a stretch."""
+        """The same every 0.1 s, and at the end of a replay window."""
         now = time.monotonic()
         if now - self._asked >= _PAUSE:
             self._asked = now
@@ -78,15 +79,15 @@ class Replay(Guarding):
                 return True
         return (self._kept() >= self._window.length or self._held.is_full) and self.settled()
 
-    def measure(self) -> Caught | None:
-        """See `Guarding`. What is compared is the result of the steps before, or of the step itself."""
+    def measure(self) -> CaughtStep | None:
+        """See `NonfiniteMonitor`. It compares the results of the steps before, or of the step itself."""
         first = self._flags.first
         if first is None or not all(may_run_twice(graph) for graph in self._graphs):
             return None
         ago = self._flags.count - first
         with self._window.reopened():
             measured = self._repeated(first)
-        return None if measured is None else caught(measured, ago)
+        return None if measured is None else caught_step(measured, ago)
 
     def _begin(self) -> None:
         """Before each execution."""
@@ -95,13 +96,15 @@ class Replay(Guarding):
             self._held = Held()
             self._window.open()
 
-    def _guarded(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        """The step with a note of whether its gradients are finite."""
+    def _flagged(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        """The step with a flag for whether its gradients are finite."""
 
         def run(*args: Any, **kwargs: Any) -> Any:
             self._graphs.append(tf.compat.v1.get_default_graph())
             self._flags.begin()
-            with watching(*(Guard(self._flags.note, self._failed, in_xla=True) for _ in range(self._replicas))):
+            with watching(
+                *(GradientObserver(self._flags.note, self._failed, in_xla=True) for _ in range(self._replicas))
+            ):
                 return self._flags.beside(step(*args, **kwargs))
 
         return run
@@ -120,9 +123,9 @@ class Replay(Guarding):
 
     @abc.abstractmethod
     def _forget(self) -> int:
-        """Lets go of the batches, which will not be needed; how many bytes were held for one of the steps."""
+        """Drops the batches, and returns how many bytes were kept for one step."""
 
     @abc.abstractmethod
     def _repeated(self, first: int) -> Measured | None:
-        """Runs the steps since the stretch began again, that of number `first` instrumented: its numbers. Null if they
-        do not what they did."""
+        """Runs the steps of the replay window again, step `first` instrumented, and returns its statistics. `None` if
+        they do something else than before."""

@@ -12,28 +12,28 @@ from tb_gradflow.trace.batches import dataset_of
 from tb_gradflow.trace.caught import same
 from tb_gradflow.trace.fitting import Fitting, TrainFunction
 from tb_gradflow.trace.flags import ReturnedFlags
-from tb_gradflow.trace.replay import Replay
+from tb_gradflow.trace.replay import ReplayMonitor
 from tb_gradflow.trace.replay_fit import device_of
 from tb_gradflow.trace.replicas import Measured
 from tb_gradflow.trace.step import InstrumentedStep
 from tb_gradflow.trace.window import kept
 
 
-class ReplayedBatches(Replay):
+class BatchReplayMonitor(ReplayMonitor):
     """Steps of a model of Keras 3, whose function is its own and runs one step on one device.
 
     Args:
         fitted: The model.
         step: Its step, as it is to be traced.
-        instrumented: See `Replay`.
-        recorded: See `Replay`; a training function.
+        instrumented: See `ReplayMonitor`.
+        recorded: See `ReplayMonitor`; a training function.
     """
 
     def __init__(
         self, fitted: Fitting, step: Callable[..., Any], instrumented: InstrumentedStep, recorded: TrainFunction
     ) -> None:
         super().__init__(instrumented, recorded, ReturnedFlags(device_of(instrumented.touched)), 1)
-        self._step = fitted.step_of_batch(self._guarded(step), recorded)
+        self._step = fitted.step_of_batch(self._flagged(step), recorded)
         self._rate = fitted.learning_rate
         self._steps: list[tuple[Any, Any, Any]] = []
 

@@ -7,18 +7,18 @@ from typing import Any
 
 from tb_gradflow.trace.caught import same
 from tb_gradflow.trace.flags import CountedFlags, ReturnedFlags
-from tb_gradflow.trace.replay import Replay
+from tb_gradflow.trace.replay import ReplayMonitor
 from tb_gradflow.trace.replicas import Measured
 from tb_gradflow.trace.step import InstrumentedStep
 
 
-class ReplayedCall(Replay):
+class CallReplayMonitor(ReplayMonitor):
     """Each call is a step.
 
     Args:
         step: The user's own, as it is to be traced.
         compiled: Compiles a step as the user's own is compiled.
-        recorded: See `Replay`.
+        recorded: See `ReplayMonitor`.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class ReplayedCall(Replay):
     ) -> None:
         flags = ReturnedFlags(*devices) if len(devices) == 1 else CountedFlags(devices)
         super().__init__(instrumented, recorded, flags, len(devices))
-        self._step = compiled(self._guarded(step))
+        self._step = compiled(self._flagged(step))
         self._calls: list[tuple[Any, Any, Any]] = []
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:

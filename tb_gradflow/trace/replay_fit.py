@@ -14,20 +14,20 @@ from tb_gradflow.trace.caught import same
 from tb_gradflow.trace.fitting import Fitting, TrainFunction
 from tb_gradflow.trace.flags import CountedFlags
 from tb_gradflow.trace.replaced import replaced
-from tb_gradflow.trace.replay import Replay
+from tb_gradflow.trace.replay import ReplayMonitor
 from tb_gradflow.trace.replicas import Measured
 from tb_gradflow.trace.step import InstrumentedStep
 from tb_gradflow.trace.variables import local
 
 
-class ReplayedFit(Replay):
+class FitReplayMonitor(ReplayMonitor):
     """Executions of a Keras training function.
 
     Args:
         fitted: The model.
         step: Its step, as it is to be traced.
-        instrumented: See `Replay`.
-        recorded: See `Replay`; a training function.
+        instrumented: See `ReplayMonitor`.
+        recorded: See `ReplayMonitor`; a training function.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class ReplayedFit(Replay):
         self._rate = fitted.learning_rate
         self._batches = Batches(len(devices))
         self._calls = _Calls(self._keep)
-        self._function = fitted.guarding(self._kept_and_guarded(step), recorded)
+        self._function = fitted.monitoring(self._kept_and_flagged(step), recorded)
         self._results: list[Any] = []
         self._spec: Any = None
 
@@ -60,15 +60,15 @@ class ReplayedFit(Replay):
         rate = () if self._rate is None else local(self._rate).read_value()
         self._batches.keep((batch, rate))
 
-    def _kept_and_guarded(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        guarded = self._guarded(step)
+    def _kept_and_flagged(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        flagged = self._flagged(step)
 
         def run(batch: Any) -> Any:
             if self._for_xla:
                 self._calls.step_is_traced()
             else:
                 self._keep(batch)
-            return guarded(batch)
+            return flagged(batch)
 
         return run
 

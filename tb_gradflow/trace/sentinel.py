@@ -1,8 +1,8 @@
 """Catches the first step whose gradient is not finite, so that this very step can be recorded.
 
 By the time of the next recorded step all weights are NaN, and the op where it began is one of thousands. So between
-recorded steps a guarded version of the step runs: the user's own, with a look at the gradients that it takes, and a
-branch that is run once, where one of them is not finite. That one keeps the state before the step, and the step's
+recorded steps a monitored version of the step runs: the user's own, with a check of the gradients that it takes, and a
+branch that runs once, when one of them is not finite. The branch keeps the state before the step, and the step's
 batch. The recorder then runs the step again from there, instrumented, and puts everything back.
 
 The branch is an `If` that TensorFlow does not lower: one op that does nothing until it is needed, where a lowered one
@@ -24,19 +24,19 @@ from tensorflow.python.eager import record
 from tensorflow.python.ops import cond_v2
 
 from tb_gradflow.trace.batches import OWN_OP
-from tb_gradflow.trace.guard import Guard, may_run_twice
+from tb_gradflow.trace.guard import GradientObserver, may_run_twice
 from tb_gradflow.trace.patches import watching
 from tb_gradflow.trace.random_draws import is_place
 from tb_gradflow.trace.undo import undone
 
 
-class Sentinel:
-    """Guards the steps of one training.
+class CatchingBranch:
+    """The branch in the steps of one training.
 
     Attributes:
         state: All variables that a step may change.
         held: Those that a step may change before it takes its gradients: moving averages, seeds, metrics.
-        fault: An exception that the sentinel itself is to blame for; null while there is none.
+        fault: An exception of the branch itself; `None` while there is none.
     """
 
     def __init__(self, state: Sequence[Any], held: Sequence[Any]) -> None:
@@ -45,8 +45,8 @@ class Sentinel:
         self.held = held
         self._kept: _Kept | None = None
 
-    def guarded(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        """The same step, to be compiled as the user's own is."""
+    def added_to(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        """The step with this branch in it, to be compiled as the user's own is."""
 
         def run(*args: Any, **kwargs: Any) -> Any:
             with watching(_Holding(self, (args, kwargs))):
@@ -55,7 +55,7 @@ class Sentinel:
         return run
 
     @property
-    def caught(self) -> bool:
+    def has_caught(self) -> bool:
         """Whether a step had a gradient that is not finite."""
         return self._kept is not None
 
@@ -73,7 +73,7 @@ class Sentinel:
             yield self._kept.arguments
 
     def failed(self, fault: Exception) -> None:
-        """The sentinel itself has failed while the step was traced, or while it kept something."""
+        """The branch itself has failed, while the step was traced or while it kept the state."""
         self.fault = self.fault or fault
 
     def keep(self, wrong: Any, arguments: Any, earlier: dict[int, Any]) -> None:
@@ -132,15 +132,15 @@ class _Kept:
         self.arguments = tf.nest.pack_sequence_as(arguments, values, expand_composites=True)
 
 
-class _Holding(Guard):
+class _Holding(GradientObserver):
     """Holds what the step's variables were before it changed them."""
 
-    def __init__(self, sentinel: Sentinel, arguments: Any) -> None:
-        super().__init__(lambda wrong: sentinel.keep(wrong, arguments, self._earlier), sentinel.failed)
-        self._state = sentinel.state
+    def __init__(self, branch: CatchingBranch, arguments: Any) -> None:
+        super().__init__(lambda wrong: branch.keep(wrong, arguments, self._earlier), branch.failed)
+        self._state = branch.state
         self._earlier: dict[int, Any] = {}
         with self._own_work():
-            self._hold(sentinel.held)
+            self._hold(branch.held)
 
     def applying(self, apply: Callable[[], Any], optimizer: Any, given: Sequence[Any], *, divides: bool) -> Any:
         """Runs an optimizer's update. A gradient that is taken after it is of another state than the step's first."""

@@ -18,17 +18,16 @@ from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.alike_calls import AlikeCalls
 from tb_gradflow.trace.cadence import UpdateFreq
-from tb_gradflow.trace.caught import Guarding
+from tb_gradflow.trace.caught import CaughtStep, NonfiniteMonitor
 from tb_gradflow.trace.collector import Tensors
 from tb_gradflow.trace.eager_only import HINT, needs_numbers
 from tb_gradflow.trace.first_trace import UnliftableError, first_trace
-from tb_gradflow.trace.guards import may_branch
-from tb_gradflow.trace.nonfinite_step import NonfiniteStep
+from tb_gradflow.trace.guards import monitor_of_calls
+from tb_gradflow.trace.monitored_steps import MonitoredSteps, Report
 from tb_gradflow.trace.options import checked
-from tb_gradflow.trace.own_errors import Refused, called_again, traced
+from tb_gradflow.trace.own_errors import called_again, traced
 from tb_gradflow.trace.random_draws import RandomDraws
 from tb_gradflow.trace.recorder import Tracing, warn
-from tb_gradflow.trace.replay_call import ReplayedCall
 from tb_gradflow.trace.replica_variables import variables_of
 from tb_gradflow.trace.step import InstrumentedStep
 from tb_gradflow.trace.traced_numbers import TracedNumbers
@@ -71,11 +70,11 @@ class Watched:
         self._plain = plain
         self._run = run
         self._sampled: Any = None
-        self._guard: Guarding | None = None
-        self._may_post = run.options.catch_nonfinite
+        catches = run.options.catch_nonfinite
+        self._monitored = MonitoredSteps(is_wanted=catches, record=self._record_caught, report=run.report_fault)
         self._numbers = TracedNumbers(plain.python_function)
         is_new = not plain.experimental_get_tracing_count()
-        is_shared = is_new and self._may_post and not plain._jit_compile and not is_one_of_several()
+        is_shared = is_new and catches and not plain._jit_compile and not is_one_of_several()
         self._draws = RandomDraws(is_shared=is_shared, relaxes=plain._reduce_retracing)
         self._variables: Sequence[Variables] = [Variables()]
         self._eagerly = self._postponed = False
@@ -100,7 +99,7 @@ class Watched:
 
     def flush(self) -> None:
         """Everything recorded so far can be read when this returns; at the program's end it can anyway."""
-        self._ask_guard()
+        self._monitored.settle()
         self._run.flush()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -113,9 +112,15 @@ class Watched:
         self._postponed = due and must_begin_alone(self._plain)
         due = due and not self._postponed
         if due:
-            self._ask_guard()
-        outputs = self._recorded(args, kwargs) if due else self._between(args, kwargs)
+            self._monitored.settle()
+            outputs = self._recorded(args, kwargs)
+        elif self._monitored.is_running:
+            outputs = self._run_monitored(args, kwargs)
+        else:
+            outputs = self._plain(*args, **kwargs)
         run.completed(time.perf_counter() - began, recorded=due)
+        if not due:
+            self._monitored.step_ended()
         return outputs
 
     def _recorded(self, args: Any, kwargs: Any) -> Any:
@@ -136,70 +141,43 @@ class Watched:
                     warn(HINT)
                 raise
             self._run.broken = True
-            self._run.tell_fault(error)
+            self._run.report_fault(error)
             return outputs
         if self._tracing.fault is None:
             self._run.write({name: value.numpy() for name, value in measured.items()}, self._tracing)
-            self._post_guard()
+            self._monitored.start(self._select_monitor)
         else:
             self._run.broken = True
-            self._run.tell_fault(self._tracing.fault)
+            self._run.report_fault(self._tracing.fault)
         return outputs
 
-    def _between(self, args: Any, kwargs: Any) -> Any:
-        """A step that is not due: a guarded one, until it has caught a gradient that is not finite."""
-        guard = self._guard
-        if guard is None:
-            return self._plain(*args, **kwargs)
-        try:
-            outputs = guard.run(*args, **kwargs)
-        except Refused as refused:
-            raise refused.own from None
-        except Exception as error:
-            self._guard = None
-            # The user's own step fails again here; where it does not, the guard was at fault.
-            outputs = self._plain(*args, **kwargs)
-            self._run.tell_fault(error)
+    def _run_monitored(self, args: Any, kwargs: Any) -> Any:
+        def instead(error: Exception, report: Report) -> Any:
+            outputs = called_again(self._plain, error, args, kwargs)
+            report(error, "")
             return outputs
-        if guard.fault is not None:
-            self._guard = None
-            self._run.tell_fault(guard.fault)
-        else:
-            self._look_at_guard(guard, guard.caught_by_now, ran=1)
-        return outputs
 
-    def _ask_guard(self) -> None:
-        """Before the next step, which may not go on from the last one as a guarded one does."""
-        if self._guard is not None:
-            self._look_at_guard(self._guard, self._guard.settled, ran=0)
+        return self._monitored.run(instead, *args, **kwargs)
 
-    def _look_at_guard(self, guard: Guarding, has_caught: Callable[[], bool], *, ran: int) -> None:
-        """Records what the guard has caught; a fault of the guard must never reach the training."""
-        try:
-            caught = has_caught()
-        except Exception as error:
-            self._guard = None
-            self._run.tell_fault(error)
-            return
-        if caught:
-            self._guard = None
-            assert self._tracing is not None
-            self._run.write_caught(guard, self._tracing, ran)
+    def _record_caught(self, caught: CaughtStep) -> None:
+        assert self._tracing is not None
+        self._run.write_caught(caught, self._tracing)
 
-    def _post_guard(self) -> None:
-        """From now on, if it is wanted and possible, the steps between recorded ones are guarded."""
-        may, self._may_post = self._may_post, False
-        if not may or self._eagerly or is_one_of_several():
-            return
+    def _select_monitor(self) -> NonfiniteMonitor | None:
+        if self._eagerly or is_one_of_several():
+            return None
         step = self._draws.shared(self._numbers.following_once(_converted(self._plain)))
-        instrumented = self._instrumented_step
-        if self._plain._jit_compile or len(self._variables) > 1 or not may_branch(instrumented):
-            devices = [next(iter(replica)).variable.device for replica in self._variables]
-            self._guard = ReplayedCall(step, self._guarded_as_plain, self._sampled, instrumented, devices)
-        else:
-            self._guard = NonfiniteStep(step, instrumented, self._guarded_as_plain, lambda: None)
+        devices = [next(iter(replica)).variable.device for replica in self._variables]
+        return monitor_of_calls(
+            step,
+            self._compiled_alike,
+            self._instrumented_step,
+            self._sampled,
+            devices,
+            for_xla=bool(self._plain._jit_compile),
+        )
 
-    def _guarded_as_plain(self, step: Callable[..., Any]) -> Any:
+    def _compiled_alike(self, step: Callable[..., Any]) -> Any:
         return AlikeCalls(self._compiled_as_plain(step))
 
     def _compiled_as_plain(self, step: Callable[..., Any]) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from tb_gradflow.trace.caught import Guarding
+from tb_gradflow.trace.caught import CaughtStep
 from tb_gradflow.trace.options import Options
 from tb_gradflow.trace.recorder import Identity, Recorder, Tracing, fault_message, index_of, warn
 from tb_gradflow.trace.workers import in_step_with_others, recorder_for
@@ -45,15 +45,9 @@ class WatchedRun:
         self._step += 1
         self.options.cadence.meter.took(seconds, recorded=recorded)
 
-    def write_caught(self, guard: Guarding, tracing: Tracing, ran: int) -> None:
-        """A step has a gradient that is not finite; `ran` of the latest are not completed yet."""
-        try:
-            found = guard.measure()
-        except Exception as error:
-            self.tell_fault(error)
-        else:
-            if found is not None:
-                self.write(found.values, tracing, self._step + ran - found.ago, tell=True)
+    def write_caught(self, caught: CaughtStep, tracing: Tracing) -> None:
+        """Writes a step whose gradient was not finite; all steps that have begun are completed."""
+        self.write(caught.values, tracing, self._step - caught.ago, tell=True)
 
     def write(self, values: dict[str, Any], tracing: Tracing, step: int | None = None, *, tell: bool = False) -> None:
         try:
@@ -63,7 +57,7 @@ class WatchedRun:
             )
         except Exception as error:  # a fault of the recorder must never reach the training
             self.broken = True
-            self.tell_fault(error)
+            self.report_fault(error)
 
-    def tell_fault(self, error: Exception) -> None:
-        warn(fault_message(self._step, error))
+    def report_fault(self, error: Exception, cost: str = "") -> None:
+        warn(fault_message(self._step, error, cost))

@@ -14,7 +14,7 @@ import tf_keras
 
 import tb_gradflow
 from tb_gradflow import GradFlowCallback
-from tb_gradflow.trace.sentinel import Sentinel
+from tb_gradflow.trace.sentinel import CatchingBranch
 from tb_gradflow.trace.step import InstrumentedStep
 from tests.trace.recording import read
 
@@ -59,7 +59,7 @@ def recorder(directory: Path) -> GradFlowCallback:
     return GradFlowCallback(directory, update_freq=10**6)
 
 
-@pytest.mark.parametrize("spoilt", [0, 1, 2], ids=["recorded", "first guarded", "guarded"])
+@pytest.mark.parametrize("spoilt", [0, 1, 2], ids=["recorded", "first monitored", "guarded"])
 @pytest.mark.parametrize("kind", ["", SEVERAL, "eager", "Keras 2"])
 def test_an_error_of_the_step_is_raised_in_that_very_step(kind: str, spoilt: int, tmp_path: Path) -> None:
     plain = train(kind, spoilt)
@@ -72,7 +72,7 @@ def test_an_error_of_the_step_is_raised_in_that_very_step(kind: str, spoilt: int
     assert ours[:2] == plain[:2]
 
 
-@pytest.mark.parametrize("ours", [InstrumentedStep, Sentinel], ids=["recorded", "first guarded"])
+@pytest.mark.parametrize("ours", [InstrumentedStep, CatchingBranch], ids=["recorded", "first monitored"])
 @pytest.mark.parametrize("kind", ["", SEVERAL, "Keras 2"])
 def test_a_fault_of_the_recorder_costs_no_batch(
     kind: str, ours: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -107,8 +107,8 @@ def fail_at_the_beginning(ours: type, monkeypatch: pytest.MonkeyPatch) -> None:
         call = InstrumentedStep.__call__
         monkeypatch.setattr(ours, "__call__", lambda self, *args: failing(lambda *given: call(self, *given))(*args))
     else:
-        guarded = Sentinel.guarded
-        monkeypatch.setattr(ours, "guarded", lambda self, step: failing(guarded(self, step)))
+        added_to = CatchingBranch.added_to
+        monkeypatch.setattr(ours, "added_to", lambda self, step: failing(added_to(self, step)))
 
 
 def test_a_watched_step_is_recorded_on_after_an_error_of_its_own(tmp_path: Path) -> None:
