@@ -4,12 +4,13 @@
 
 Prints a line for each case that is not answered as its `truth.json` says, and the shares of right answers:
 
-status  variables whose status is right, over all that a truth names
+report  cases that have a report at all: neither building the case nor explaining it raised or ended the process
+status  variables whose status is right, over all that a truth is about
 op      variables without a good gradient whose first finding names an op of the guilty type
 cause   bugs and benign cases whose first finding on an affected variable has the right cause, or one of
-        `accept_causes`; not asked where `any_cause` says that no word is the one right answer
+        `accept_causes`; any cause will do where `any_cause` says that no word is the one right answer
 alarms  healthy cases with an error, a warning or a status that is neither connected nor frozen; benign ones with
-        an error
+        an error; others with an error or a warning of another cause about variables that are not affected
 """
 
 from __future__ import annotations
@@ -18,95 +19,166 @@ import importlib.util
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 HERE = Path(__file__).resolve().parent
-REPORT = "REPORT "
-KINDS = ("status", "op", "cause")
+REPORT, FAILURE = "REPORT ", "FAILURE "
+Kind = Literal["report", "status", "op", "cause", "alarm"]
+COUNTED: tuple[Kind, ...] = ("report", "status", "op", "cause")
 QUIET = {"connected", "frozen"}
 
-# Cases that share a process: loading TensorFlow takes longer than a case, and one that crashes takes the others along.
+# Cases that share a process, since loading TensorFlow takes longer than a case.
 TOGETHER = 30
+
+# Seconds for the cases of one process: many times what they take on a busy machine.
+LIMIT = 900
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The outcome of `tb_gradflow.explain` on one case.
+
+    Attributes:
+        report: As `Report.to_dict` writes it; `None` if there is none.
+        failure: Why there is no report: the traceback, or how the process ended.
+    """
+
+    report: dict[str, Any] | None
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """A wrong answer, and in words what is wrong with it."""
+
+    kind: Kind
+    text: str
 
 
 @dataclass(slots=True)
 class Verdict:
-    """What was right and wrong of one report: `[right, asked]` of each kind, and a line for each mistake."""
+    """The judgement of one report.
 
-    status: list[int] = field(default_factory=lambda: [0, 0])
-    op: list[int] = field(default_factory=lambda: [0, 0])
-    cause: list[int] = field(default_factory=lambda: [0, 0])
-    alarms: int = 0
-    mistakes: list[str] = field(default_factory=list)
+    Attributes:
+        counts: `[right, asked]` for each kind that is counted.
+        mistakes: Each wrong answer; none if the case is answered as its truth says.
+    """
+
+    counts: dict[Kind, list[int]] = field(default_factory=lambda: {kind: [0, 0] for kind in COUNTED})
+    mistakes: list[Mistake] = field(default_factory=list)
+
+    def count(self, kind: Kind, right: bool, mistake: str) -> None:
+        self.counts[kind][0] += right
+        self.counts[kind][1] += 1
+        if not right:
+            self.mistakes.append(Mistake(kind, mistake))
 
 
 def case_names() -> list[str]:
     return sorted(path.parent.name for path in HERE.glob("*/truth.json"))
 
 
-def judge(truth: dict[str, Any], report: dict[str, Any]) -> Verdict:
+def judge(truth: dict[str, Any], answer: Answer) -> Verdict:
+    """Compare an answer with the truth. Where there is no report, everything that the truth asks for is wrong."""
     verdict = Verdict()
+    verdict.count("report", answer.report is not None, f"no report: {answer.failure}")
+    report = answer.report or {"variables": [], "findings": []}
     got = {each["name"]: each["status"] for each in report["variables"]}
     findings = report["findings"]
     affected = []
     for name, entry in truth["variables"].items():
         right = _right_statuses(truth, name)
-        _count(verdict, verdict.status, got.get(name) in right, f"{name} is {got.get(name)}, not {'/'.join(right)}")
-        if right & QUIET and truth.get("verdict") != "benign" and not entry.get("moves"):
+        verdict.count("status", got.get(name) in right, f"{name} is {got.get(name)}, not {'/'.join(sorted(right))}")
+        if right & QUIET and truth["verdict"] != "benign" and not entry.get("moves"):
             continue
         affected.append(name)
         if guilty := _guilty(truth, entry):
             first = next((each for each in findings if name in each["variables"]), None)
             op = (first or {}).get("op") or {}
-            _count(verdict, verdict.op, op.get("type") in guilty, f"{name}: {op.get('type')}, not {'/'.join(guilty)}")
-    loud = [each for each in findings if each["severity"] in ("error", "warning")]
-    if truth.get("verdict") == "healthy":
+            verdict.count("op", op.get("type") in guilty, f"{name}: {op.get('type')}, not {'/'.join(sorted(guilty))}")
+    for name in got.keys() - truth["variables"].keys() if "all_others" in truth else ():
+        right = _right_statuses(truth, name) | {"frozen"}
+        verdict.count("status", got[name] in right, f"{name} is {got[name]}, not {'/'.join(sorted(right))}")
+    loud = [each["cause"] for each in findings if each["severity"] in ("error", "warning")]
+    if truth["verdict"] == "healthy":
         odd = [name for name, status in got.items() if status not in (_right_statuses(truth, name) | QUIET)]
         if odd or loud:
-            verdict.alarms = 1
-            verdict.mistakes.append(f"false alarm: {odd[:3]} {[each['cause'] for each in loud][:3]}")
+            verdict.mistakes.append(Mistake("alarm", f"false alarm: {odd[:3]} {loud[:3]}"))
         return verdict
-    if truth.get("verdict") == "benign" and any(each["severity"] == "error" for each in findings):
-        verdict.alarms = 1
-        verdict.mistakes.append("an error where nothing is to repair")
+    if truth["verdict"] == "benign" and any(each["severity"] == "error" for each in findings):
+        verdict.mistakes.append(Mistake("alarm", "an error where nothing is to repair"))
     about = [each for each in findings if not affected or set(each["variables"]) & set(affected)] or findings
     if truth.get("any_cause"):
+        verdict.count("cause", bool(about), "no cause at all")
         return verdict
     cause = about[0]["cause"] if about else None
     right_causes = {truth["cause"], *truth.get("accept_causes", ())}
-    _count(verdict, verdict.cause, cause in right_causes, f"cause {cause}, not {truth['cause']}")
+    verdict.count("cause", cause in right_causes, f"cause {cause}, not {'/'.join(sorted(right_causes))}")
+    for each in findings:
+        if each["severity"] in ("error", "warning") and each["cause"] not in right_causes and each not in about:
+            verdict.mistakes.append(Mistake("alarm", f"false alarm: {each['cause']} of {each['variables'][:3]}"))
     return verdict
 
 
-def reports(names: Sequence[str]) -> Iterator[tuple[str, dict[str, Any] | None]]:
-    """Each case's report; null where there is none."""
+def answers(names: Sequence[str]) -> Iterator[tuple[str, Answer]]:
+    """The answer to each case, from processes that several cases share."""
     batches = [names[start : start + TOGETHER] for start in range(0, len(names), TOGETHER)]
     with ThreadPoolExecutor(2) as pool:
-        for batch, found in zip(batches, pool.map(_in_a_process, batches), strict=True):
-            for name in batch:
-                # What one case leaves behind, or takes along, is not the others' fault.
-                yield name, found.get(name) or _in_a_process([name]).get(name)
+        for batch in pool.map(answers_of_a_batch, batches):
+            yield from batch.items()
 
 
-def _in_a_process(names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    command = [sys.executable, "-m", "tests.cases.judge", "--explain", *names]
-    done = subprocess.run(command, cwd=HERE.parents[1], capture_output=True, text=True, check=False, timeout=900)
-    lines = [line[len(REPORT) :].split(" ", 1) for line in done.stdout.splitlines() if line.startswith(REPORT)]
-    return {name: json.loads(text) for name, text in lines}
+def in_a_process(names: Sequence[str], directory: Path = HERE) -> dict[str, Answer]:
+    """The answers of one process: those that it gave, a failure for the case that ended it, and none for later ones."""
+    command = [sys.executable, "-m", "tests.cases.judge", "--explain", str(directory), *names]
+    try:
+        done = subprocess.run(
+            command, cwd=HERE.parents[1], capture_output=True, text=True, check=False, timeout=LIMIT, errors="replace"
+        )
+        printed, ended = done.stdout, f"the process ended with {done.returncode}\n{done.stderr[-2000:]}"
+    except subprocess.TimeoutExpired as expired:
+        printed = (expired.stdout or b"").decode(errors="replace")
+        ended = f"no answer within {LIMIT} seconds"
+    found = {}
+    for line in printed.splitlines():
+        if line.startswith(REPORT):
+            name, text = line.removeprefix(REPORT).split(" ", 1)
+            found[name] = Answer(json.loads(text))
+        elif line.startswith(FAILURE):
+            name, text = line.removeprefix(FAILURE).split(" ", 1)
+            found[name] = Answer(None, json.loads(text))
+    if unanswered := [name for name in names if name not in found]:
+        found[unanswered[0]] = Answer(None, ended)
+    return found
 
 
-def explained(name: str) -> Any:
+def answers_of_a_batch(
+    names: Sequence[str], run: Callable[[Sequence[str]], dict[str, Answer]] = in_a_process
+) -> dict[str, Answer]:
+    """The answer to each case. One without a report in company is asked again alone: what other cases left behind in
+    the process is not its fault."""
+    found = run(names)
+    if len(names) > 1:
+        for name in [name for name, answer in found.items() if answer.report is None]:
+            found |= run([name])
+    if later := [name for name in names if name not in found]:
+        found |= answers_of_a_batch(later, run)
+    return {name: found[name] for name in names}
+
+
+def explained(name: str, directory: Path = HERE) -> Any:
     """The report of `tb_gradflow.explain` on one case, in this process."""
     import keras
 
     import tb_gradflow
 
     keras.utils.clear_session(free_memory=False)
-    spec = importlib.util.spec_from_file_location(name, HERE / name / "case.py")
+    spec = importlib.util.spec_from_file_location(name, directory / name / "case.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -134,43 +206,44 @@ def _guilty(truth: dict[str, Any], entry: dict[str, Any]) -> set[str]:
     return set(ops) | set(truth.get("accept_ops", ())) if ops else set()
 
 
-def _count(verdict: Verdict, counts: list[int], right: bool, mistake: str) -> None:
-    counts[0] += right
-    counts[1] += 1
-    if not right:
-        verdict.mistakes.append(mistake)
-
-
 def judged(names: Sequence[str]) -> dict[str, Verdict]:
-    """What was right and wrong of each case's report, and of a report that there is not."""
-    verdicts = {}
-    for name, report in reports(names):
-        truth = json.loads((HERE / name / "truth.json").read_text(encoding="utf-8"))
-        verdicts[name] = judge(truth, report or {"variables": [], "findings": []})
-        if report is None:
-            verdicts[name].mistakes.insert(0, "no report")
-    return verdicts
+    """The judgement of each case."""
+    return {name: judge(truth_of(name), answer) for name, answer in answers(names)}
 
 
-def share(verdicts: Iterable[Verdict], kind: str) -> tuple[int, int]:
+def truth_of(name: str) -> dict[str, Any]:
+    truth: dict[str, Any] = json.loads((HERE / name / "truth.json").read_text(encoding="utf-8"))
+    return truth
+
+
+def share(verdicts: Iterable[Verdict], kind: Kind) -> tuple[int, int]:
     """How many answers of a kind were right, and how many were asked for."""
-    counts = [getattr(verdict, kind) for verdict in verdicts]
+    counts = [verdict.counts[kind] for verdict in verdicts]
     return sum(right for right, _ in counts), sum(asked for _, asked in counts)
+
+
+def print_answers(directory: Path, names: Sequence[str]) -> None:
+    """For `in_a_process`: a line for each case, written at once, as a later one may end the process."""
+    for name in names:
+        try:
+            line = f"{REPORT}{name} {json.dumps(explained(name, directory).to_dict())}"
+        except Exception:
+            line = f"{FAILURE}{name} {json.dumps(traceback.format_exc())}"
+        sys.stdout.write(f"\n{line}\n")
+        sys.stdout.flush()
 
 
 def main(arguments: Sequence[str]) -> None:
     if arguments[:1] == ["--explain"]:
-        for name in arguments[1:]:
-            sys.stdout.write(f"\n{REPORT}{name} {json.dumps(explained(name).to_dict())}\n")
-            sys.stdout.flush()
+        print_answers(Path(arguments[1]), arguments[2:])
         return
     names = [name for name in case_names() if not arguments or name.startswith(tuple(arguments))]
     verdicts = judged(names)
     for name, verdict in verdicts.items():
         if verdict.mistakes:
-            sys.stdout.write(f"{name}: {'; '.join(verdict.mistakes)}\n")
-    shares = ["{} {}/{}".format(kind, *share(verdicts.values(), kind)) for kind in KINDS]
-    alarms = sum(verdict.alarms for verdict in verdicts.values())
+            sys.stdout.write(f"{name}: {'; '.join(mistake.text for mistake in verdict.mistakes)}\n")
+    shares = ["{} {}/{}".format(kind, *share(verdicts.values(), kind)) for kind in COUNTED]
+    alarms = sum(mistake.kind == "alarm" for verdict in verdicts.values() for mistake in verdict.mistakes)
     sys.stdout.write(f"{len(names)} cases: {', '.join(shares)}, alarms {alarms}\n")
 
 

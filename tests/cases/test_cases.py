@@ -1,27 +1,53 @@
-"""The cases beside this file, each checked against TensorFlow alone (`verify.py`), are answered rightly."""
+"""`tb_gradflow.explain` answers each case beside this file as its `truth.json` says: status, op and cause.
+
+The truths themselves are checked against TensorFlow alone, by `verify.py`.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 
-from tests.cases.judge import Verdict, case_names, judged, share
+from tests.cases.judge import Kind, Verdict, case_names, judged
 
-# What is reached, rounded down; the misses are printed.
-LEAST = {"status": 0.99, "op": 0.98, "cause": 0.98}
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """A wrong answer that is known.
+
+    Attributes:
+        kinds: What is wrong of it.
+        reason: Why it is, and what it would take to put it right.
+    """
+
+    kinds: frozenset[Kind]
+    reason: str
+
+
+# Case -> what is known to be wrong. Whoever fixes one takes its line out: the test then says so.
+KNOWN_MISSES: dict[str, Miss] = {}
 
 
 @pytest.fixture(scope="module")
-def verdicts() -> dict[str, Verdict]:
-    return judged(case_names())
+def verdicts(request: pytest.FixtureRequest) -> dict[str, Verdict]:
+    """Of the selected cases: `-k NAME` runs that case alone."""
+    items = [item for item in request.session.items if isinstance(item, pytest.Function) and item.path == request.path]
+    selected = {item.callspec.params["name"] for item in items if "verdicts" in item.fixturenames}
+    return judged(sorted(selected))
 
 
 @pytest.mark.parametrize("name", case_names())
-def test_no_case_is_a_false_alarm(name: str, verdicts: dict[str, Verdict]) -> None:
-    assert verdicts[name].alarms == 0, verdicts[name].mistakes
+def test_a_case_is_answered_as_its_truth_says(name: str, verdicts: dict[str, Verdict]) -> None:
+    mistakes = verdicts[name].mistakes
+    known = KNOWN_MISSES[name].kinds if name in KNOWN_MISSES else frozenset()
+
+    wrong = [mistake.text for mistake in mistakes if mistake.kind not in known]
+    assert not wrong, "\n".join(wrong)
+    repaired = known - {mistake.kind for mistake in mistakes}
+    assert not repaired, f"{sorted(repaired)} of {name} is right now: take it out of KNOWN_MISSES"
 
 
-def test_the_cases_are_answered_rightly(verdicts: dict[str, Verdict]) -> None:
-    told = "\n".join(f"{name}: {'; '.join(each.mistakes)}" for name, each in verdicts.items() if each.mistakes)
-    for kind, least in LEAST.items():
-        right, asked = share(verdicts.values(), kind)
-        assert right >= least * asked, f"{kind} {right}/{asked}\n{told}"
+def test_each_known_miss_is_a_case_and_has_a_reason() -> None:
+    assert set(KNOWN_MISSES) <= set(case_names())
+    assert all(miss.kinds and miss.reason for miss in KNOWN_MISSES.values())
