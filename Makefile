@@ -1,9 +1,10 @@
 # make demo    trains the demonstrations and opens TensorBoard on their logs
+# make check   lint, types, and the tests that need no TensorFlow and no browser: under two minutes
 # make test    every check, as CI runs it
 # make versions TENSORFLOW=2.16.2 KERAS=3.3.3    the recorder's tests under other versions, with PYTHON=python3.x
 #
-# Both set up what they need on a machine that has Python, Node 20 and make: a virtual environment in .venv, the
-# page of the plugin, and for the tests a Chromium. What is already there is left as it is.
+# They set up what they need on a machine that has Python, Node 20 and make: a virtual environment in .venv, the page
+# of the plugin, and for `make test` a Chromium. What is already there is left as it is.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -12,20 +13,29 @@ BIN := .venv/bin
 WORKERS := $(shell $(PYTHON) -c 'import os; print(min(4, 2 + (os.cpu_count() or 1)))')
 SOURCES := tb_gradflow tests benchmarks hatch_build.py
 NODE_MODULES := frontend/node_modules/.package-lock.json
+# They load no TensorFlow, start no TensorBoard and open no browser. One checks a function of a million numbers for long.
+PURE := tests/record tests/analyse tests/store tests/serve tests/logs tests/test_layers.py \
+	tests/gradcheck/test_numpy_functions.py --ignore tests/serve/test_tensorboard.py --ignore tests/serve/test_privacy.py \
+	--deselect tests/gradcheck/test_numpy_functions.py::test_a_million_numbers_are_checked_by_some_directions
 
-.PHONY: demo test versions page chromium clean
+.PHONY: demo check test static versions page chromium clean
 .DELETE_ON_ERROR:
 
 demo: .venv/for-demo page
 	$(BIN)/tb-gradflow demo
 
-test: .venv/for-test page chromium
+check: static
+	$(BIN)/python -m pytest -q -n 2 $(PURE)
+
+test: static chromium
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+static: .venv/for-test page
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
 	npm --prefix frontend run check
 	npm --prefix frontend test
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 versions:
 	$(PYTHON) -m benchmarks.versions $(TENSORFLOW) $(if $(KERAS),--keras $(KERAS)) --directory .venv/versions
