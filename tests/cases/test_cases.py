@@ -33,7 +33,7 @@ KNOWN_MISSES: dict[str, Miss] = {}
 def verdicts(request: pytest.FixtureRequest) -> dict[str, Verdict]:
     """Of the selected cases: `-k NAME` runs that case alone."""
     items = [item for item in request.session.items if isinstance(item, pytest.Function) and item.path == request.path]
-    selected = {item.callspec.params["name"] for item in items if "verdicts" in item.fixturenames}
+    selected = {str(item.callspec.params["name"]) for item in items if "verdicts" in item.fixturenames}
     return judged(sorted(selected))
 
 
