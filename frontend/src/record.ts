@@ -225,6 +225,10 @@ export interface Optimizer {
   readonly accumulates: number;
   /** Whether it divides by a loss scale, and skips steps whose gradients are not finite. */
   readonly scaled: boolean;
+  /** The user's own call of it, such as `opt.apply_gradients(zip(grads, [w]))`; empty if none is known. */
+  readonly call: string;
+  /** Whether what it remembers is found by `get_slot` alone, as before Keras 3. */
+  readonly has_slots: boolean;
 }
 
 /** Of a variable that an optimizer was given a gradient for: what else may have moved it, and where it is measured. */

@@ -15,10 +15,13 @@ from tb_gradflow.record.schema import MOVEMENT_STATISTICS, Movement, Optimizer
 # Their update of one element depends on the others, or on sums of gradients alone: elements without a gradient move
 # though nothing is remembered of them (Jordan et al., Muon, 2024; McMahan et al., Ad Click Prediction, 2013).
 _WHOLE = {
-    "Muon": "the update is made orthogonal as a whole matrix, which spreads it over all elements",
-    "Ftrl": "it computes each weight anew from sums of gradients, and those are zero here",
-    "ScheduleFreeAdamW": "it goes on from averages of the weights, which are not the weights themselves",
+    "Muon": "Muon makes each update orthogonal as a whole matrix, which spreads it over all elements",
+    "Ftrl": "Ftrl computes each weight anew from its sums of gradients, wherever the weight is",
+    "FtrlOptimizer": "Ftrl computes each weight anew from its sums of gradients, wherever the weight is",
+    "ScheduleFreeAdamW": "ScheduleFreeAdamW makes each weight anew from two averages that it keeps of it",
 }
+# What they keep stands for the weight itself: it moves nothing by being there, and is not to be set to zero.
+_KEEP_WEIGHTS = ("Ftrl", "FtrlOptimizer", "ScheduleFreeAdamW")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,13 @@ class Moved:
         """Whether the step changed no element, though some have a gradient."""
         return self.unmoved > 0 and self.unmoved == self.size - self.zeros and not self.moved
 
+    @property
+    def by_memory_alone(self) -> bool:
+        """Whether all that moves without a gradient does so by what is remembered of earlier gradients: whoever sets
+        that to zero holds it still."""
+        others = self.known.decay or self.known.constraint or self.optimizer.averages
+        return self.moved == self.remembered and not others and self.optimizer.type not in _WHOLE
+
 
 def movement_of(measured: Measured, variable: int) -> Moved | None:
     """How a variable was updated; `None` where that was not seen."""
@@ -69,14 +79,14 @@ def movement_of(measured: Measured, variable: int) -> Moved | None:
 def why_moved(moved: Moved) -> str:
     """What moves elements whose gradient is zero, as the subject of no sentence: "what Adam remembers of …"."""
     name, reasons = moved.optimizer.type, []
-    if moved.remembered:
+    if moved.remembered and name not in _KEEP_WEIGHTS:
         kept = "gradients that it sums up" if moved.optimizer.accumulates > 1 else "gradients of earlier steps"
         reasons.append(f"{name} remembers {kept}")
-    rest = moved.moved - moved.remembered
+    rest = moved.moved if name in _KEEP_WEIGHTS else moved.moved - moved.remembered
     if moved.known.decay:
         reasons.append(f"{name} applies a weight decay of {moved.known.decay:g} apart from the gradient")
-    elif rest and name in _WHOLE:
-        reasons.append(f"{name}: {_WHOLE[name]}")
+    if rest and name in _WHOLE and (name != "Muon" or not moved.known.decay):
+        reasons.append(_WHOLE[name])
     if moved.known.constraint and (rest or not reasons):
         reasons.append(f"the constraint `{moved.known.constraint}` is applied after each update")
     if moved.optimizer.averages and (rest or not reasons):
@@ -84,13 +94,31 @@ def why_moved(moved: Moved) -> str:
     return " and ".join(reasons) or "something else in this step assigns to it"
 
 
-def mask_in(code: str, variable: str) -> tuple[str, str]:
-    """How a line of code writes a variable that it multiplies with a mask, and the mask: by the variable's own name, or
-    by the mask's if that says what it is. Empty where the line does not show it."""
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """How a line of code writes a variable and its mask.
+
+    Attributes:
+        variable: The variable.
+        kept: The condition under which an element counts, such as `mask != 0`.
+        factor: The same as a factor.
+    """
+
+    variable: str
+    kept: str
+    factor: str
+
+
+def mask_in(code: str, variable: str) -> Mask | None:
+    """The mask of a variable in a line of code: what it is multiplied with, or what a `tf.where` chooses it by. Found
+    by the variable's own name, or by the mask's if that says what it is."""
     try:
         tree = ast.parse(code.strip())
     except SyntaxError:
-        return "", ""
+        return None
+    chosen = _chosen_in(tree, variable)
+    if chosen is not None:
+        return chosen
     products = [node for node in ast.walk(tree) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)]
     named = (ast.Name, ast.Attribute)
     pairs = [(one, other) for node in products for one, other in ((node.left, node.right), (node.right, node.left))]
@@ -98,7 +126,22 @@ def mask_in(code: str, variable: str) -> tuple[str, str]:
     by_name = (pair for pair in pairs if ast.unparse(pair[0]).rpartition(".")[2] == variable)
     by_mask = (pair for pair in pairs if _MASK.search(ast.unparse(pair[1])))
     found = next(itertools.chain(by_name, by_mask), None)
-    return (ast.unparse(found[0]), ast.unparse(found[1])) if found is not None else ("", "")
+    if found is None:
+        return None
+    written, mask = map(ast.unparse, found)
+    return Mask(written, f"{mask} != 0", mask)
+
+
+def _chosen_in(tree: ast.AST, variable: str) -> Mask | None:
+    """The variable in one branch of a `tf.where`, and what chooses that branch."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or len(node.args) != 3 or not ast.unparse(node.func).endswith("where"):
+            continue
+        condition, *branches = map(ast.unparse, node.args)
+        for branch, kept in zip(branches, (condition, f"tf.logical_not({condition})"), strict=True):
+            if branch.rpartition(".")[2] == variable:
+                return Mask(branch, kept, f"tf.cast({kept}, {branch}.dtype)")
+    return None
 
 
 _MASK = re.compile(r"mask|keep|kept|gate|prun|fre?oze|freez|active|alive", re.IGNORECASE)

@@ -76,6 +76,8 @@ class Optimizer:
         averages: Whether it may put moving averages in the place of the weights.
         accumulates: Over how many steps it sums up gradients before it applies them.
         scaled: Whether it divides by a loss scale, and skips steps whose gradients are not finite.
+        call: The user's own call of it, such as `opt.apply_gradients(zip(grads, [w]))`; empty if none is known.
+        has_slots: Whether what it remembers is found by `get_slot` alone, as before Keras 3.
     """
 
     type: str
@@ -85,6 +87,8 @@ class Optimizer:
     averages: bool
     accumulates: int
     scaled: bool
+    call: str = ""
+    has_slots: bool = False
 
 
 @dataclass(frozen=True, slots=True)

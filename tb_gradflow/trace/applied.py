@@ -1,14 +1,18 @@
-"""What an optimizer of Keras 3, or of either kind of Keras 2, is given and remembers when it updates variables."""
+"""What an optimizer of Keras 3, of either kind of Keras 2, or of TensorFlow 1 is given and remembers when it updates
+variables."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import tensorflow as tf
 
 from tb_gradflow.record.schema import Optimizer
+from tb_gradflow.trace.frames import Frame
+from tb_gradflow.trace.source import origin_of
 from tb_gradflow.trace.variables import is_variable, raw_variable
 
 # What optimizers call the lists of variables in which they keep something that moves weights later: Keras 3.15 and
@@ -19,7 +23,7 @@ _SLOTS = frozenset({"momentum", "m", "linear"})
 _CLIPS = ("clipnorm", "global_clipnorm", "clipvalue")
 
 # Their steps are about as long as the learning rate, whatever the gradient is. Those of the others are in proportion.
-_PROPORTIONAL = frozenset({"SGD"})
+_PROPORTIONAL = frozenset({"SGD", "GradientDescentOptimizer"})
 
 
 @dataclass(slots=True)
@@ -50,12 +54,32 @@ class Applied:
         rate: float32 scalar, the learning rate; `None` if that is not known.
         is_proportional: Whether its steps are in proportion to the gradient.
         given: The variables.
+        frames: The stack at the call.
     """
 
     optimizer: Optimizer
     rate: Any
     is_proportional: bool
     given: list[Given] = field(default_factory=list)
+    frames: Sequence[Frame] = ()
+
+    def in_log(self, *, keep_source: bool) -> Optimizer:
+        """The optimizer, with the user's call of it where lines are kept."""
+        source = origin_of(self.frames, "", keep_source=keep_source).source
+        return self.optimizer if source is None else replace(self.optimizer, call=_call_in(source.code))
+
+
+def _call_in(code: str) -> str:
+    """The call of an optimizer in a line; empty if there is none, or not the whole of it."""
+    try:
+        tree = ast.parse(code.strip())
+    except SyntaxError:
+        return ""
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute))
+    return next((ast.unparse(node) for node in calls if ast.unparse(node.func).endswith(_CALLS)), "")
+
+
+_CALLS = (".apply_gradients", ".apply")
 
 
 def applied_by(optimizer: Any, args: Sequence[Any]) -> Applied:
@@ -70,6 +94,7 @@ def applied_by(optimizer: Any, args: Sequence[Any]) -> Applied:
         averages=bool(getattr(inner, "use_ema", False)),
         accumulates=int(getattr(inner, "gradient_accumulation_steps", None) or 1),
         scaled=inner is not optimizer or getattr(inner, "loss_scale_factor", None) is not None,
+        has_slots=callable(getattr(inner, "get_slot_names", None)),
     )
     applied = Applied(known, _rate(inner), known.type in _PROPORTIONAL and not known.memory)
     for gradient, variable in _pairs(optimizer, inner, args):
@@ -112,6 +137,9 @@ def _memories_of(optimizer: Any, variable: Any) -> list[Any]:
     index = _index_of(optimizer, variable)
     found = [listed[index] for listed in _memories(optimizer) if index is not None and index < len(listed)]
     for name in _SLOTS.intersection(_slot_names(optimizer)):
+        if isinstance(optimizer, tf.compat.v1.train.Optimizer):
+            found.append(optimizer.get_slot(raw, name))
+            continue
         slots = getattr(optimizer, "_slots", {}).get(_legacy_key(raw), {})
         found += [slots[name]] if name in slots else []
     return [raw_variable(each) for each in found if is_variable(each)]
@@ -145,6 +173,9 @@ def _is_any_nonzero(memories: Sequence[Any]) -> Any:
 
 def _decay(optimizer: Any, variable: Any) -> float:
     decay = getattr(optimizer, "weight_decay", None)
+    by_adam = getattr(optimizer, "_should_use_adamw", None)
+    if callable(by_adam) and decay is not None and by_adam(variable):
+        decay = getattr(optimizer, "adam_weight_decay", decay)  # Muon leaves what is no matrix to AdamW
     uses = getattr(optimizer, "_use_weight_decay", None)
     if not isinstance(decay, (int, float)) or not decay or (callable(uses) and not uses(variable)):
         return 0.0
@@ -163,4 +194,6 @@ def _rate(optimizer: Any) -> Any:
     if schedule is not None and not hasattr(schedule, "get_config"):
         return None  # a function of the user's, which may count how often it is called
     rate = getattr(optimizer, "learning_rate", None) if schedule is None else schedule(optimizer.iterations)
+    if isinstance(optimizer, tf.compat.v1.train.Optimizer):
+        rate = getattr(optimizer, "_lr", getattr(optimizer, "_learning_rate", None))
     return None if rate is None else tf.cast(tf.convert_to_tensor(raw_variable(rate)), tf.float32)

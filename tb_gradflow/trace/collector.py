@@ -172,7 +172,9 @@ class Collector(Symbols):
             self.flattener(graph).extend()
             # One optimizer may hand over to another one, in a branch that only this one knows.
             if graph is self.root and not self._is_applying and not is_replica():
-                self.applied.append(self._seen_apart(applied_by(optimizer, given)))
+                applied = self._seen_apart(applied_by(optimizer, given))
+                applied.frames = frames_of(tf_stack.extract_stack())
+                self.applied.append(applied)
         outer, self._is_applying = self._is_applying, True
         try:
             result = apply()

@@ -52,7 +52,7 @@ class Update:
     def optimizer(self) -> Optimizer:
         """As it stands in a log."""
         kind = "SGD" if self.kind == "GradientDescent" else self.kind
-        return Optimizer(kind, bool(self.memories), False, "", False, 1, False)
+        return Optimizer(kind, bool(self.memories), False, "", False, 1, False, has_slots=True)
 
 
 @dataclass(frozen=True, slots=True)

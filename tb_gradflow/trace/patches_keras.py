@@ -17,7 +17,8 @@ _ARGUMENTS = ("grads_and_vars", "grads", "trainable_variables")
 
 
 def patch_keras(undo: contextlib.ExitStack, here: Here) -> None:
-    """Whichever of the two is loaded, until `undo` is closed."""
+    """Whichever of the two is loaded, and the optimizers of TensorFlow 1, until `undo` is closed."""
+    replaced(undo, tf.compat.v1.train.Optimizer, "apply_gradients", lambda original: _applying(original, here))
     if "keras" in sys.modules:
         _patch_three(undo, here)
     if "tf_keras" in sys.modules:

@@ -44,21 +44,26 @@ def variable_statistics(now: Any, before: Any) -> Any:
 
 
 def movement_statistics(
-    gradient: Any, before: Any, now: Any, remembers: Any, rate: Any, *, is_proportional: bool
+    gradient: Any, before: Any, now: Any, remembers: Any, rate: Any, *, is_proportional: bool, is_scaled: bool = False
 ) -> Any:
     """float32 `[6]`, in the order of `MOVEMENT_STATISTICS`. `remembers` is `None` where nothing is, and `rate` where it
-    is not known; steps are in proportion to the gradient, or as long as the rate."""
+    is not known; steps are in proportion to the gradient, or as long as the rate. How long the step of a gradient is
+    that is still scaled is not known."""
     if isinstance(gradient, tf.IndexedSlices):
         gradient = tf.convert_to_tensor(gradient)
     if remembers is None:
         remembers = tf.zeros(tf.shape(now), tf.bool)
     known = tf.constant(float("nan")) if rate is None else rate
-    function = _proportional_movement if is_proportional else _movement
+    function = _movement_of_unknown_length if is_scaled else _proportional_movement if is_proportional else _movement
     return _call(function, gradient, before, now, remembers, known)
 
 
 def _proportional_movement(gradient: Any, before: Any, now: Any, remembers: Any, rate: Any) -> Any:
     return _movement(gradient, before, now, remembers, rate, tf.cast(tf.abs(gradient), tf.float32))
+
+
+def _movement_of_unknown_length(gradient: Any, before: Any, now: Any, remembers: Any, rate: Any) -> Any:
+    return _movement(gradient, before, now, remembers, rate, float("inf"))
 
 
 def _movement(gradient: Any, before: Any, now: Any, remembers: Any, rate: Any, per_rate: Any = 1.0) -> Any:

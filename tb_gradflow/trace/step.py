@@ -203,7 +203,7 @@ class InstrumentedStep:
             Movement(variable, number, first + place, each.decay, each.constraint)
             for place, (variable, number, each) in enumerate(collector.moving(known))
         )
-        optimizers = tuple(applied.optimizer for applied in collector.applied)
+        optimizers = tuple(each.in_log(keep_source=self._settings.source) for each in collector.applied)
         trace = dataclasses.replace(trace, inputs=inputs, optimizers=optimizers, movements=movements)
         self._on_trace(trace, error)
         return index
@@ -234,8 +234,9 @@ def _movement(collector: Collector, number: int, given: Given, before: Any) -> A
         before,
         given.variable.read_value(),
         given.remembers,
-        None if is_scaled else applied.rate,
+        applied.rate,
         is_proportional=applied.is_proportional,
+        is_scaled=is_scaled,
     )
     return statistics[tf.newaxis]
 

@@ -44,7 +44,7 @@ def masked_in_part(suspect: Suspect) -> Verdict | None:
     for op in copies:
         each, arriving = topology.trace.ops[op], suspect.measured.of_op(suspect.target, op)
         if (
-            (_is_masked_by_data(topology, op) or _is_masked_by_frozen(topology, op))
+            (_is_masked_by_data(topology, op) or _is_masked_by_frozen(topology, op) or _is_chosen(topology, op))
             and each.outputs[0].shape == shape
             and arriving is not None
             and arriving.zero_fraction < state.gradient.zero_fraction
@@ -57,7 +57,7 @@ def masked_by_hand(suspect: Suspect) -> Verdict | None:
     """The gradient that the optimizer is given has more zeros than the tape's, and the optimizer moves those elements
     all the same. Information, as above."""
     moved, gradient = movement_of(suspect.measured, suspect.state.variable), suspect.state.gradient
-    if moved is None or gradient is None or not moved.moved or moved.zeros == moved.size:
+    if moved is None or gradient is None or not moved.moved:
         return None
     masked = moved.zeros > gradient.zero_fraction * moved.size + 0.5
     return Verdict("mask_multiplies_to_zero", "info", NO_OP) if masked else None
@@ -65,6 +65,17 @@ def masked_by_hand(suspect: Suspect) -> Verdict | None:
 
 def _is_masked_by_data(topology: Topology, op: int) -> bool:
     return topology.has_factor_of_data(op) and bool(topology.trace.ops[op].data)
+
+
+def _is_chosen(topology: Topology, op: int) -> bool:
+    """Whether the op is a `tf.where` whose condition no trainable variable has a part in."""
+    inputs = topology.trace.ops[op].inputs
+    if topology.trace.ops[op].type not in ("Select", "SelectV2") or len(inputs) != 3:
+        return False
+    condition = inputs[0].op
+    behind = topology.made_by(condition) | {condition} if condition >= 0 else frozenset()
+    reads = {each for place in behind if (each := topology.trace.ops[place].reads) is not None}
+    return not any(topology.trace.variables[each].trainable for each in reads)
 
 
 def _is_masked_by_frozen(topology: Topology, op: int) -> bool:

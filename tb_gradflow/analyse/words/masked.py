@@ -5,7 +5,7 @@ from __future__ import annotations
 from tb_gradflow.analyse.evidence import NO_OP
 from tb_gradflow.analyse.kinds import LOOPS, SELECTING
 from tb_gradflow.analyse.measured import is_empty
-from tb_gradflow.analyse.movement import mask_in, movement_of, why_moved
+from tb_gradflow.analyse.movement import Mask, Moved, mask_in, movement_of, why_moved
 from tb_gradflow.analyse.words.fields import ZERO, Template
 from tb_gradflow.analyse.words.names import Group, Text, Writer, short
 
@@ -80,41 +80,59 @@ def _in_part(group: Group) -> Text:
     moved = movement_of(group.suspect.measured, group.variables[0])
     if moved is None:
         return Template(
-            f"{{they_get}} a gradient of exactly zero in {share:.0%} of the elements: in this step {{op}} multiplies "
-            "{them} with a mask. Whether an optimizer moves these elements all the same was not seen: Adam, momentum "
+            f"{{they_get}} a gradient of exactly zero in {share:.0%} of the elements: in this step {{op}} masks "
+            "{them}. Whether an optimizer moves these elements all the same was not seen: Adam, momentum "
             "and a weight decay do, plain SGD does not.",
-            "Nothing to repair if that is meant. " + _held_still(group, "Adam"),
+            "Nothing to repair if that is meant. " + _held_still(group, None),
         )(group)
-    why = "in this step {op} multiplies {them} with a mask"
+    why = "in this step {op} masks {them}"
     if group.verdict.culprit == NO_OP:
         why = "the gradient that the optimizer is given was made zero there after the tape had taken it"
     told = f"It moves {moved.moved} of these {moved.zeros} elements all the same, because {why_moved(moved)}."
     return Template(
         f"{{they_get}} a gradient of exactly zero in {moved.zeros / moved.size:.0%} of the elements: {why}. {told}",
-        "Nothing to repair if that is meant. " + _held_still(group, moved.optimizer.type),
+        "Nothing to repair if that is meant. " + _held_still(group, moved),
     )(group)
 
 
-def _held_still(group: Group, optimizer: str) -> str:
-    """How to keep masked elements where they are, with the names of the user's line."""
-    code = group.source.code if group.source is not None else ""
-    own = short(group)
-    variable, mask = mask_in(code, own)
-    variable, mask = variable or own, mask or "mask"
+def _held_still(group: Group, moved: Moved | None) -> str:
+    """How to keep masked elements where they are, with the names of the user's lines."""
+    own, optimizer = short(group), moved.optimizer if moved is not None else None
+    mask = mask_in(group.source.code if group.source is not None else "", own) or Mask(own, "mask != 0", "mask")
+    call = optimizer.call if optimizer is not None and optimizer.call else _CALL
+    name, kind = call.rpartition(".apply")[0], optimizer.type if optimizer is not None else "Adam"
+    slots = (
+        f"for name in {name}.get_slot_names():\n    slot = {name}.get_slot({mask.variable}, name)\n"
+        if optimizer is not None and optimizer.has_slots
+        else f"for slot in {name}.variables:\n    if slot.shape == {mask.variable}.shape:\n    "
+    )
     if group.trace.targets[group.suspect.target].automatic is None:  # a graph of TensorFlow 1, where no tape is
         return (
-            f"To hold these elements still, set to zero what {optimizer} remembers of them in front of each update, or "
-            "use plain gradient descent, which remembers nothing:\n"
-            f"for name in optimizer.get_slot_names():\n    slot = optimizer.get_slot({variable}, name)\n"
-            f"    session.run(slot.assign(slot * {mask}), feed_dict)"
+            f"To hold these elements still, set to zero what {kind} remembers of them in front of each update, or "
+            f"use plain gradient descent, which remembers nothing:\n{slots}"
+            f"    session.run(slot.assign(slot * {mask.factor}), feed_dict)"
         )
+    put_back = (
+        f"before = tf.identity({mask.variable})\n{call}\n"
+        f"{mask.variable}.assign(tf.where({mask.kept}, {mask.variable}, before))"
+    )
+    if (moved is not None and not moved.by_memory_alone) or _has_like(group):
+        return f"To hold these elements still, put their values back after each update:\n{put_back}"
     return (
         "To hold these elements still, put their values back after each update; or set to zero what "
-        f"{optimizer} remembers of them in front of it, the last three lines; or use plain SGD, which remembers "
-        f"nothing:\nbefore = tf.identity({variable})\noptimizer.apply_gradients(zip(gradients, variables))\n"
-        f"{variable}.assign(tf.where({mask} != 0, {variable}, before))\n\n"
-        f"for slot in optimizer.variables:\n    if slot.shape == {variable}.shape:\n        slot.assign(slot * {mask})"
+        f"{kind} remembers of them in front of it, the last three lines; or use plain SGD, which remembers "
+        f"nothing:\n{put_back}\n\n{slots}    slot.assign(slot * {mask.factor})"
     )
+
+
+_CALL = "optimizer.apply_gradients(zip(gradients, variables))"
+
+
+def _has_like(group: Group) -> bool:
+    """Whether another trainable variable has the same shape: by that alone what is remembered of each is not told
+    apart."""
+    own = group.trace.variables[group.variables[0]]
+    return any(each.trainable and each.shape == own.shape and each is not own for each in group.trace.variables)
 
 
 WRITERS: dict[str, Writer] = {"mask_multiplies_to_zero": masked}

@@ -128,7 +128,7 @@ def _held_by(group: Group, moved: Moved) -> Text | None:
         return Template(
             "{they_get} a gradient{line}, and " + f"{name} does not move {{them}}: it clips gradients with "
             f"`{moved.optimizer.clips}`, and what that leaves of them is rounded away.",
-            "Clip less: `clipnorm=1.0`.",
+            f"Clip less: `{moved.optimizer.clips.partition('=')[0]}=1.0`.",
         )(group)
     return None
 
