@@ -69,11 +69,11 @@ def _is_masked_by_data(topology: Topology, op: int) -> bool:
 
 def _is_chosen(topology: Topology, op: int) -> bool:
     """Whether the op is a `tf.where` whose condition no trainable variable has a part in."""
-    inputs = topology.trace.ops[op].inputs
-    if topology.trace.ops[op].type not in ("Select", "SelectV2") or len(inputs) != 3:
+    if topology.trace.ops[op].type not in ("Select", "SelectV2"):
         return False
-    condition = inputs[0].op
-    behind = topology.made_by(condition) | {condition} if condition >= 0 else frozenset()
+    # A condition that no variable has a part in is not among the inputs.
+    conditions = [edge.op for edge in topology.trace.ops[op].inputs if edge.input == 0]
+    behind = {place for each in conditions for place in topology.made_by(each) | {each}}
     reads = {each for place in behind if (each := topology.trace.ops[place].reads) is not None}
     return not any(topology.trace.variables[each].trainable for each in reads)
 
