@@ -91,7 +91,7 @@ def applied_by(optimizer: Any, args: Sequence[Any]) -> Applied:
         memory=any(_memories(inner)) or bool(_SLOTS.intersection(_slot_names(inner))),
         scheduled=_schedule(inner) is not None,
         clips=", ".join(f"{name}={value:g}" for name in _CLIPS if (value := getattr(inner, name, None)) is not None),
-        averages=bool(getattr(inner, "use_ema", False)),
+        averages=bool(getattr(inner, "use_ema", False) and getattr(inner, "ema_overwrite_frequency", None)),
         accumulates=int(getattr(inner, "gradient_accumulation_steps", None) or 1),
         scaled=inner is not optimizer or getattr(inner, "loss_scale_factor", None) is not None,
         has_slots=callable(getattr(inner, "get_slot_names", None)),

@@ -42,9 +42,13 @@ OPTIMIZERS: dict[str, Make] = {
     "decay": lambda: keras.optimizers.SGD(0.1, weight_decay=0.1),
     "a rate of zero": lambda: keras.optimizers.SGD(0.0),
     "a tiny rate": lambda: keras.optimizers.SGD(1e-9),
+    "EMA": lambda: keras.optimizers.SGD(0.1, use_ema=True, ema_momentum=0.5, ema_overwrite_frequency=3),
     "Keras 2": tf_keras.optimizers.Adam,
     "Keras 2, legacy": tf_keras.optimizers.legacy.Adam,
     "Keras 2, legacy momentum": lambda: tf_keras.optimizers.legacy.SGD(0.1, momentum=0.9),
+    "TensorFlow 1": lambda: tf.compat.v1.train.AdamOptimizer(0.1),
+    "TensorFlow 1, momentum": lambda: tf.compat.v1.train.MomentumOptimizer(0.1, 0.9),
+    "TensorFlow 1, descent": lambda: tf.compat.v1.train.GradientDescentOptimizer(0.1),
 }  # fmt: skip
 
 
@@ -116,6 +120,8 @@ def said(tmp_path: Path, optimizer: Any) -> str:
         ("momentum", "because SGD remembers gradients of earlier steps."),
         ("AdamW", "and AdamW applies a weight decay of 0.004 apart from the gradient."),
         ("decay", "because SGD applies a weight decay of 0.1 apart from the gradient."),
+        ("EMA", "because SGD puts a moving average in the place of the weight."),
+        ("TensorFlow 1", "because AdamOptimizer remembers gradients of earlier steps."),
     ],
 )
 def test_what_moves_them_is_named(name: str, why: str, tmp_path: Path) -> None:
@@ -126,7 +132,7 @@ def test_what_moves_them_is_named(name: str, why: str, tmp_path: Path) -> None:
     assert "weight.assign(tf.where(mask != 0, weight, before))" in text
 
 
-@pytest.mark.parametrize("name", ["SGD", "Adagrad", "RMSprop"])
+@pytest.mark.parametrize("name", ["SGD", "Adagrad", "RMSprop", "TensorFlow 1, descent"])
 def test_where_nothing_moves_nothing_is_said(name: str, tmp_path: Path) -> None:
     assert "mask_multiplies_to_zero" not in said(tmp_path, OPTIMIZERS[name]())
 
@@ -167,6 +173,34 @@ def test_gradients_that_were_masked_by_hand_count(tmp_path: Path) -> None:
     [finding] = watched(tmp_path, step).findings
     assert (finding.cause, finding.severity) == ("mask_multiplies_to_zero", "info")
     assert "was made zero there after the tape had taken it" in finding.message
+
+
+def test_a_mask_that_chooses_counts_and_is_called_by_the_users_names(tmp_path: Path) -> None:
+    theta, opt = tf.Variable(BEGIN, name="theta"), keras.optimizers.Adam()
+
+    def step(mask: Any) -> None:
+        live = mask > 0
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.square(tf.where(live, theta, tf.stop_gradient(theta)) - GOAL))
+        opt.apply_gradients(zip(tape.gradient(loss, [theta]), [theta], strict=True))
+
+    [finding] = watched(tmp_path, step).findings
+    assert (finding.cause, finding.severity) == ("mask_multiplies_to_zero", "info")
+    assert "opt.apply_gradients(zip(tape.gradient(loss, [theta]), [theta], strict=True))" in finding.fix
+    assert "theta.assign(tf.where(live, theta, before))" in finding.fix
+
+
+def test_a_step_that_a_loss_scale_skips_is_not_said_to_be_clipped(tmp_path: Path) -> None:
+    one, other = keras.Variable(BEGIN, name="one"), keras.Variable(BEGIN, name="other")
+    opt = keras.optimizers.LossScaleOptimizer(keras.optimizers.Adam(clipnorm=1.0), initial_scale=2.0**120)
+
+    def step(mask: Any) -> None:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.square(one - GOAL)) + tf.reduce_sum(tf.square(other - 1e9 * mask))
+            scaled = opt.scale_loss(loss)
+        opt.apply_gradients(zip(tape.gradient(scaled, [one, other]), [one, other], strict=True))
+
+    assert all("clips" not in each.message for each in watched(tmp_path, step).findings)
 
 
 def put_back(weight: Any, optimizer: Any, gradients: Any, mask: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from tb_gradflow.analyse.evidence import NO_OP, Suspect, Verdict
-from tb_gradflow.analyse.measured import is_zero
+from tb_gradflow.analyse.measured import Measured, is_zero
 from tb_gradflow.analyse.movement import movement_of
 from tb_gradflow.analyse.standstill import SURE_FROM
 from tb_gradflow.record.schema import Trace
@@ -53,7 +53,15 @@ def clipped_away(suspect: Suspect) -> Verdict | None:
     moved = movement_of(suspect.measured, suspect.state.variable)
     if moved is None or not moved.stands_still or not moved.rate or not moved.optimizer.clips:
         return None
+    if moved.optimizer.scaled and _is_any_not_finite(suspect.measured):
+        return None  # the step was skipped
     return None if moved.optimizer.accumulates > 1 else Verdict("gradient_not_applied", "warning", NO_OP)
+
+
+def _is_any_not_finite(measured: Measured) -> bool:
+    """Whether some variable's gradient holds NaN or infinities: who scales a loss skips such a step as a whole."""
+    gradients = map(measured.of_variable, measured.topology.trace.variable_gradients)
+    return any(each is not None and bool(each.nan_count or each.inf_count) for each in gradients)
 
 
 def gradient_not_applied(suspect: Suspect) -> Verdict | None:
