@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import log10, prod, sqrt
 from statistics import median
 
+from tb_gradflow.analyse.causes.goal import is_at_goal
 from tb_gradflow.analyse.course import Course
 from tb_gradflow.analyse.evidence import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.kinds import SOFTMAX
@@ -236,7 +237,7 @@ def _pace(measured: Measured, variable: int) -> float:
 def vanishing_depth(suspect: Suspect) -> Verdict | None:
     """Many ops that each take a little. The op named is the one that takes most, of the kind that takes most."""
     worst = max(course_of(suspect).values(), key=lambda share: share.total, default=None)
-    expected = suspect.measured.is_learned(suspect.target) or keeps_pace(suspect)
+    expected = is_at_goal(suspect) or keeps_pace(suspect)
     severity: Severity = "info" if expected else "warning"
     place = _inside_loop(suspect, worst.most[1]) if worst is not None else suspect.culprit
     # Of an eager loss nobody knows the way.

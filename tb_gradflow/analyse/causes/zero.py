@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tb_gradflow.analyse.causes.goal import is_at_goal
 from tb_gradflow.analyse.causes.no_derivative import ROUNDING
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.analyse.kinds import SOFTMAX
@@ -97,7 +98,7 @@ def saturation_clip(suspect: Suspect) -> Verdict | None:
     if suspect.op.type == "Relu6" and _lets_something_out(suspect):
         return Verdict("saturation_clip", "warning")
     # Margins that are all kept are limits too: a hinge loss of zero is what one trains for.
-    learned = suspect.measured.is_learned(suspect.target)
+    learned = is_at_goal(suspect)
     return Verdict("saturation_clip", "info" if learned else "warning") if clips else None
 
 
@@ -227,4 +228,4 @@ def zero_gradient(suspect: Suspect) -> Verdict | None:
     measured, variable = suspect.measured, suspect.state.variable
     shared = len(suspect.topology.readers[variable]) > 1
     begins = measured.step == 0 and began_at_zero(measured, variable)
-    return Verdict("zero_gradient", "info" if measured.is_learned(suspect.target) or shared or begins else "warning")
+    return Verdict("zero_gradient", "info" if is_at_goal(suspect) or shared or begins else "warning")

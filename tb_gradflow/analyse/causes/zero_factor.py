@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tb_gradflow.analyse.causes.goal import is_at_goal, is_last
 from tb_gradflow.analyse.causes.masked import masked
 from tb_gradflow.analyse.causes.zero import BRANCHES
 from tb_gradflow.analyse.evidence import Suspect, Verdict
@@ -35,6 +36,8 @@ def dead_relu(suspect: Suspect) -> Verdict | None:
         return None
     if _is_other_half(suspect):
         return Verdict("branch_not_taken", "info", suspect.culprit)
+    if is_at_goal(suspect) and is_last(suspect.topology, suspect.target, suspect.culprit):
+        return Verdict("saturation_clip", "info")  # a margin, and no unit: nothing is made of what it lets through
     return Verdict("dead_relu", "error")
 
 
@@ -59,7 +62,7 @@ def dead_relu_by_hand(suspect: Suspect) -> Verdict | None:
     behind it, it is one end of a clip."""
     by_hand = suspect.op.type == "Maximum" and (suspect.op.api or "").endswith("maximum")
     at_zero = by_hand and 0.0 in (constant_of(suspect.op, 0), constant_of(suspect.op, 1))
-    if not at_zero or suspect.measured.is_learned(suspect.target) or _is_limited(suspect):
+    if not at_zero or is_at_goal(suspect) or _is_limited(suspect):
         return None
     return Verdict("dead_relu", "error")
 

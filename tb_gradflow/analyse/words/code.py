@@ -105,6 +105,22 @@ def call_on(line: str, api: str | None, about: str = "") -> Call | None:
     return next(iter([*named, *learned, *inner]), None)
 
 
+def calls_in_order(line: str, api: str) -> list[Call]:
+    """The calls of `api` on `line` that may make an op, in the order in which Python evaluates them."""
+    tree, name = _parsed(line), api.rpartition(".")[2]
+    return [call for node in _evaluated(tree) for call in _calls(node, name, api) if not _is_constant(call)]
+
+
+def _evaluated(node: ast.AST | None) -> Iterator[ast.AST]:
+    """A node's parts and then itself, as Python evaluates them. What a function on the line does is not known here:
+    it may run later, or never."""
+    if node is None or isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+        return
+    for part in ast.iter_child_nodes(node):
+        yield from _evaluated(part)
+    yield node
+
+
 def fractional_power_on(line: str, found: Call) -> Call:
     """`found`, or where that is a square or a cube, another power of the same name on `line` that is none.
 

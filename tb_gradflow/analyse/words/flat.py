@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cancelling import takes_out
+from tb_gradflow.analyse.causes.goal import is_last
 from tb_gradflow.analyse.causes.zero import is_noise_of
 from tb_gradflow.analyse.kinds import SOFTMAX
 from tb_gradflow.analyse.measured import LARGE_INPUT
@@ -19,21 +20,11 @@ from tb_gradflow.analyse.words.names import (
 )
 from tb_gradflow.analyse.words.shares import CHOICES
 from tb_gradflow.analyse.words.steep import less_steep, made_large
-from tb_gradflow.analyse.zeros import PRODUCTS
 
 
 def is_output(group: Group) -> bool:
     """Whether no weight is multiplied with what comes out of the culprit: then the loss is next."""
-    topology, trace, target = group.suspect.topology, group.trace, group.suspect.target
-    if group.culprit < 0 or target < 0:
-        return False
-    return not any(
-        trace.ops[op].type in PRODUCTS
-        and any(topology.of_variables[edge.op] and edge.op not in way[:place] for edge in trace.ops[op].inputs)
-        for way in [topology.gradient(target).from_op(group.culprit)]
-        for place, op in enumerate(way)
-        if place
-    )
+    return is_last(group.suspect.topology, group.suspect.target, group.culprit)
 
 
 def large_inputs(group: Group) -> str:
@@ -58,7 +49,7 @@ def saturated_sigmoid(group: Group) -> Text:
     factor = made_large(group)
     told = f", which {factor}," if factor else ""
     if factor:
-        scaled = less_steep(factor)
+        scaled, logits = less_steep(factor), ""
     text = Template(
         SIZE + what + told + " is so large that its slope is next to nothing.",
         scaled + logits + ".",

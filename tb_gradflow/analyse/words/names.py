@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tb_gradflow.analyse.evidence import Suspect, Verdict
 from tb_gradflow.analyse.kinds import scopes_of
 from tb_gradflow.analyse.status import State
-from tb_gradflow.analyse.words.code import Call, assigned_by, call_on
+from tb_gradflow.analyse.words.code import Call, assigned_by, call_on, calls_in_order
 from tb_gradflow.record.schema import Layer, Op, Source, Trace
 
 
@@ -206,7 +206,23 @@ def call_of(group: Group) -> Call | None:
     source, op = group.source, group.op
     if source is None or op is None:
         return None
-    return call_on(source.code, op.api or _SPOKEN.get(op.type, op.type), short(group))
+    name = op.api or _SPOKEN.get(op.type, op.type)
+    return _call_in_order(group.trace, group.culprit, source.code, name) or call_on(source.code, name, short(group))
+
+
+def _call_in_order(trace: Trace, index: int, code: str, name: str) -> Call | None:
+    """Of several calls of one function on a line the one that made an op: ops are made in the order in which Python
+    evaluates the line. Null where the line made more or fewer of these ops than it has calls."""
+    calls = calls_in_order(code, name)
+    if len(calls) < 2:
+        return None
+    op = trace.ops[index]
+    made = [
+        place
+        for place, each in enumerate(trace.ops)
+        if (each.source, each.type, each.api) == (op.source, op.type, op.api)
+    ]
+    return calls[made.index(index)] if len(made) == len(calls) and index in made else None
 
 
 def api_of(group: Group) -> str:

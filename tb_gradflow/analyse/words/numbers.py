@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cancelling import same_on_both_sides
+from tb_gradflow.analyse.causes.goal import is_at_goal
 from tb_gradflow.analyse.causes.recurrence import LARGE_DATA, is_recurrent
 from tb_gradflow.analyse.causes.strength import common_to_a_softmax, course_of, product_with_next_to_nothing
 from tb_gradflow.analyse.evidence import NO_OP
-from tb_gradflow.analyse.kinds import LOOPS
-from tb_gradflow.analyse.words.code import call_on
+from tb_gradflow.analyse.kinds import LOOPS, constant_of
+from tb_gradflow.analyse.words.code import Call, call_on, calls_in_order
 from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template, fields
 from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, namespace
+from tb_gradflow.analyse.words.steep import less_steep, made_large
 from tb_gradflow.analyse.zeros import PRODUCTS
 
 
@@ -34,13 +36,35 @@ def zero_gradient(group: Group) -> Text:
             ZERO + "{op} takes out a part that is not made of {them}.",
             "Take the part that is: look at the index.",
         )(group)
+    if group.verdict.severity != "info" and (steep := _underflows(group)) is not None:
+        return steep
     why = "it is there behind {op}, and zero in front of it"
     if group.op is not None and group.op.type in ("Mul", "MatMul", "BatchMatMulV2", "Einsum", "Conv2D"):
         single = all(group.trace.variables[each].shape in ((), (1,)) for each in group.variables)
         why = "in this step {op} multiplies with zeros" + (", or its gradients add up to nothing" if single else "")
-    if group.verdict.severity == "info" and group.suspect.measured.is_learned(group.suspect.target):
+    if group.verdict.severity == "info" and is_at_goal(group.suspect):
         return _learned(group)
     return Template(ZERO + why + ".", "Look at what {op} is given in this step.")(group)
+
+
+# From this exponent on, a power of a number below one half is less than a thousandth.
+_HIGH_POWER = 10.0
+
+
+def _underflows(group: Group) -> Text | None:
+    """Of exponentials and high powers, which are flat where what they make is too small for a number."""
+    if group.op is None or group.op.type not in ("Exp", "Pow"):
+        return None
+    factor, scaled = made_large(group), "Scale what goes in, until it is of about one."
+    told = f" {factor[0].upper()}{factor[1:]}: that is steep." if factor else ""
+    if group.op.type == "Exp":
+        why = "{op} rounds to zero: what goes in is below -88, for every element that counts."
+        return Template(ZERO + why + told, less_steep(factor) + "." if factor else scaled)(group)
+    power = constant_of(group.op, 1)
+    if power is None or power < _HIGH_POWER:
+        return None
+    why = f"{{op}} raises to the power of {power:.3g}, and of what is well below one that rounds to zero."
+    return Template(ZERO + why + told, "Take a smaller power, or scale what goes in, until it is of about one.")(group)
 
 
 def _learned(group: Group) -> Text:
@@ -101,7 +125,7 @@ _WITHOUT_SLOPE = ("SquaredDifference", "Square", "Abs")
 
 def _stopped_sample(group: Group) -> str:
     """The user's `log_prob(sample)`, or their `sample - mean` of a sample that is made of the mean, with the sample
-    stopped; empty if their line shows neither."""
+    stopped; the bare sample where their line does not tell which difference it is; empty if there is neither."""
     source, op = group.source, group.op
     if source is None or op is None:
         return ""
@@ -109,14 +133,20 @@ def _stopped_sample(group: Group) -> str:
     if density is not None:
         return _braces(density.with_subject(f"tf.stop_gradient({density.subject})"))
     call, places = call_of(group), [edge.op for edge in op.inputs]
-    if op.type != "Sub" or call is None or len(places) != 2 or min(places) < 0:
+    if op.type != "Sub" or len(places) != 2 or min(places) < 0:
         return ""
-    sides = [*call.arguments]
     sample = next((each for each in (0, 1) if _is_made_of(group, places[each], places[1 - each])), None)
     if sample is None:
         return ""
+    if call is None or any(each.text != call.text and each.text in call.text for each in _differences(source.code)):
+        return "tf.stop_gradient(sample)"
+    sides = [*call.arguments]
     sides[sample] = f"tf.stop_gradient({sides[sample]})"
     return _braces(f"{sides[0]} - {sides[1]}")
+
+
+def _differences(code: str) -> list[Call]:
+    return calls_in_order(code, "-")
 
 
 def _is_made_of(group: Group, op: int, other: int) -> bool:
@@ -214,13 +244,13 @@ def fading(group: Group) -> Text:
             "Nothing to repair where this grows in later steps; else scale what goes in, for example by "
             "`keras.layers.BatchNormalization()` in front of it.",
         )(group)
-    if group.verdict.severity == "info" and not group.suspect.measured.is_learned(group.suspect.target):
+    if group.verdict.severity == "info" and not is_at_goal(group.suspect):
         return Template(
             SIZE + "the optimizer makes up for that, and moves {them} about as far as the others.",
             "Nothing to repair while it does: optimizers such as Adam divide by the size of the gradient, down to "
             "their `epsilon`.",
         )(group)
-    if group.verdict.severity == "info" and group.suspect.measured.is_learned(group.suspect.target):
+    if group.verdict.severity == "info" and is_at_goal(group.suspect):
         return _learned(group)
     if _has_no_layers(group):
         return Template(

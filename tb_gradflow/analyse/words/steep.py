@@ -8,8 +8,8 @@ from tb_gradflow.analyse.words.names import Group, called, place_of
 MUCH = 10.0
 """A factor that makes of values of about one such as saturate: a sigmoid's slope at 10 is 5e-5, and tanh's 8e-9."""
 
-# A shift between the factor and the function leaves it as steep.
-_SHIFTS = ("AddV2", "Add", "Sub", "Neg", "Identity", "Cast", "Reshape")
+# A shift between the factor and the function leaves it as steep, and a square makes it steeper.
+_SHIFTS = ("AddV2", "Add", "Sub", "Neg", "Identity", "Cast", "Reshape", "Square")
 _LIMITS = ("Minimum", "Maximum", "ClipByValue", "Relu6")
 _FAR = 4
 
