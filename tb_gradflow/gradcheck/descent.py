@@ -15,9 +15,14 @@ _DIVERGED = 10.0
 
 _MOVE = 1e-3
 
+# Twice the largest rate ends where it began on a parabola; so many times, and so many times the point's own size, is
+# another region of the function.
+_LEAP = 100.0
+
 
 def divergence(problem: Problem, gradients: Callable[[Sequence[Array]], Sequence[Array]], rate: float) -> str:
-    """What some steps of gradient descent with this rate do, in a sentence, if they lead away; empty if they do not."""
+    """What some steps of gradient descent with this rate do, in a sentence, if they lead away, or the first is a leap;
+    empty if not."""
     points = [argument.point.astype(np.float64) for argument in problem.arguments]
     values = [problem.here()]
     for _ in range(_STEPS):
@@ -28,7 +33,7 @@ def divergence(problem: Problem, gradients: Callable[[Sequence[Array]], Sequence
             break
     grown = values[-1] > _DIVERGED * max(abs(values[0]), abs(values[0] - min(values)))
     if np.isfinite(values[-1]) and not (grown and values[-1] > values[0]):
-        return ""
+        return _leap(problem, gradients, rate, values[:2])
     steps = len(values) - 1
     told = (
         f"With a learning rate of {rate:g} gradient descent diverges: the value goes from {values[0]:.3g} to "
@@ -36,6 +41,27 @@ def divergence(problem: Problem, gradients: Callable[[Sequence[Array]], Sequence
     )
     limit = _largest_rate(problem, gradients)
     return f"{told} Rates below about {limit:.1g} do not overshoot here." if limit is not None else told
+
+
+def _leap(
+    problem: Problem, gradients: Callable[[Sequence[Array]], Sequence[Array]], rate: float, values: Sequence[float]
+) -> str:
+    """What a first step does that goes so far that the slope says nothing of where it ends, in a sentence; empty if it
+    goes no further than the slope and the curvature reach."""
+    limit = _largest_rate(problem, gradients)
+    if limit is None or rate < _LEAP * limit:
+        return ""
+    points = [argument.point.astype(np.float64) for argument in problem.arguments]
+    moves = [rate * np.abs(slope) for slope in gradients(points)]
+    place = int(np.argmax([np.max(move, initial=0.0) for move in moves]))
+    if not np.max(moves[place], initial=0.0) > _LEAP * np.max(np.abs(points[place]), initial=0.0):
+        return ""
+    return (
+        f"With a learning rate of {rate:g} the first step moves argument {problem.arguments[place].name} by "
+        f"{np.max(moves[place]):.2g}, far beyond where its slope means anything. That the value goes from "
+        f"{values[0]:.3g} to {values[1]:.3g} is chance, not convergence. Rates below about {limit:.1g} do not overshoot "
+        "here."
+    )
 
 
 def _largest_rate(problem: Problem, gradients: Callable[[Sequence[Array]], Sequence[Array]]) -> float | None:

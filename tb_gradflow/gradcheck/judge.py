@@ -144,12 +144,27 @@ def _nothing_wrong(comparison: Comparison) -> ArgumentCheck:
         return _at_a_kink(comparison, outside)
     unknown = [each for each in comparison.found if each not in comparison.smooth]
     if not comparison.smooth:
-        return _no_good_step(comparison)
+        return _flat(comparison) if _is_made_of_steps(comparison) else _no_good_step(comparison)
     error = _error(comparison)
     left = f" Of {len(unknown)} more nothing is known: the differences are noise there." if unknown else ""
     what = "element" if comparison.by_element else "direction and element"
     message = f"The gradient is the derivative along {_count(len(comparison.smooth), what)}.{left}"
     return _told(argument, "agrees", message, True, comparison, error)
+
+
+def _is_made_of_steps(comparison: Comparison) -> bool:
+    """Whether nothing but far moves changes the function, by steps, and the gradient says so."""
+    assert comparison.argument.gradient is not None
+    found = comparison.found
+    return not np.any(comparison.argument.gradient) and all(each.is_stepped and not _is_coarse(each) for each in found)
+
+
+def _flat(comparison: Comparison) -> ArgumentCheck:
+    message = (
+        "The function is made of steps, and flat between them: the derivative is zero here, and so is the gradient. "
+        "It is right, and nothing learns from it."
+    )
+    return _told(comparison.argument, "agrees", message, True, comparison)
 
 
 def _is_stand_in(comparison: Comparison, each: Differences) -> bool:

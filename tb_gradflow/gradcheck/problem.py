@@ -41,7 +41,7 @@ class Problem:
     """A function of several arrays, with its random numbers held still.
 
     Attributes:
-        value: The function: a finite number, NaN or infinity.
+        value: The function: a finite number, NaN or infinity. It may raise where it is not defined.
         arguments: What it is differentiated for.
         evaluations: How often it was called.
     """
@@ -55,16 +55,24 @@ class Problem:
         points = [argument.point for argument in self.arguments]
         here = points[place]
         points[place] = (here.astype(np.float64) + move).astype(here.dtype)
-        return self._call(points), points[place].astype(np.float64) - here.astype(np.float64)
+        return self._moved(points), points[place].astype(np.float64) - here.astype(np.float64)
 
     def moved(self, moves: Sequence[Array]) -> float:
         """The function with all arguments moved."""
         pairs = zip(self.arguments, moves, strict=True)
-        return self._call([(each.point.astype(np.float64) + move).astype(each.point.dtype) for each, move in pairs])
+        return self._moved([(each.point.astype(np.float64) + move).astype(each.point.dtype) for each, move in pairs])
 
     def here(self) -> float:
         """The function at the point itself."""
         return self._call([argument.point for argument in self.arguments])
+
+    def _moved(self, points: Sequence[Point]) -> float:
+        """The function elsewhere than at the point, where its own limits may lie: NaN if it raises. What a solver raises
+        for a singular matrix, or a model for a negative mass, is its own choice. At the point itself all is raised."""
+        try:
+            return self._call(points)
+        except Exception:
+            return float("nan")
 
     def _call(self, points: Sequence[Point]) -> float:
         self.evaluations += 1

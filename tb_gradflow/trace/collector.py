@@ -295,7 +295,7 @@ class Collector(Symbols):
             if is_differentiable_dtype(tensor) and tensor.dtype not in (tf.resource, tf.variant)
             if (actual := self.actual(tensor)) is not None
         }
-        masked = {self._ref_of_dropped(call, dropped) for dropped in self._dropped}
+        masked = self._refs_of_dropped(call, wanted)
         call.aliases = {
             ref: other
             for ref, other in aliases(ops, users, needed).items()
@@ -353,6 +353,13 @@ class Collector(Symbols):
             row = at_padding(dropped, seen, self._ref_of_dropped(call, dropped), lambda op: ops[op].name)
             if row is not None:
                 yield dropped, row
+
+    def _refs_of_dropped(self, call: Call, wanted: Collection[Ref]) -> set[Ref | None]:
+        """The tensors whose gradient may show that padding trains: of what such layers are given, and of what they
+        compute. Each is measured step by step, and no other tensor of another shape can stand in for it."""
+        ops, scopes = call.flattener.ops, tuple(f"{each.scope}/" for each in self._dropped if each.scope)
+        given = {self._ref_of_dropped(call, dropped) for dropped in self._dropped}
+        return given | {ref for ref in wanted if ops[ref.op].name.startswith(scopes)}
 
     def _ref_of_dropped(self, call: Call, dropped: Dropped) -> Ref | None:
         return call.flattener.ref(self.symbol(dropped.given)) if self.knows(dropped.given) else None

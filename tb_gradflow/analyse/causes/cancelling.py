@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -27,6 +28,8 @@ _LINEAR = frozenset(
     {"AddV2", "Add", "Sub", "AddN", "BiasAdd", "Neg", "Identity", "Reshape", "ConcatV2", "Pack"}
     | {"Squeeze", "ExpandDims", "BroadcastTo", "Transpose", "Cast", "Tile"}
 )
+
+_ADDING = frozenset({"AddV2", "Add", "Sub"})
 
 _KEEPING = frozenset({"Reshape", "Squeeze", "ExpandDims", "Cast", "Identity", "BroadcastTo"})
 _SHIFTS = frozenset({"BiasAdd", "AddV2", "Add"})
@@ -159,10 +162,17 @@ def _cancelling_users(suspect: Suspect) -> list[int]:
     arriving = readers if len(readers) > 1 else users
     if len(users) > 1 and _is_noise(suspect, state.gradient.max_abs, arriving):
         return users
+    if len(readers) == 1 and _leaves_nothing(suspect, readers[0], state.gradient.max_abs, users):
+        return users
     after = suspect.measured.of_op(suspect.target, suspect.producer) if suspect.producer >= 0 else None
     users = sorted(set(topology.onward(suspect.producer))) if after is not None else []
     linear = all(_is_linear(suspect, user) for user in users)
-    return users if after is not None and linear and _is_noise(suspect, after.max_abs, users) else []
+    if after is None:
+        return []
+    noise = (linear and _is_noise(suspect, after.max_abs, users)) or _leaves_nothing(
+        suspect, suspect.producer, after.max_abs, users
+    )
+    return users if noise else []
 
 
 def _is_linear(suspect: Suspect, user: int) -> bool:
@@ -179,6 +189,30 @@ def _is_noise(suspect: Suspect, size: float, arriving: Sequence[int]) -> bool:
     sizes = [0.0 if each is None else each.max_abs for each in reports]
     large = [each for each in sizes if each > _NOISE * max(sizes)]
     return 0.0 not in sizes and len(large) > 1 and all(size <= _NOISE * each for each in large)
+
+
+def _leaves_nothing(suspect: Suspect, producer: int, size: float, users: Sequence[int]) -> bool:
+    """Whether `size` is nothing beside what one of the users hands on to the producer as it is, so that the others,
+    which may not have been measured, must take it away again."""
+    arrives = suspect.topology.gradient(suspect.target).hops
+    if len([user for user in users if arrives[user] >= 0]) < 2:
+        return False
+    reports = [
+        suspect.measured.of_op(suspect.target, user) for user in users if _hands_on_each_element(suspect, producer, user)
+    ]
+    return any(report is not None and report.max_abs and size <= _NOISE * report.max_abs for report in reports)
+
+
+def _hands_on_each_element(suspect: Suspect, producer: int, user: int) -> bool:
+    """Whether an op adds the producer's result once to something else, as far as is known without a broadcast."""
+    ops = suspect.topology.trace.ops
+    taken = [edge for edge in ops[user].inputs if edge.op == producer]
+    if len(taken) != 1 or ops[user].type not in _ADDING:
+        return False
+    given, made = ops[producer].outputs[taken[0].output].shape, ops[user].outputs[0].shape
+    if given is None or made is None or None in (*given, *made):
+        return True
+    return math.prod(size or 1 for size in given) == math.prod(size or 1 for size in made)
 
 
 def _where_ways_join(suspect: Suspect, users: Sequence[int]) -> int:
