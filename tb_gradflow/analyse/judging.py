@@ -61,7 +61,7 @@ def judged_of(measured: Measured, states: Sequence[State]) -> list[Judged]:
     told = {state.target for state in _with(states, "nan", "inf")} | {each.suspect.target for each in spoiled}
     quiet = [state for state in states if state.variable not in known and state.target not in told]
     if measured.gradients is None and not any(each.verdict.severity == "error" for each in judged):
-        unseen = _with(quiet, "not_measured")
+        unseen = [state for state in _with(quiet, "not_measured") if state.target >= 0]
         judged += _judged((without_op(measured, state) for state in unseen), _by(causes.UNMEASURED))
     judged += _judged(hidden_suspects(measured, quiet), _by(causes.NOT_FINITE))
     return [*spoiled, *(_as_in_turn(each) for each in judged)]

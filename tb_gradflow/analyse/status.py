@@ -163,6 +163,8 @@ def _not_asked(topology: Topology, variable: int, entries: list[VariableGradient
     Calls that request the gradient of tensors alone, such as that of an image, train nothing and forget nothing.
     """
     of_tensors = tensor_targets(topology.trace)
+    if not topology.trace.targets:
+        return State(variable, "not_measured", -1, None, None, False)
     targets = [entry.target for entry in entries] or range(len(topology.trace.targets))
     training = [target for target in targets if target not in of_tensors]
     watched = {entry.target: entry for entry in entries}

@@ -14,15 +14,26 @@ _RECORD_IT = (
 
 
 def unobserved(topology: Topology) -> tuple[Finding, ...]:
-    """A warning where a step requested no gradient, or none for anything."""
+    """A warning where a step requested no gradient, or none for anything that is known."""
     trace = topology.trace
     if not trace.targets:
         return (
             _finding("Not verified: no gradient was requested in this step, so none was seen.", _RECORD_IT, trace, -1),
         )
-    if trace.variable_gradients or any(target.sources != 0 for target in trace.targets):
+    if trace.variable_gradients:
         return ()
     line = next((place for place, target in enumerate(trace.targets) if target.source is not None), -1)
+    if any(target.sources != 0 for target in trace.targets):
+        return (
+            _finding(
+                "Not verified: this step requests the gradient of no variable, and of no tensor that could be "
+                "followed, so none was seen.",
+                "Request the gradient of variables, or of tensors that the step computes with: "
+                "`tape.gradient(loss, model.trainable_variables)`.",
+                trace,
+                line,
+            ),
+        )
     return (
         _finding(
             "Not verified: `tape.gradient` was given an empty list, so no gradient was seen.",

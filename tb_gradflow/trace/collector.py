@@ -32,7 +32,7 @@ from tb_gradflow.trace.scaling import total, unscaled
 from tb_gradflow.trace.sink import Sink
 from tb_gradflow.trace.statistics import gradient_statistics
 from tb_gradflow.trace.symbols import Symbols
-from tb_gradflow.trace.tapes import flat_gradients, is_recorded, is_watched_by_another
+from tb_gradflow.trace.tapes import flat_answers, flat_gradients, flat_sources, is_recorded, is_watched_by_another
 from tb_gradflow.trace.variables import MadeTensor, Variables, is_floating, is_replica, is_variable, local, raw_variable
 
 Tensors = Literal["all", "layers", "variables"]
@@ -105,6 +105,32 @@ class Collector(Symbols):
             self._keep(call, sources, asked, extra, on_the_way, self._scale_of(target))
             call.flattener.extend(backward=True, inner=call.inner)
         return asked if self._barriers is None else _filled(asked, sources)
+
+    def jacobian(
+        self, original: Callable[[], tuple[Any, Sequence[bool]]], tape: Any, target: Any, sources: Any, *rest: Any
+    ) -> Any:
+        """Stands in for `tape.jacobian(target, sources, unconnected_gradients)` and its like, which `original` calls;
+        it returns the answer, and for each source whether it is more than zeros in the place of a missing one. What
+        they answer is measured whole, and nothing is requested besides."""
+        prepared: list[Call] = []
+        if self._barriers is None:
+            with self._own_work():
+                prepared.append(self._prepare(tape, target, sources, (None, *rest))[0])
+        try:
+            asked, arrived = original()
+        except Exception:
+            with self._own_work():
+                for call in prepared:
+                    self._answer_all(call, sources, "error")
+            raise
+        with self._own_work(), record.stop_recording():
+            for call in prepared:
+                call.aliases = {}
+                answers = zip(flat_gradients(asked), arrived, strict=True)
+                known = [answer if is_there else None for answer, is_there in answers]
+                self._keep(call, sources, tf.nest.pack_sequence_as(sources, known), {}, (), None)
+                call.flattener.extend(backward=True, inner=call.inner)
+        return asked
 
     def stopping_at_barriers(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """What takes the gradient, which goes no further back than the results of the ops that are barriers.
@@ -239,7 +265,7 @@ class Collector(Symbols):
     def _prepare(self, tape: Any, target: Any, sources: Any, rest: Sequence[Any]) -> tuple[Call, dict[Ref, Any]]:
         flat = self._differentiated(target)
         watched = frozenset(self.variables.index_of(variable) for variable in tape.watched_variables())
-        for source in tf.nest.flatten(sources):
+        for source in flat_sources(sources):
             self.variables.index_of_source(source)
         flattener = self.flattener(self.symbol(flat[0]).graph if flat else self.graph_now())
         flattener.extend()
@@ -255,12 +281,12 @@ class Collector(Symbols):
         automatic = getattr(tape, "_watch_accessed_variables", None)
         unconnected: Literal["none", "zero"] = "zero" if zero else "none"
         inner = self._is_inner(tape)
-        count, of_variable = len(tf.nest.flatten(sources)), any(map(is_variable, tf.nest.flatten(target)))
+        count, of_variable = len(flat_sources(sources)), any(map(is_variable, tf.nest.flatten(target)))
         call = Call(
             flattener, refs, loss, frames, unconnected, watched, scaled, measured, automatic, inner, count, of_variable
         )
         self.calls.append(call)
-        self._meet_tensors(call, tf.nest.flatten(sources))
+        self._meet_tensors(call, sources)
         return call, {} if unseen else self._on_the_way(call, sources)
 
     def _differentiated(self, target: Any) -> list[Any]:
@@ -306,8 +332,9 @@ class Collector(Symbols):
     def _starts(self, call: Call, sources: Any) -> set[int]:
         """The flat ops that read or make the sources."""
         ops = call.flattener.ops
-        asked = {self.variables.index_of_source(source) for source in tf.nest.flatten(sources)}
-        made = (call.flattener.ref(self.symbol(source)) for source in tf.nest.flatten(sources) if self.knows(source))
+        listed = flat_sources(sources)
+        asked = {self.variables.index_of_source(source) for source in listed}
+        made = (call.flattener.ref(self.symbol(source)) for source in listed if self.knows(source))
         reads = {index for index, op in enumerate(ops) if op.reads is not None and op.reads in asked}
         return reads | {ref.op for ref in made if ref is not None}
 
@@ -315,8 +342,7 @@ class Collector(Symbols):
         self, call: Call, sources: Any, asked: Any, extra: dict[Ref, Any], on_the_way: Sequence[Any], scale: Any
     ) -> None:
         rows: list[Any] = []
-        flat_sources = tf.nest.flatten(sources)
-        for source, gradient in zip(flat_sources, flat_gradients(asked), strict=True):
+        for source, gradient in zip(flat_sources(sources), flat_answers(asked, sources), strict=True):
             index = self.variables.index_of_source(source)
             if index is not None:
                 call.variables[index] = self._answer(self._arrived(call, index, source, gradient), rows)
@@ -374,7 +400,7 @@ class Collector(Symbols):
         self._apart[id(gradient)] = apart(gradient)
         return self._apart[id(gradient)]
 
-    def _meet_tensors(self, call: Call, sources: Sequence[Any]) -> None:
+    def _meet_tensors(self, call: Call, sources: Any) -> None:
         """Tensors that the user requests a gradient for are sources like variables."""
         flattener = call.flattener
 
@@ -384,7 +410,7 @@ class Collector(Symbols):
         def ref_of(source: Any) -> Ref | None:
             return self._ref_of(flattener, source)
 
-        for source in sources:
+        for source in flat_sources(sources):
             index = self.variables.index_of_source(source) if isinstance(source, tf.Tensor) else None
             ref = ref_of(source) if index is not None else None
             if index is not None and ref is not None and flattener.ops[ref.op].reads is None:
@@ -426,7 +452,7 @@ class Collector(Symbols):
         return Answer("value", self.row_count + len(rows) - 1)
 
     def _answer_all(self, call: Call, sources: Any, outcome: Outcome) -> None:
-        for source in tf.nest.flatten(sources):
+        for source in flat_sources(sources):
             index = self.variables.index_of_source(source)
             if index is not None:
                 call.variables[index] = Answer(outcome, None)

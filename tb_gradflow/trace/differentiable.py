@@ -24,6 +24,9 @@ VALUE_FREE = frozenset(
 )
 
 
+_CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+
+
 class Differentiability:
     """Answers per op, remembered by everything of the op that the answer can depend on."""
 
@@ -92,7 +95,8 @@ def _ask(op: Any, by_tape: bool) -> tuple[Passes, ...]:
     try:
         function = gradient_function_of(op, by_tape=by_tape)
     except LookupError:
-        return _per_input(op, "unregistered")
+        # Where it is called eagerly, a tape records the gradient of the whole function.
+        return _per_input(op, "unknown" if by_tape and op.type in _CALLS else "unregistered")
     if function is None:
         return _per_input(op, "not_differentiable")
     try:

@@ -22,7 +22,7 @@ from tb_gradflow.trace.eager_unseen import UNSEEN, link_by_value
 from tb_gradflow.trace.flat_ops import Known
 from tb_gradflow.trace.gradient_checks import GradientChecks
 from tb_gradflow.trace.scaling import total
-from tb_gradflow.trace.tapes import is_watched_by_another
+from tb_gradflow.trace.tapes import is_watched_by_another, with_zeros
 from tb_gradflow.trace.variables import Variables, is_replica
 
 EAGER_REPLICAS = (
@@ -44,7 +44,7 @@ class EagerCollector(Collector):
         super().__init__(variables, tensors, exact=False, barriers=barriers)
         self._inner = False
         self.shadow = Shadow()
-        self.exits = Exits(self.shadow)
+        self.exits = Exits(self.shadow, lambda tensor: variables.index_of_source(tensor) is not None)
         self._checks = EagerChecks(self.shadow, checks) if checks is not None else None
         self.custom = CustomGradients(self.shadow, self._checks)
         self.branches = Branches(self.shadow)
@@ -64,10 +64,27 @@ class EagerCollector(Collector):
         if is_replica() and tf.distribute.get_replica_context().num_replicas_in_sync > 1:
             self.fault = self.fault or SetupError(EAGER_REPLICAS)
             return original(tape, target, sources, *rest)
+        self._look_around(tape)
+        if len(rest) < 2 or tf.UnconnectedGradients(rest[1]) is not tf.UnconnectedGradients.ZERO:
+            return super().gradient(original, tape, target, sources, *rest)
+
+        def connected(tape: Any, target: Any, sources: Any, output_gradients: Any, _: Any) -> Any:
+            return original(tape, target, sources, output_gradients)
+
+        # Of eager zeros nobody can tell whether a gradient arrived.
+        found = super().gradient(connected, tape, target, sources, *rest)
+        return with_zeros(found, sources)
+
+    def jacobian(
+        self, original: Callable[[], tuple[Any, Sequence[bool]]], tape: Any, target: Any, sources: Any, *rest: Any
+    ) -> Any:
+        self._look_around(tape)
+        return super().jacobian(original, tape, target, sources, *rest)
+
+    def _look_around(self, tape: Any) -> None:
         # Own work is done where no tape records, and so none could be seen there.
         with super()._own_work():
             self._inner = is_watched_by_another(tape)
-        return super().gradient(original, tape, target, sources, *rest)
 
     def _is_inner(self, tape: Any) -> bool:
         return self._inner

@@ -61,9 +61,15 @@ class Exit:
 
 
 class Exits:
-    """The exits of one eager step, in order."""
+    """The exits of one eager step, in order.
 
-    def __init__(self, shadow: Shadow) -> None:
+    Args:
+        shadow: The step's.
+        is_source: Whether a gradient is requested for a tensor: such a one carries something, wherever it came from.
+    """
+
+    def __init__(self, shadow: Shadow, is_source: Callable[[Any], bool]) -> None:
+        self._is_source = is_source
         self.all: list[Exit] = []
         self._shadow = shadow
         self._seen: set[tuple[int, str, int]] = set()
@@ -105,13 +111,14 @@ class Exits:
         if self._shadow.is_paused:
             return
         symbol = self._shadow.known_symbol(tensor)
-        # What came from outside of the step carries nothing of a variable.
-        if symbol is None or symbol.op.type in ("Const", "Placeholder"):
+        # What else came from outside of the step carries nothing of a variable.
+        if (symbol is None or symbol.op.type in ("Const", "Placeholder")) and not self._is_source(tensor):
             return
         frames = stack_now()
         way = _way_out(frames)
         if way is None:
             return
+        symbol = self._shadow.symbol(tensor)
         # What the user's line called is told by `how`.
         frames = frames[: way.start + 1]
         key = (tensor._id, frames[-1].file, frames[-1].line)

@@ -22,7 +22,7 @@ from tb_gradflow.analyse.refused import ops_that_raise
 from tb_gradflow.analyse.status import states
 from tb_gradflow.analyse.topology import Topology
 from tb_gradflow.errors import SetupError
-from tb_gradflow.record.schema import VARIABLE_STATISTICS, StepRecord, Trace
+from tb_gradflow.record.schema import PYTHON, SNAPSHOT, VARIABLE_STATISTICS, StepRecord, Trace
 from tb_gradflow.trace.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.eager_needed import decisions, kept_inside, sentence_of
 from tb_gradflow.trace.explained import Explained, record_of, session_of
@@ -88,7 +88,7 @@ def _check_model(model: Any) -> None:
 def explain_function(loss_fn: Callable[..., Any], args: Sequence[Any], variables: Any) -> Explained:
     """One gradient of `loss_fn(*args)` with respect to `variables`: variables and tensors."""
     listed = listed_sources(variables)
-    owned = _sources(listed)
+    owned = _sources(listed, variables)
     tensors = {
         id(given): item.source
         for given, item in zip(listed, owned, strict=True)
@@ -100,12 +100,17 @@ def explain_function(loss_fn: Callable[..., Any], args: Sequence[Any], variables
     converted = tf.__internal__.autograph.tf_convert(loss_fn, enabled)
 
     def step(function: Callable[..., Any], *arguments: Any) -> Any:
-        # A tensor that is an argument and a source is one tensor: not the placeholder that a compiled step has for it.
-        arguments = tf.nest.map_structure(
-            lambda whole, part: tensors.get(id(whole), part), tuple(args), arguments, check_types=False
-        )
         with tf.GradientTape() as tape:
             tape.watch([item.source for item in owned if _is_to_be_watched(item)])
+            # A tensor that is an argument and a source is one tensor: not the placeholder that a compiled step has
+            # for it.
+            arguments = tf.nest.map_structure(
+                lambda whole, part: _in_step(tensors[id(whole)]) if id(whole) in tensors else part,
+                tuple(args),
+                arguments,
+                check_types=False,
+                expand_composites=True,
+            )
             loss = _differentiable(function(*arguments))
         tape.gradient(loss, [item.source for item in owned])
         return loss
@@ -124,6 +129,11 @@ def explain_function(loss_fn: Callable[..., Any], args: Sequence[Any], variables
     return replace(found, trace=replace(found.trace, whole=False))
 
 
+def _in_step(tensor: Any) -> Any:
+    """What stands for an eager tensor in the step: in a compiled one, Python cannot take its value."""
+    return tensor if tf.executing_eagerly() else tf.compat.v1.get_default_graph().capture(tensor)
+
+
 def _differentiable(loss: Any) -> Any:
     """What a loss function returned, as a tape takes it: a number of Python's is looked at like one that was made a
     tensor of again, and a variable stays one."""
@@ -134,10 +144,13 @@ def _differentiable(loss: Any) -> Any:
     return loss
 
 
-def _sources(listed: Sequence[Any]) -> list[Owned]:
+def _sources(listed: Sequence[Any], variables: Any) -> list[Owned]:
     """Variables and tensors by the names that the user's call of `explain` has for them."""
     frame = user_frame(stack_now())
-    written = [None] * len(listed) if frame is None else written_sources(frame, "explain", "variables", -1, len(listed))
+    written: Sequence[str | None] = [None] * len(listed)
+    if frame is not None:
+        known = written_sources(frame, ("explain",), ("variables",), -1, variables)
+        written = known if len(known) == len(listed) else written
     return [_owned(each, name, place, frame) for place, (each, name) in enumerate(zip(listed, written, strict=True))]
 
 
@@ -207,6 +220,10 @@ def _seen(plan: Plan, *, eagerly: bool) -> Explained:
     if eagerly:
         return _eager(plan)
     seen = _Seen(plan, eager=False)
+    if seen.error is None and seen.is_taken_by_python:
+        again = _Seen(plan, eager=True)
+        if again.error is None and any(op.type == PYTHON for op in again.explained.trace.ops):
+            return again.explained
     if seen.error is None and seen.kept:
         again = _Seen(plan, eager=True)
         return again.explained_without(seen.kept) if again.error is None else seen.explained
@@ -271,6 +288,14 @@ class _Seen:
                 self.error = error
             lost = bindings.rebound()
         self._rebound = {item.name: lost[id(item.variable)] for item in plan.variables() if id(item.variable) in lost}
+
+    @property
+    def is_taken_by_python(self) -> bool:
+        """Whether a value was computed from a tensor that a gradient was requested for, and not in the compiled step:
+        before it, or by Python, which takes the value of an eager tensor at any time."""
+        trace = self._traces[-1]
+        readers = [op for op in trace.ops if op.reads is not None and trace.variables[op.reads].computed]
+        return bool(readers) and any(op.type == SNAPSHOT for op in trace.ops)
 
     @property
     def is_refused_by_xla(self) -> bool:

@@ -139,7 +139,7 @@ def is_initialiser(op: Any) -> bool:
 
 def _fed(graph: Any, feed_dict: Mapping[Any, Any]) -> dict[str, Any]:
     found = {}
-    for key, value in feed_dict.items():
+    for key, value in (part for pair in feed_dict.items() for part in _parts(*pair)):
         try:
             tensor = graph.as_graph_element(key, allow_operation=False)
         except (TypeError, ValueError, KeyError) as error:
@@ -149,6 +149,22 @@ def _fed(graph: Any, feed_dict: Mapping[Any, Any]) -> dict[str, Any]:
             raise SetupError(f"feed_dict: {tensor.name} has the shape {tensor.shape}, got {array.shape}")
         found[tensor.name] = array
     return found
+
+
+def _parts(key: Any, value: Any) -> Iterator[tuple[Any, Any]]:
+    """What is fed to one placeholder: for a sparse or ragged one to each of the tensors that it is made of."""
+    if isinstance(key, tf.SparseTensor):
+        yield from zip((key.indices, key.values, key.dense_shape), tuple(_components(value)), strict=True)
+    elif isinstance(key, tf.RaggedTensor):
+        yield key.flat_values, value.flat_values
+        yield from zip(key.nested_row_splits, value.nested_row_splits, strict=True)
+    else:
+        yield key, value
+
+
+def _components(value: Any) -> Sequence[Any]:
+    """Indices, values and shape of what is fed to a sparse placeholder: as one object or as a tuple."""
+    return value if isinstance(value, tuple) else (value.indices, value.values, value.dense_shape)
 
 
 def _needed(ends: Iterable[Any], fed: set[str]) -> list[Any]:

@@ -30,6 +30,10 @@ class Listener(Protocol):
 
     def gradient(self, original: Callable[..., Any], tape: Any, target: Any, sources: Any, *rest: Any) -> Any: ...
 
+    def jacobian(
+        self, original: Callable[[], tuple[Any, Sequence[bool]]], tape: Any, target: Any, sources: Any, *rest: Any
+    ) -> Any: ...
+
     def scaled(self, loss: Any, result: Any) -> None: ...
 
     def applying(self, apply: Callable[[], Any], optimizer: Any, given: Sequence[Any], *, divides: bool) -> Any: ...
@@ -46,6 +50,8 @@ class Look:
         listener: Who hears of it.
         quiet: How often TensorFlow is calling `gradient` for a purpose of its own.
         xla: How many of the `tf.function`s that are being traced are for XLA.
+        rows: The tape whose Jacobian is being computed, and for each of its gradients whether one arrived for each
+            source; null where none is.
         copies: By id, the `tf.function`s that the step calls, and their instrumented copies.
     """
 
@@ -53,6 +59,7 @@ class Look:
         self.listener = listener
         self.quiet = 0
         self.xla = 0
+        self.rows: tuple[Any, list[list[bool]]] | None = None
         self.copies: dict[int, tuple[Any, Any]] = {}
 
 

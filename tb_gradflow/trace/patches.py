@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.eager import forwardprop
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tensorflow.python.framework.auto_control_deps import AutomaticControlDependencies
 
@@ -19,6 +22,8 @@ from tb_gradflow.trace.in_order import keep_in_order
 from tb_gradflow.trace.looking import Here, Listener, Lookers
 from tb_gradflow.trace.patches_keras import patch_keras
 from tb_gradflow.trace.replaced import replaced
+from tb_gradflow.trace.requested_tensors import is_answer
+from tb_gradflow.trace.tapes import flat_gradients
 from tb_gradflow.trace.variables import is_variable
 
 
@@ -38,7 +43,7 @@ def _install(here: Here) -> contextlib.ExitStack:
     with contextlib.ExitStack() as undo:
         replaced(undo, tf.GradientTape, "gradient", lambda original: _gradient(original, here))
         for name in ("jacobian", "batch_jacobian"):
-            replaced(undo, tf.GradientTape, name, lambda original: _left_alone(original, here))
+            replaced(undo, tf.GradientTape, name, lambda original: _jacobian(original, here))
         replaced(undo, polymorphic_function.Function, "__call__", lambda original: _fresh_copies(original, here))
         replaced(undo, AutomaticControlDependencies, "__exit__", lambda original: _kept_in_order(original, here))
         patch_keras(undo, here)
@@ -64,7 +69,16 @@ def _gradient(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
         unconnected_gradients: Any = tf.UnconnectedGradients.NONE,
     ) -> Any:
         look = here()
+        if look is not None and look.rows is not None and look.rows[0] is self:
+            answer = original(self, target, sources, output_gradients, unconnected_gradients)
+            zero = unconnected_gradients in (tf.UnconnectedGradients.ZERO, tf.UnconnectedGradients.ZERO.value)
+            pairs = zip(flat_gradients(answer), tf.nest.flatten(sources), strict=True)
+            look.rows[1].append([is_answer(each, source, zeros_for_none=zero) for each, source in pairs])
+            return answer
         if look is None or look.quiet or self._tape is None or not _is_known(look.listener, target):
+            return original(self, target, sources, output_gradients, unconnected_gradients)
+        if sys._getframe(1).f_code.co_filename == forwardprop.__file__:
+            # `tf.autodiff.ForwardAccumulator` transposes twice: nobody requested these gradients.
             return original(self, target, sources, output_gradients, unconnected_gradients)
         # A custom gradient may use a tape of its own, to compute its forward pass again: that is part of this answer.
         look.quiet += 1
@@ -82,16 +96,31 @@ def _is_known(listener: Listener, target: Any) -> bool:
     )
 
 
-def _left_alone(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
+def _jacobian(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
+    signature = inspect.signature(original)
+
     @functools.wraps(original)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         look = here()
         if look is None:
             return original(*args, **kwargs)
-        look.quiet += 1
+        look.quiet += 1  # it asks for many gradients, one for each element
         try:
-            return original(*args, **kwargs)
+            given = signature.bind(*args, **kwargs)
+            given.apply_defaults()
+            tape, target, sources, unconnected, *_ = given.args
+            if look.quiet > 1 or tape._tape is None or not _is_known(look.listener, target):
+                return original(*args, **kwargs)
+            look.rows = (tape, [])
+            rows, count = look.rows[1], len(tf.nest.flatten(sources))
+
+            def answered() -> tuple[Any, list[bool]]:
+                answer = original(*args, **kwargs)
+                return answer, [any(each) for each in zip(*rows, strict=True)] if rows else [True] * count
+
+            return look.listener.jacobian(answered, tape, target, sources, unconnected)
         finally:
+            look.rows = None
             look.quiet -= 1
 
     return jacobian

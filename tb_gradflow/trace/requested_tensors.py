@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import linecache
 import os
+import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +16,15 @@ import tensorflow as tf
 from tb_gradflow.trace.flat_ops import FlatOp, Ref
 from tb_gradflow.trace.frames import Frame, frames_of
 from tb_gradflow.trace.source import is_users, users_frame
+from tb_gradflow.trace.tapes import flat_sources
 
 # A call that is longer than this is not read.
 _LINES = 12
 
 _LONGEST_NAME = 30
+
+# What a tape is asked by.
+_METHODS = ("gradient", "jacobian", "batch_jacobian")
 
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _TENSORFLOW = os.sep + "tensorflow" + os.sep
@@ -43,14 +48,14 @@ class RequestedTensor:
 
 
 def requested_tensors(
-    sources: Sequence[Any],
+    sources: Any,
     is_known: Callable[[Any], bool],
     ref_of: Callable[[Any], Ref | None],
     ops: Sequence[FlatOp],
     frames: Sequence[Frame],
 ) -> Iterator[RequestedTensor]:
-    """The tensors among the sources of one gradient call, but for those that are known. `ref_of` returns the op that
-    made one, `None` if none did.
+    """The tensors in the sources of one gradient call, a nest of them, but for those that are known. `ref_of` returns
+    the op that made one, `None` if none did.
 
     Calls made by a library request tensors that do not concern the user: recomputing a block, for example. A variable
     that was read is the variable's business, and a gradient is not a source of the forward computation.
@@ -58,12 +63,12 @@ def requested_tensors(
     caller = _caller(frames)
     if caller is None:
         return
-    written = written_sources(caller, "gradient", "sources", 1, len(sources))
-    for place, source in enumerate(sources):
+    written = written_sources(caller, _METHODS, ("sources", "source"), 1, sources)
+    for place, source in enumerate(flat_sources(sources)):
         if not isinstance(source, tf.Tensor) or source.dtype in (tf.resource, tf.variant) or is_known(source):
             continue
         ref = ref_of(source)
-        name = written[place]
+        name = written[place] or _local_name(source)
         rebound = name if name is not None and was_variable(caller, name) else ""
         if ref is None:
             yield RequestedTensor(source, None, name or f"sources[{place}]", rebound)
@@ -99,25 +104,65 @@ def _caller(frames: Sequence[Frame]) -> Frame | None:
     return None
 
 
-def written_sources(frame: Frame, function: str, keyword: str, position: int, count: int) -> list[str | None]:
-    """How the user's call of `function` writes each of `count` sources, which it takes by `keyword` or as the argument
-    at `position`; `None` for those that the call does not name."""
-    unknown: list[str | None] = [None] * count
-    call = _call_at(frame, function)
-    if call is None:
-        return unknown
-    given = [*call.args[position : position + 1], *(word.value for word in call.keywords if word.arg == keyword)]
-    if not given:
-        return unknown
-    listed = given[0].elts if isinstance(given[0], ast.List | ast.Tuple) else [given[0]]
-    if len(listed) == count:
-        return [_name_of(each) for each in listed]
-    name = _name_of(given[0])
-    return [f"{name}[{place}]" for place in range(count)] if name is not None and count > 1 else unknown
+def written_sources(
+    frame: Frame, functions: Sequence[str], keywords: Sequence[str], position: int, sources: Any
+) -> list[str | None]:
+    """How the user's call of one of `functions` writes each of its sources, a nest, which it takes by a keyword or as
+    the argument at `position`; `None` for those that the call does not name."""
+    call = _call_at(frame, functions)
+    given = [] if call is None else call.args[position : position + 1] if position >= 0 else []
+    if call is not None:
+        given = [*given, *(word.value for word in call.keywords if word.arg in keywords)]
+    return list(_written(given[0] if given else None, sources))
 
 
-def _call_at(frame: Frame, function: str) -> ast.Call | None:
-    """The call of `function`, a method or not, that begins in a line."""
+def _written(node: ast.expr | None, source: Any) -> Iterator[str | None]:
+    """The names of what is in a nest, in the order of `tf.nest.flatten`, as far as the code for it tells."""
+    parts = _parts_of(source)
+    if parts is None:
+        yield None if node is None else _name_of(node)
+        return
+    for number, (place, part) in enumerate(parts):
+        yield from _written(_part_of(node, number, place), part)
+
+
+def _part_of(node: ast.expr | None, number: int, place: str) -> ast.expr | None:
+    """The code for one part of a nest, where `node` is that for the nest; `None` where it does not tell."""
+    if isinstance(node, ast.List | ast.Tuple):
+        before = node.elts[: number + 1]
+        return (
+            before[-1] if len(before) > number and not any(isinstance(each, ast.Starred) for each in before) else None
+        )
+    if isinstance(node, ast.Dict):
+        keys = (f"[{each.value!r}]" if isinstance(each, ast.Constant) else "" for each in node.keys)
+        return next((value for key, value in zip(keys, node.values, strict=True) if key == place), None)
+    base = None if node is None else _name_of(node)
+    return None if base is None else ast.parse(base + place, mode="eval").body
+
+
+def _parts_of(source: Any) -> list[tuple[str, Any]] | None:
+    """What a nest holds, each with what stands behind the nest's name for it; `None` for what is no nest."""
+    if isinstance(source, Mapping):
+        return [(f"[{key!r}]", source[key]) for key in sorted(source)]
+    if isinstance(source, list | tuple):
+        names = getattr(source, "_fields", None)
+        return [(f"[{i}]" if names is None else f".{names[i]}", each) for i, each in enumerate(source)]
+    return None
+
+
+def _local_name(source: Any) -> str | None:
+    """The local variable that holds a tensor in the user's function: all that is known of code without a file."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(_OWN) and _TENSORFLOW not in file:
+            return next((name for name, value in frame.f_locals.items() if value is source), None)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def _call_at(frame: Frame, functions: Sequence[str]) -> ast.Call | None:
+    """The call of one of `functions`, methods or not, that begins in a line."""
     lines: list[str] = []
     for number in range(frame.line, frame.line + _LINES):
         lines.append(linecache.getline(frame.file, number))
@@ -126,16 +171,10 @@ def _call_at(frame: Frame, function: str) -> ast.Call | None:
                 tree = ast.parse(textwrap.dedent(text))
             except SyntaxError:
                 continue
-            calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _calls(node, function)]
+            calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _callee(node) in functions]
             # Of several in one line none can be told from the others.
             return calls[0] if len(calls) == 1 else None
     return None
-
-
-def _calls(call: ast.Call, function: str) -> bool:
-    if isinstance(call.func, ast.Attribute):
-        return call.func.attr == function
-    return isinstance(call.func, ast.Name) and call.func.id == function
 
 
 def _name_of(node: ast.expr) -> str | None:

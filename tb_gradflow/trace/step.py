@@ -196,12 +196,13 @@ class InstrumentedStep:
         collector.forget_uncalled()
         collector.finish()
         link_snapshots(collector)
+        moving = collector.moving(known)  # meets variables that only an optimizer has named
         trace = trace_of(collector, index, keep_source=self._settings.source)
         inputs = tuple(Input(name, collector.row_count + place) for place, (name, _) in enumerate(given))
         first = collector.row_count + len(given)
         movements = tuple(
             Movement(variable, number, first + place, each.decay, each.constraint)
-            for place, (variable, number, each) in enumerate(collector.moving(known))
+            for place, (variable, number, each) in enumerate(moving)
         )
         optimizers = tuple(each.in_log(keep_source=self._settings.source) for each in collector.applied)
         trace = dataclasses.replace(trace, inputs=inputs, optimizers=optimizers, movements=movements)

@@ -16,6 +16,7 @@ from tensorflow.python.framework import ops
 from tb_gradflow.record import schema
 from tb_gradflow.trace.differentiable import shape_of
 from tb_gradflow.trace.random_draws import is_place
+from tb_gradflow.trace.tapes import flat_sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,9 +243,11 @@ def raw_variable(variable: Any) -> Any:
 
 
 def listed_sources(sources: Any) -> list[Any]:
-    """What a gradient is requested for, one by one: a variable or a tensor alone, or any nest of them."""
+    """What a gradient is requested for, one by one: a variable or a tensor alone, or any nest of them. A ragged or
+    sparse tensor stands for its values."""
     is_one = isinstance(raw_variable(sources), (tf.Variable, tf.Tensor, np.ndarray))
-    return [sources] if is_one else list(tf.nest.flatten(sources))
+    listed = [sources] if is_one else flat_sources(sources)
+    return [each.values if isinstance(each, tf.SparseTensor) else each for each in listed]
 
 
 def is_variable(value: Any) -> bool:

@@ -173,7 +173,7 @@ def test_data_that_nobody_watched_are_told_of(eagerly: bool) -> None:
     finding = report.findings[0]
     assert (finding.cause, finding.severity, finding.variables) == ("tape_not_watching", "error", ("x",))
     assert "By itself it watches variables" in finding.message
-    assert "`tape.watch(x)`" in finding.fix
+    assert "`inner.watch(x)`" in finding.fix
     assert finding.source is not None
     assert finding.source.code == "slope = inner.gradient(told, x)"
     explained(Sloped(watches=True, stops=False), eagerly=eagerly).assert_healthy()

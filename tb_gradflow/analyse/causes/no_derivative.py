@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tb_gradflow.analyse.evidence import Discrete, Suspect, Verdict, discrete_part
-from tb_gradflow.analyse.kinds import STRAIGHT, is_float
+from tb_gradflow.analyse.kinds import COPIES, ROUTING, STRAIGHT, is_float
 from tb_gradflow.analyse.zeros import PRODUCTS, second_derivatives
 
 ROUNDING = frozenset({"Round", "Rint", "Floor", "Ceil", "FloorDiv", "TruncateDiv", "FloorMod", "TruncateMod"})
@@ -65,6 +65,10 @@ _BRANCHES = {
 }
 
 
+# These leave the numbers in a tensor as they are.
+_REARRANGING = COPIES | ROUTING | {"Reshape", "Squeeze", "ExpandDims", "Transpose"}
+
+
 def integer_variable(suspect: Suspect) -> Verdict | None:
     """The variable itself is an integer: the tape ignores it from the start."""
     variable = suspect.topology.trace.variables[suspect.state.variable]
@@ -75,22 +79,32 @@ def integer_source(suspect: Suspect) -> Verdict | None:
     """A gradient is requested for a tensor of integers, which has none.
 
     Information where the tensor only chooses among numbers that have one, as an index or a label does. An error where
-    it is computed with: made a float, it would have a gradient.
+    it is computed with: made a float, it would have a gradient. A loss of Keras makes floats of labels, and integers
+    of these again: what counts is what takes them in the end.
     """
     topology, place = suspect.topology, suspect.state.variable
     queue = [taker for reader in topology.readers[place] for taker, _ in topology.consumers[reader]]
     if not queue:
         return Verdict("output_not_used", "error")
-    floats: list[int] = []
+    choosing: list[int] = []
+    computing: list[int] = []
+    made_float: list[int] = []
     for op in queue:  # grows while it is walked
-        if any(is_float(tensor.dtype) for tensor in topology.trace.ops[op].outputs):
-            floats.append(op)
+        of_float = any(edge.op in made_float for edge in topology.trace.ops[op].inputs)
+        if not any(is_float(tensor.dtype) for tensor in topology.trace.ops[op].outputs):
+            taken = topology.consumers[op]
+        elif suspect.type_of(op) == "Cast" or (of_float and suspect.type_of(op) in _REARRANGING):
+            made_float.append(op)
+            taken = topology.consumers[op]
+            if not taken:
+                computing.append(op)  # the loss itself
         else:
-            queue.extend(taker for taker, _ in topology.consumers[op] if taker not in queue)
-    casts = [op for op in floats if suspect.type_of(op) == "Cast"]
-    if floats and not casts:
-        return Verdict("integer_dtype", "info", floats[0])
-    return Verdict("integer_dtype", "error", casts[0] if casts else queue[0])
+            (computing if of_float else choosing).append(op)
+            taken = []
+        queue.extend(taker for taker, _ in taken if taker not in queue)
+    if choosing and not computing:
+        return Verdict("integer_dtype", "info", choosing[0])
+    return Verdict("integer_dtype", "error", made_float[0] if made_float else queue[0])
 
 
 def no_gradient_registered(suspect: Suspect) -> Verdict | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tb_gradflow.analyse.evidence import Suspect, Verdict
+from tb_gradflow.analyse.evidence import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.kinds import STRAIGHT, is_float, scopes_of
 from tb_gradflow.analyse.penalties import is_only_added, is_penalty_alone
 from tb_gradflow.analyse.topology import Topology
@@ -167,12 +167,19 @@ def output_not_used(suspect: Suspect) -> Verdict | None:
     if variables[suspect.state.variable].computed and targets[suspect.target].unconnected == "zero":
         return Verdict("output_not_used", "warning")
     if variables[suspect.state.variable].computed:
-        return Verdict("output_not_used", "info" if _is_spare_data(suspect) else "error")
+        nobody = not _is_made_in_step(suspect)
+        return Verdict("output_not_used", "info" if _is_spare_data(suspect) else "error", NO_OP if nobody else -1)
     siblings = [index for index in _siblings(suspect) if variables[index].trainable]
     alive = (
         any(suspect.topology.receives(index, suspect.target) for index in siblings) if suspect.target >= 0 else False
     )
     return Verdict("output_not_used", "warning" if alive else "error")
+
+
+def _is_made_in_step(suspect: Suspect) -> bool:
+    """Whether an op computes a tensor, and the step was not given it."""
+    makers = suspect.topology.readers[suspect.state.variable]
+    return any(suspect.type_of(op) not in ("Const", "Placeholder") for op in makers)
 
 
 def _is_spare_data(suspect: Suspect) -> bool:

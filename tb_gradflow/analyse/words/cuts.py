@@ -134,12 +134,27 @@ def _integer_tensor(group: Group) -> Text:
         )(group)
     return Template(
         "{they_get} no gradient: a tape follows floating-point numbers alone, and the type is `" + dtype + "`.",
-        "Make it a float where it is made: `tf.constant(..., dtype=tf.float32)`, with `10.0` for `10`.",
+        _OF_NO_NUMBERS.get(
+            dtype, "Make it a float where it is made: `tf.constant(..., dtype=tf.float32)`, with `10.0` for `10`."
+        ),
     )(group)
 
 
+_OF_NO_NUMBERS = {
+    "bool": "A choice has no derivative. Make it a float between 0 and 1 where it is made, such as `tf.sigmoid(...)`, "
+    "and multiply with that; or request the gradient of what is chosen.",
+    "string": "A string has no derivative. Request the gradient of the numbers that are computed from it.",
+}
+
+
+def _is_no_number(group: Group) -> bool:
+    """Whether a gradient was requested for a tensor of truth values, or of strings."""
+    tensor = group.trace.variables[group.variables[0]]
+    return tensor.computed and tensor.dtype in _OF_NO_NUMBERS
+
+
 def integer(group: Group) -> Text:
-    if group.suspect.state.status == "integer":
+    if group.suspect.state.status == "integer" or _is_no_number(group):
         return _integer_tensor(group)
     dtype, names = group.trace.variables[group.variables[0]].dtype, fields(group)
     if not dtype.startswith(("float", "bfloat", "complex")):

@@ -85,7 +85,10 @@ _SPOKEN = {
     "PyFunc": "tf.numpy_function", "PyFuncStateless": "tf.numpy_function", "FusedBatchNormV3": "batch normalisation",
     "AssignVariableOp": "assign", "AssignAddVariableOp": "assign_add", "AssignSubVariableOp": "assign_sub",
     "Assign": "assign", "AssignAdd": "assign_add", "AssignSub": "assign_sub", "StridedSliceAssign": "assign",
-    "ResourceStridedSliceAssign": "assign", "Switch": "tf.cond", "Merge": "tf.cond", "LoopCond": "tf.while_loop",
+    "ResourceStridedSliceAssign": "assign", "ResourceScatterNdUpdate": "scatter_nd_update",
+    "ResourceScatterNdAdd": "scatter_nd_add", "ResourceScatterNdSub": "scatter_nd_sub",
+    "ResourceScatterUpdate": "scatter_update", "ResourceScatterAdd": "scatter_add",
+    "ResourceScatterSub": "scatter_sub", "Switch": "tf.cond", "Merge": "tf.cond", "LoopCond": "tf.while_loop",
     "Enter": "tf.while_loop", "Exit": "tf.while_loop", "NextIteration": "tf.while_loop",
     "StopGradient": "tf.stop_gradient", "AdjustContrastv2": "tf.image.adjust_contrast",
     "AdjustHue": "tf.image.adjust_hue", "AdjustSaturation": "tf.image.adjust_saturation",
@@ -107,7 +110,9 @@ def subject(group: Group, verb: str, verbs: str) -> str:
 
 
 def short(group: Group) -> str:
-    """The first variable's own name, as the user's code may well call it."""
+    """The first variable's own name, as the user's code may well call it; of a tensor what they call it."""
+    if group.trace.variables[group.variables[0]].computed:
+        return group.names[0]
     name = group.names[0].rpartition("/")[2].partition(":")[0]
     return name if name.isidentifier() else "x"
 

@@ -131,19 +131,33 @@ def not_watching(group: Group) -> Text:
         return Template(
             "{they_get} no gradient: the tape was asked for {them}{line} and does not watch {them}. By itself it "
             "watches variables, and what is computed from them.",
-            "Say so at the head of the `with` block: `tape.watch({variable})`, with the name that your tape has.",
+            f"Say so at the head of the `with` block: {_watch(group)}.",
         )(group)
     if group.trace.variables[group.variables[0]].computed:
         return Template(
             "{they_get} no gradient: a differentiable way leads to the loss, and the tape did not follow it{line}: "
             "{names} and what is computed from {them} have to be made inside of the `with` block.",
-            "Make {names} inside the `with` block; or say `tape.watch({variable})` there, before the loss is computed.",
+            f"Make {{names}} inside the `with` block; or say {_watch(group)} there, before the loss is computed.",
         )(group)
     return Template(
         "{they_get} no gradient: a differentiable way leads to the loss, and the tape does not watch {them}{line}.",
         "Drop `watch_accessed_variables=False`, or watch them too: "
         "`tape.watch([v.value for v in model.trainable_variables])`.",
     )(group)
+
+
+# How a tape is asked, with its name in front.
+_ASKED = re.compile(r"(?<![\w.])([A-Za-z_][\w.]*)\.(?:gradient|jacobian|batch_jacobian)\(")
+
+
+def _watch(group: Group) -> str:
+    """The call that makes the user's tape watch a tensor: a template."""
+    target = group.suspect.target
+    source = group.trace.targets[target].source if target >= 0 else None
+    tapes = _ASKED.findall(group.trace.sources[source].code) if source is not None else []
+    if len(tapes) == 1:
+        return f"`{tapes[0]}.watch({{variable}})`"
+    return "`tape.watch({variable})`, with the name that your tape has"
 
 
 def _is_data(group: Group) -> bool:
@@ -173,7 +187,8 @@ def not_measured(group: Group) -> Text:
     return Template(
         "Not verified: no step was completed, so nobody knows what gradient {names} would get. The structure alone "
         "shows no fault.",
-        "Let one step run to its end, and look at what it raises: `model.train_on_batch(x, y)`.",
+        "Let one step run to its end, and look at what it raises"
+        + (": `model.train_on_batch(x, y)`." if any(each.tracked for each in group.trace.variables) else "."),
     )(group)
 
 

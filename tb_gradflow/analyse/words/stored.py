@@ -31,6 +31,8 @@ def _fix(group: Group) -> str:
             "A metric measures and teaches nothing. Take the loss from the tensors themselves, such as by a function "
             "of `keras.losses`, and update the metric beside it."
         )
+    if (scattered := _scattered(code)) is not None:
+        return scattered
     holder, places = _holder(call) if call is not None else ("", 0)
     if call is None or not holder:
         return (
@@ -54,6 +56,22 @@ def _fix(group: Group) -> str:
         f"Go on computing with the tensor itself, `value = {value}`, in the place of `{holder}`, and store it "
         f"afterwards: `{holder}.assign(value)`."
     )
+
+
+def _scattered(code: str) -> str | None:
+    """How to write into a tensor what the user's line writes to places in a variable; null if it does not."""
+    for kind in ("update", "add", "sub"):
+        call = call_on(code, f"scatter_nd_{kind}")
+        if call is None:
+            continue
+        holder, _ = _holder(call)
+        indices, updates = call.argument(0, "indices"), call.argument(1, "updates")
+        if holder and indices and updates:
+            return (
+                f"Go on computing with a tensor, `value = tf.tensor_scatter_nd_{kind}({holder}, {indices}, {updates})`, "
+                f"in the place of `{holder}`, and store it afterwards: `{holder}.assign(value)`."
+            )
+    return None
 
 
 def _copy_of(group: Group) -> str:

@@ -195,11 +195,7 @@ def _no_part(group: Group) -> Text:
     tensors = quoted([variables[place].name for place in group.variables if variables[place].computed])
     used = [variables[place].name for place in _made_of(group)]
     made = "{op} made " + tensors + (f" of {quoted(used)}" if used else "") + ", and " if group.culprit >= 0 else ""
-    instead = (
-        f"ask for {quoted(used)}, which the loss was made of"
-        if used
-        else ("ask for the variable that the loss was made of")
-    )
+    instead = f"ask for {quoted(used)}, which the loss was made of" if used else "ask for what the loss was made of"
     target = group.suspect.target
     name = group.trace.targets[target].name if target >= 0 else ""
     loss, told = "the loss", "the loss"
