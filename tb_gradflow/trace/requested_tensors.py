@@ -9,6 +9,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 import tensorflow as tf
@@ -152,12 +153,12 @@ def _parts_of(source: Any) -> list[tuple[str, Any]] | None:
 
 def _local_name(source: Any) -> str | None:
     """The local variable that holds a tensor in the user's function: all that is known of code without a file."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith(_OWN) and _TENSORFLOW not in file:
             return next((name for name, value in frame.f_locals.items() if value is source), None)
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return None
 
 

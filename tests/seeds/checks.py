@@ -87,7 +87,7 @@ def FDM(thetas: Any, LF: Callable[[Any], float]) -> list[float]:
 
 
 def of_first(theta: Any) -> float:
-    """"For now, I am only running the algorithm on thetas[0]"."""
+    """ "For now, I am only running the algorithm on thetas[0]"."""
     return LF([float(np.squeeze(theta)), 1.0, 1.0, 1.0, 1.0])
 
 
@@ -176,7 +176,7 @@ def nnCost(
 
     Theta1_grad = Delta1 + reg_term1
     Theta2_grad = Delta2 + reg_term2
-    grad = np.append(Theta1_grad.ravel(order=order), Theta2_grad.ravel(order=order))  # type: ignore[call-overload]
+    grad = np.append(Theta1_grad.ravel(order=order), Theta2_grad.ravel(order=order))
     return cost, grad
 
 

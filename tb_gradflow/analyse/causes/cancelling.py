@@ -198,7 +198,9 @@ def _leaves_nothing(suspect: Suspect, producer: int, size: float, users: Sequenc
     if len([user for user in users if arrives[user] >= 0]) < 2:
         return False
     reports = [
-        suspect.measured.of_op(suspect.target, user) for user in users if _hands_on_each_element(suspect, producer, user)
+        suspect.measured.of_op(suspect.target, user)
+        for user in users
+        if _hands_on_each_element(suspect, producer, user)
     ]
     return any(report is not None and report.max_abs and size <= _NOISE * report.max_abs for report in reports)
 

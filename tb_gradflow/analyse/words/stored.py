@@ -68,8 +68,8 @@ def _scattered(code: str) -> str | None:
         indices, updates = call.argument(0, "indices"), call.argument(1, "updates")
         if holder and indices and updates:
             return (
-                f"Go on computing with a tensor, `value = tf.tensor_scatter_nd_{kind}({holder}, {indices}, {updates})`, "
-                f"in the place of `{holder}`, and store it afterwards: `{holder}.assign(value)`."
+                f"Go on computing with a tensor, `value = tf.tensor_scatter_nd_{kind}({holder}, {indices}, {updates})` "
+                f"in place of `{holder}`, and store it afterwards: `{holder}.assign(value)`."
             )
     return None
 
