@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_gradflow.analyse.compare import compare as difference_of
 from tb_gradflow.analyse.diagnose import diagnose
+from tb_gradflow.analyse.report.compare import compare as difference_of
 from tb_gradflow.errors import LogError, SetupError
 from tb_gradflow.gradcheck.check import check
 from tb_gradflow.gradcheck.numpy_functions import NumpyFunction
@@ -97,8 +97,8 @@ def explain(
     with `feed_dict` for its placeholders, and told from the structure alone where there is no session. The graph is
     left as it was.
     """
-    from tb_gradflow.trace.explain import explain_function, explain_model
-    from tb_gradflow.trace.graph_v1 import explain_graph, is_graph_tensor
+    from tb_gradflow.trace.explain.one_step import explain_function, explain_model
+    from tb_gradflow.trace.graph_v1.explain_graph import explain_graph, is_graph_tensor
 
     if is_graph_tensor(model_or_loss):
         explained = explain_graph(model_or_loss, variables, feed_dict)
@@ -153,7 +153,7 @@ def check_gradients(
     if not callable(fn):
         raise SetupError(f"check_gradients takes a function and its arguments, got a {type(fn).__name__}")
     if "tensorflow" in sys.modules:
-        from tb_gradflow.trace.tensor_functions import TensorFunction, takes_tensors
+        from tb_gradflow.trace.explain.tensor_functions import TensorFunction, takes_tensors
 
         if takes_tensors(fn, args):
             tensors = TensorFunction(fn, args, gradient)

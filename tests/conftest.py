@@ -14,7 +14,12 @@ from tests.demo.training import Trained, train
 LONG = (
     *("cases/test_cases.py", "trace/test_replicas.py", "trace/test_replay.py", "trace/test_programs.py"),
     *("trace/test_legacy_keras.py", "trace/test_matrix.py", "demo/test_demos.py", "trace/test_replicas_others.py"),
-    *("trace/test_traced_numbers.py", "trace/test_in_order.py", "trace/test_harmless.py", "trace/test_guarded_fit.py"),
+    *(
+        "trace/test_python_constants.py",
+        "trace/test_control_order.py",
+        "trace/test_harmless.py",
+        "trace/test_guarded_fit.py",
+    ),
 )
 
 

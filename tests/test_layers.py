@@ -38,6 +38,42 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     "__init__": ({"api", "summary", "trace"}, set()),
 }
 
+# Rooms of a package, lowest first: a room may import itself and those before it. What lies beside the rooms may import
+# all of them, and no room imports that.
+ROOMS: dict[str, tuple[str, ...]] = {
+    "trace": (
+        "tf_internals",
+        "source",
+        "numerics",
+        "graph",
+        "fidelity",
+        "capture",
+        "custom_gradient_checks",
+        "eager",
+        "step",
+        "log",
+        "fit",
+        "nonfinite",
+        "explain",
+        "graph_v1",
+    ),
+    "analyse": (
+        "graph",
+        "over_time",
+        "step",
+        "evidence",
+        "causes",
+        "words",
+        "report",
+    ),
+}
+
+# A folder holds what a reader can keep in mind at once.
+MOST_MODULES = 15
+
+# Each module of these is one of a kind, read by itself: a cause, the words of one.
+COLLECTIONS = {"analyse/causes", "analyse/words"}
+
 
 def imports_of(path: Path) -> Iterator[str]:
     """Full names of the modules that a file imports, wherever in it."""
@@ -73,6 +109,53 @@ def test_a_module_imports_only_what_its_package_may(path: Path) -> None:
 
 def test_the_table_names_every_part() -> None:
     assert {part_of(path) for path in MODULES} <= set(TABLE)
+
+
+def room_of(path: Path) -> str:
+    """The room that a module lies in; empty if it lies beside them."""
+    parts = path.relative_to(PACKAGE).parts
+    return parts[1] if len(parts) > 2 else ""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in MODULES if part_of(path) in ROOMS and room_of(path)],
+    ids=lambda path: path.relative_to(PACKAGE).as_posix(),
+)
+def test_a_module_imports_only_rooms_that_lie_below_its_own(path: Path) -> None:
+    package, rooms = part_of(path), ROOMS[part_of(path)]
+    below = rooms[: rooms.index(room_of(path)) + 1]
+
+    for name in imports_of(path):
+        if name.startswith(f"tb_gradflow.{package}."):
+            assert name.split(".")[2] in below, f"imports {name}"
+
+
+@pytest.mark.parametrize("package", ROOMS)
+def test_the_table_names_every_room(package: str) -> None:
+    assert sorted(ROOMS[package]) == sorted(path.parent.name for path in (PACKAGE / package).glob("*/__init__.py"))
+
+
+@pytest.mark.parametrize("room", [f"{package}/{room}" for package, rooms in ROOMS.items() for room in ("", *rooms)])
+def test_a_room_has_one_job_that_it_tells_and_no_more_modules_than_one_can_keep_in_mind(room: str) -> None:
+    modules = sorted((PACKAGE / room).glob("*.py"))
+    opening = ast.get_docstring(ast.parse((PACKAGE / room / "__init__.py").read_text(encoding="utf-8"))) or ""
+
+    assert len(opening) > 20, "the job is missing"
+    assert opening.splitlines()[0].endswith((".", ":")), "the first line is no sentence"
+    assert len(modules) - 1 <= MOST_MODULES or room in COLLECTIONS
+
+
+def test_the_page_on_the_architecture_lists_the_rooms_in_their_order() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+
+    for package, rooms in ROOMS.items():
+        table = page.partition(f"## Inside `{package}/`")[2].partition("\n## ")[0]
+        rows = [row.split(" | ") for row in table.splitlines() if row.startswith("| `")]
+        assert [row[0] for row in rows] == [f"| `{room}/`" for room in rooms]
+        for room, (_, _, first) in zip(rooms, rows, strict=True):
+            for name in first.removesuffix(" |").replace("`", "").split(", "):
+                assert (PACKAGE / package / room / f"{name}.py").is_file(), f"{room} has no {name}"
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tb_gradflow.analyse.dropped_masks import masks_dropped
-from tb_gradflow.analyse.findings import findings_of
-from tb_gradflow.analyse.measured import Measured
-from tb_gradflow.analyse.onset import told_first
-from tb_gradflow.analyse.overrides import overrides_without_effect
-from tb_gradflow.analyse.run_context import ALONE, RunContext
-from tb_gradflow.analyse.status import State, states, without_noise
-from tb_gradflow.analyse.summary import summary_of, unverified_in
-from tb_gradflow.analyse.topology import Topology
-from tb_gradflow.analyse.unobserved import unobserved
+from tb_gradflow.analyse.graph.topology import Topology
+from tb_gradflow.analyse.over_time.onset import told_first
+from tb_gradflow.analyse.over_time.run_context import ALONE, RunContext
+from tb_gradflow.analyse.report.findings import findings_of
+from tb_gradflow.analyse.report.mask_notes import masks_dropped
+from tb_gradflow.analyse.report.override_notes import overrides_without_effect
+from tb_gradflow.analyse.report.summary import summary_of, unverified_in
+from tb_gradflow.analyse.report.unverified import unobserved
+from tb_gradflow.analyse.step.measured import Measured
+from tb_gradflow.analyse.step.status import State, states, without_noise
 from tb_gradflow.record.report import REPORT_FORMAT, Diagnosis, Finding, VariableReport
 from tb_gradflow.record.schema import Session, Trace
 

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_gradflow.analyse.diagnose import diagnose
-from tb_gradflow.analyse.onset import Onset, ends_with, explained_by, onset_of
-from tb_gradflow.analyse.rest import rest_of
-from tb_gradflow.analyse.run_context import RunContext
-from tb_gradflow.analyse.standstill import Piece, standstill_of
-from tb_gradflow.analyse.topology import Topology
-from tb_gradflow.analyse.turns import turns_of
+from tb_gradflow.analyse.graph.topology import Topology
+from tb_gradflow.analyse.over_time.alternating import turns_of
+from tb_gradflow.analyse.over_time.onset import Onset, ends_with, explained_by, onset_of
+from tb_gradflow.analyse.over_time.plateau import rest_of
+from tb_gradflow.analyse.over_time.run_context import RunContext
+from tb_gradflow.analyse.over_time.unmoved import Piece, standstill_of
 from tb_gradflow.errors import LogError
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.report import Diagnosis

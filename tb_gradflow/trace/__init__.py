@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from tb_gradflow.trace.versions import require
+from tb_gradflow.trace.tf_internals.versions import require
 
 # Before anything that an older one does not have is imported.
 require(tf.__version__)

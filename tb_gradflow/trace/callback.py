@@ -9,23 +9,24 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tb_gradflow.trace.cadence import UpdateFreq
-from tb_gradflow.trace.caught import CaughtStep, NonfiniteMonitor
-from tb_gradflow.trace.collector import Tensors
-from tb_gradflow.trace.fitting import Fitting, TrainFunction
-from tb_gradflow.trace.fitting_of import check_backend, fitting
-from tb_gradflow.trace.guards import monitor_of_fit
-from tb_gradflow.trace.in_place import REPLACED, SET_BY_USER, is_of_the_user, owner, put
-from tb_gradflow.trace.keras_callback import KerasCallback
-from tb_gradflow.trace.monitored_steps import MonitoredSteps, Report
-from tb_gradflow.trace.options import checked
-from tb_gradflow.trace.own_errors import run_instead
-from tb_gradflow.trace.recorder import Identity, Recorder, Tracing, fault_message, index_of, warn
-from tb_gradflow.trace.refit import LastFit
-from tb_gradflow.trace.step import InstrumentedStep
-from tb_gradflow.trace.step_count import StepCount
-from tb_gradflow.trace.traced_numbers import TracedNumbers
-from tb_gradflow.trace.workers import in_step_with_others, is_one_of_several, recorder_for, unsupported
+from tb_gradflow.trace.capture.collector import Tensors
+from tb_gradflow.trace.fidelity.error_attribution import run_instead
+from tb_gradflow.trace.fidelity.python_constants import TracedNumbers
+from tb_gradflow.trace.fidelity.warning import warn
+from tb_gradflow.trace.fit.callback_base import KerasCallback
+from tb_gradflow.trace.fit.keras3 import Fitting, TrainFunction
+from tb_gradflow.trace.fit.refit import LastFit
+from tb_gradflow.trace.fit.step_count import StepCount
+from tb_gradflow.trace.fit.train_function import REPLACED, SET_BY_USER, is_of_the_user, owner, put
+from tb_gradflow.trace.fit.which_keras import check_backend, fitting
+from tb_gradflow.trace.log.cadence import UpdateFreq
+from tb_gradflow.trace.log.options import checked
+from tb_gradflow.trace.log.recorder import Identity, Recorder, Tracing, fault_message, index_of
+from tb_gradflow.trace.log.workers import in_step_with_others, is_one_of_several, recorder_for, unsupported
+from tb_gradflow.trace.nonfinite.monitor import CaughtStep, NonfiniteMonitor
+from tb_gradflow.trace.nonfinite.monitor_choice import monitor_of_fit
+from tb_gradflow.trace.nonfinite.monitored_steps import MonitoredSteps, Report
+from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
 
 
 class GradFlowCallback(KerasCallback):

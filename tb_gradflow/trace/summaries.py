@@ -25,15 +25,15 @@ from tensorflow.python.util import tf_stack
 
 from tb_gradflow.errors import SetupError
 from tb_gradflow.record.schema import EAGER, VARIABLE_STATISTICS, Layer, Trace
-from tb_gradflow.trace.call import Answer, Call
-from tb_gradflow.trace.flat_ops import FlatOp, Input, Known, Ref
-from tb_gradflow.trace.flatten import Flattener
-from tb_gradflow.trace.frames import frames_of
-from tb_gradflow.trace.recorder import warn
-from tb_gradflow.trace.statistics import GRADIENT_COLUMNS, gradient_statistics, variable_statistics
-from tb_gradflow.trace.structure import trace_of
-from tb_gradflow.trace.summary_writer import WriterRecorder, before_flush
-from tb_gradflow.trace.variables import Variables, distinct, local, raw_variable
+from tb_gradflow.trace.fidelity.warning import warn
+from tb_gradflow.trace.graph.build_trace import trace_of
+from tb_gradflow.trace.graph.flat_ops import FlatOp, Input, Known, Ref
+from tb_gradflow.trace.graph.flatten import Flattener
+from tb_gradflow.trace.graph.gradient_call import Answer, Call
+from tb_gradflow.trace.graph.variables import Variables, distinct, local, raw_variable
+from tb_gradflow.trace.log.summary_writer import WriterRecorder, before_flush
+from tb_gradflow.trace.numerics.statistics import GRADIENT_COLUMNS, gradient_statistics, variable_statistics
+from tb_gradflow.trace.source.frames import frames_of
 
 _UNSEEN = (
     "A loss was eager, and such a tensor does not know what it was computed from: the variables are recorded, the way "

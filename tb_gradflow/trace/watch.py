@@ -16,24 +16,25 @@ from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
 from tb_gradflow.record.schema import Trace
-from tb_gradflow.trace.alike_calls import AlikeCalls
-from tb_gradflow.trace.cadence import UpdateFreq
-from tb_gradflow.trace.caught import CaughtStep, NonfiniteMonitor
-from tb_gradflow.trace.collector import Tensors
-from tb_gradflow.trace.eager_only import HINT, needs_numbers
-from tb_gradflow.trace.first_trace import UnliftableError, first_trace
-from tb_gradflow.trace.guards import monitor_of_calls
-from tb_gradflow.trace.monitored_steps import MonitoredSteps, Report
-from tb_gradflow.trace.options import checked
-from tb_gradflow.trace.own_errors import called_again, traced
-from tb_gradflow.trace.random_draws import RandomDraws
-from tb_gradflow.trace.recorder import Tracing, warn
-from tb_gradflow.trace.replica_variables import variables_of
-from tb_gradflow.trace.step import InstrumentedStep
-from tb_gradflow.trace.traced_numbers import TracedNumbers
-from tb_gradflow.trace.variables import MadeTensor, Variables
+from tb_gradflow.trace.capture.collector import Tensors
+from tb_gradflow.trace.eager.compilability import HINT, needs_numbers
+from tb_gradflow.trace.fidelity.error_attribution import called_again, traced
+from tb_gradflow.trace.fidelity.python_constants import TracedNumbers
+from tb_gradflow.trace.fidelity.rng_sharing import RandomDraws
+from tb_gradflow.trace.fidelity.warning import warn
+from tb_gradflow.trace.graph.variables import MadeTensor, Variables
+from tb_gradflow.trace.log.cadence import UpdateFreq
+from tb_gradflow.trace.log.options import checked
+from tb_gradflow.trace.log.recorder import Tracing
+from tb_gradflow.trace.log.workers import is_one_of_several, must_begin_alone
+from tb_gradflow.trace.nonfinite.monitor import CaughtStep, NonfiniteMonitor
+from tb_gradflow.trace.nonfinite.monitor_choice import monitor_of_calls
+from tb_gradflow.trace.nonfinite.monitored_steps import MonitoredSteps, Report
+from tb_gradflow.trace.signature_cache import AlikeCalls
+from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
+from tb_gradflow.trace.step.replica_variables import variables_of
+from tb_gradflow.trace.tf_internals.variable_creation import UnliftableError, first_trace
 from tb_gradflow.trace.watched_run import WatchedRun
-from tb_gradflow.trace.workers import is_one_of_several, must_begin_alone
 
 
 def watch(

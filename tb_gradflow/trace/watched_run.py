@@ -7,10 +7,11 @@ from typing import Any
 
 import keras
 
-from tb_gradflow.trace.caught import CaughtStep
-from tb_gradflow.trace.options import Options
-from tb_gradflow.trace.recorder import Identity, Recorder, Tracing, fault_message, index_of, warn
-from tb_gradflow.trace.workers import in_step_with_others, recorder_for
+from tb_gradflow.trace.fidelity.warning import warn
+from tb_gradflow.trace.log.options import Options
+from tb_gradflow.trace.log.recorder import Identity, Recorder, Tracing, fault_message, index_of
+from tb_gradflow.trace.log.workers import in_step_with_others, recorder_for
+from tb_gradflow.trace.nonfinite.monitor import CaughtStep
 
 
 class WatchedRun:

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_gradflow.analyse.diagnose import diagnose
-from tb_gradflow.analyse.measured import Measured
-from tb_gradflow.analyse.topology import Topology
+from tb_gradflow.analyse.graph.topology import Topology
+from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.record.report import Diagnosis, Finding
 from tb_gradflow.record.schema import (
     FORMAT,

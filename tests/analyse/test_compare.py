@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tb_gradflow.analyse.compare import Difference, compare
-from tb_gradflow.analyse.matching import match
+from tb_gradflow.analyse.report.compare import Difference, compare
+from tb_gradflow.analyse.report.variable_matching import match
 from tb_gradflow.record.report import (
     Diagnosis,
     Finding,

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from tb_gradflow.analyse.signs import is_never_positive, relu_behind
+from tb_gradflow.analyse.evidence.signs import is_never_positive, relu_behind
 from tb_gradflow.record.schema import Layer
 from tests.analyse.builders import NAN, Graph
 

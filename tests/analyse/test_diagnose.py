@@ -14,7 +14,7 @@ import pytest
 from tb_gradflow.analyse import causes
 from tb_gradflow.analyse.causes import not_finite, strength
 from tb_gradflow.analyse.diagnose import diagnose
-from tb_gradflow.analyse.topology import Topology
+from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.words import known_causes
 from tb_gradflow.record.schema import FORMAT, Session
 from tests.analyse.builders import FINE, NAN, ZERO, Graph, sized

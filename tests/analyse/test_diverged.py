@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tb_gradflow.analyse.onset import Onset, explained_by, told_first
+from tb_gradflow.analyse.over_time.onset import Onset, explained_by, told_first
 from tb_gradflow.record.schema import Input
 from tests.analyse.builders import FINE, INF, NAN, ZERO, Graph, Row, sized
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tb_gradflow.analyse.signs import is_never_positive
+from tb_gradflow.analyse.evidence.signs import is_never_positive
 from tests.analyse.builders import Graph
 
 

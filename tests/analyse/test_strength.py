@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tb_gradflow.analyse.course import courses_to
-from tb_gradflow.analyse.topology import Topology
+from tb_gradflow.analyse.graph.topology import Topology
+from tb_gradflow.analyse.step.magnitude_path import courses_to
 from tb_gradflow.record.schema import EAGER
 from tests.analyse.builders import FINE, Graph, sized
 

@@ -8,9 +8,9 @@ from itertools import pairwise
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tb_gradflow.analyse.kinds import passes_gradient
-from tb_gradflow.analyse.topology import Topology
-from tb_gradflow.analyse.ways import members
+from tb_gradflow.analyse.graph.op_sets import passes_gradient
+from tb_gradflow.analyse.graph.paths import members
+from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.record.schema import Edge, Op, Passes, Target, Tensor, Trace, Variable
 from tests.analyse.builders import Graph
 

@@ -14,7 +14,7 @@ import pytest
 
 import tb_gradflow
 from tb_gradflow.store.directory import DirectoryReader, find_runs
-from tb_gradflow.trace.source import path_in_log
+from tb_gradflow.trace.source.user_line import path_in_log
 from tests.serve.processes import environment
 
 PROGRAM = """\

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tb_gradflow.errors import SetupError
-from tb_gradflow.trace.cadence import CLOSEST, DENSE_STEPS, Cadence, cadence
+from tb_gradflow.trace.log.cadence import CLOSEST, DENSE_STEPS, Cadence, cadence
 
 
 def recorded_steps(

@@ -15,7 +15,7 @@ import tensorflow as tf
 from tb_gradflow import GradFlowCallback
 from tb_gradflow.errors import SetupError
 from tb_gradflow.store.writer import LogWriter
-from tb_gradflow.trace.statistics import VARIABLE_COLUMNS, variable_statistics
+from tb_gradflow.trace.numerics.statistics import VARIABLE_COLUMNS, variable_statistics
 from tests.trace import models
 from tests.trace.recording import data, read, train
 
@@ -79,7 +79,7 @@ def test_a_fault_while_tracing_ends_the_recording_and_not_the_training(
     def faulty(*args: Any) -> Any:
         raise KeyError("a fault of ours")
 
-    monkeypatch.setattr("tb_gradflow.trace.collector.gradient_statistics", faulty)
+    monkeypatch.setattr("tb_gradflow.trace.capture.collector.gradient_statistics", faulty)
     with pytest.warns(RuntimeWarning, match="a fault of ours"):
         recorded = train(models.functional, x, y, GradFlowCallback(str(tmp_path), update_freq=1))
 
@@ -108,7 +108,7 @@ def test_a_fault_that_costs_the_last_batch_is_told(tmp_path: Path, monkeypatch: 
         value = tf.py_function(fail, [variable_statistics(now, before)], tf.float32)
         return tf.ensure_shape(value, [VARIABLE_COLUMNS])
 
-    monkeypatch.setattr("tb_gradflow.trace.step.variable_statistics", measured)
+    monkeypatch.setattr("tb_gradflow.trace.step.instrumented_step.variable_statistics", measured)
     counting = keras.callbacks.LambdaCallback(on_train_batch_begin=lambda batch, logs: batches.append(batch))
     x, y = data(rows=64)
     with pytest.warns(RuntimeWarning, match=r"step 3 and stops recording; training goes on.*not have been used"):
@@ -120,7 +120,7 @@ def test_a_fault_that_costs_the_last_batch_is_told(tmp_path: Path, monkeypatch: 
 def test_warnings_that_are_errors_do_not_become_errors_of_the_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tb_gradflow.trace.collector.gradient_statistics", lambda *args: 1 / 0)
+    monkeypatch.setattr("tb_gradflow.trace.capture.collector.gradient_statistics", lambda *args: 1 / 0)
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         trained = train(models.functional, *data(), GradFlowCallback(str(tmp_path)))
@@ -240,13 +240,13 @@ def test_a_relative_directory_stays_where_it_was(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     "broken",
     [
-        "tb_gradflow.trace.collector.gradient_statistics",
-        "tb_gradflow.trace.collector.needed_for",
-        "tb_gradflow.trace.flatten.Flattener.extend",
-        "tb_gradflow.trace.step.owned_variables",
-        "tb_gradflow.trace.step.variable_statistics",
-        "tb_gradflow.trace.structure._Builder.build",
-        "tb_gradflow.trace.recorder.Recorder.add_trace",
+        "tb_gradflow.trace.capture.collector.gradient_statistics",
+        "tb_gradflow.trace.capture.collector.needed_for",
+        "tb_gradflow.trace.graph.flatten.Flattener.extend",
+        "tb_gradflow.trace.step.instrumented_step.owned_variables",
+        "tb_gradflow.trace.step.instrumented_step.variable_statistics",
+        "tb_gradflow.trace.graph.build_trace._Builder.build",
+        "tb_gradflow.trace.log.recorder.Recorder.add_trace",
     ],
 )
 def test_wherever_the_first_trace_fails_the_training_is_the_one_without_it(
@@ -261,7 +261,7 @@ def test_wherever_the_first_trace_fails_the_training_is_the_one_without_it(
 
     monkeypatch.setattr(broken, fail)
     if broken.endswith("owned_variables"):
-        monkeypatch.setattr("tb_gradflow.trace.fitting.owned_variables", fail)
+        monkeypatch.setattr("tb_gradflow.trace.fit.keras3.owned_variables", fail)
     with pytest.warns(RuntimeWarning, match="stops recording; training goes on.*injected"):
         watched = train(models.functional, x, y, GradFlowCallback(str(tmp_path), update_freq=1), epochs=2)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from tb_gradflow.trace.fusion import Needed, may_be_merged, seen_apart
+from tb_gradflow.trace.numerics.fusion import Needed, may_be_merged, seen_apart
 
 
 def test_a_constant_that_is_pushed_past_a_branch_nobody_needs_is_seen() -> None:

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 import tb_gradflow
 from tb_gradflow import GradFlowCallback
-from tb_gradflow.trace import replay, window
+from tb_gradflow.trace.nonfinite import replay, replay_window
 from tests.trace.recording import read
 
 BAD = 5
@@ -135,10 +135,10 @@ def test_data_of_unknown_length_end_as_they_do_without_the_recorder(xla: bool, t
 def test_batches_are_held_up_to_a_bound_though_the_last_of_an_epoch_is_small(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(window, "HELD_BYTES", 1 << 20)
+    monkeypatch.setattr(replay_window, "HELD_BYTES", 1 << 20)
     held: list[int] = []
 
-    class Noted(window.Held):
+    class Noted(replay_window.Held):
         def add(self, *kept: Any) -> None:
             super().add(*kept)
             held.append(self.total)

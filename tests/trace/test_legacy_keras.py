@@ -16,7 +16,7 @@ import tf_keras
 
 import tb_gradflow
 from tb_gradflow import GradFlowCallback
-from tb_gradflow.trace.versions import require
+from tb_gradflow.trace.tf_internals.versions import require
 from tests.trace.recording import Recorded, data, read
 
 layers = tf_keras.layers

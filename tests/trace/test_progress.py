@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tb_gradflow.trace import progress
+from tb_gradflow.trace.log import progress
 from tests.trace import models
 from tests.trace.recording import data, record
 

@@ -11,7 +11,7 @@ import pytest
 from tb_gradflow import GradFlowCallback, open_log
 from tb_gradflow.store.directory import DirectoryReader
 from tb_gradflow.store.run import StoredRun
-from tb_gradflow.trace.recorder import Identity, Recorder
+from tb_gradflow.trace.log.recorder import Identity, Recorder
 from tests.store.samples import step, trace
 from tests.trace import models
 from tests.trace.recording import data, train
@@ -63,7 +63,7 @@ def test_a_log_that_cannot_be_thinned_goes_on(tmp_path: Path, monkeypatch: pytes
     def fail(*_: object) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("tb_gradflow.trace.recorder.thin", fail)
+    monkeypatch.setattr("tb_gradflow.trace.log.recorder.thin", fail)
 
     index = recorded(tmp_path, 2_000).index()
 

@@ -15,8 +15,8 @@ import tensorflow as tf
 
 import tb_gradflow
 from tb_gradflow import GradFlowCallback
-from tb_gradflow.trace import window
-from tb_gradflow.trace.versions import replicas_begin_alone
+from tb_gradflow.trace.nonfinite import replay_window
+from tb_gradflow.trace.tf_internals.versions import replicas_begin_alone
 from tests.trace import models
 from tests.trace.recording import read, train
 from tests.trace.test_nonfinite_step import BAD, ORDER, at, hidden_log, spoilt, with_loss
@@ -223,7 +223,7 @@ def test_a_gradient_that_an_inner_function_takes_is_looked_at_too(inner: Any, tm
 
 
 def test_large_results_are_not_held_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(window, "HELD_BYTES", 1 << 20)
+    monkeypatch.setattr(replay_window, "HELD_BYTES", 1 << 20)
     weight = tf.Variable(1.0)
 
     @tb_gradflow.watch(tmp_path, update_freq=1000)
@@ -248,7 +248,7 @@ def test_a_fault_of_the_guard_between_steps_is_told_and_the_training_goes_on(
     def failing(*_: Any) -> int:
         raise RuntimeError("out of order")
 
-    monkeypatch.setattr(window.Window, "close", failing)
+    monkeypatch.setattr(replay_window.Window, "close", failing)
     with pytest.warns(RuntimeWarning, match="out of order"):
         recorded = train(careful(), x, y, GradFlowCallback(tmp_path / "fit", update_freq=1000), **ORDER)
     np.testing.assert_allclose(plain.losses, recorded.losses, rtol=1e-5)

@@ -15,7 +15,7 @@ import pytest
 import tensorflow as tf
 
 import tb_gradflow
-from tb_gradflow.trace.versions import replicas_begin_alone
+from tb_gradflow.trace.tf_internals.versions import replicas_begin_alone
 from tests.trace.recording import read
 
 ROOT = Path(__file__).parents[2]
@@ -150,10 +150,10 @@ def test_keras_3_cannot_train_with_several_workers_and_the_user_is_told(tmp_path
 @pytest.mark.parametrize(
     ("kind", "failing", "place"),
     [
-        ("fit", "0", "step.ReplicaCollector"),
-        ("fit", "1", "step.variable_statistics"),
-        ("loop", "0", "step.variable_statistics"),
-        ("loop", "1", "collector.gradient_statistics"),
+        ("fit", "0", "step.instrumented_step.ReplicaCollector"),
+        ("fit", "1", "step.instrumented_step.variable_statistics"),
+        ("loop", "0", "step.instrumented_step.variable_statistics"),
+        ("loop", "1", "capture.collector.gradient_statistics"),
     ],
 )
 def test_a_fault_of_one_workers_recorder_leaves_no_other_waiting(

@@ -11,8 +11,8 @@ import pytest
 import tensorflow as tf
 
 import tb_gradflow
-from tb_gradflow.trace.fitting import Fitting
-from tb_gradflow.trace.workers import must_begin_alone
+from tb_gradflow.trace.fit.keras3 import Fitting
+from tb_gradflow.trace.log.workers import must_begin_alone
 from tests.trace.recording import read
 from tests.trace.test_replicas import found_by, started
 

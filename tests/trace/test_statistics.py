@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from tb_gradflow.trace.statistics import gradient_statistics, variable_statistics
+from tb_gradflow.trace.numerics.statistics import gradient_statistics, variable_statistics
 
 # Subnormal numbers are left out: TensorFlow's kernels flush them to zero. So are those whose sum leaves float32.
 FINITE = st.floats(-(2.0**100), 2.0**100, width=32, allow_subnormal=False)

@@ -30,8 +30,8 @@ from tb_gradflow.analyse.causes import (
     zero_factor,
     zero_input,
 )
-from tb_gradflow.analyse.evidence import Rule, Suspect, Verdict
-from tb_gradflow.analyse.joined import cuts_behind
+from tb_gradflow.analyse.evidence.concat_parts import cuts_behind
+from tb_gradflow.analyse.evidence.suspects import Rule, Suspect, Verdict
 
 CUT: tuple[Rule, ...] = (
     no_derivative.integer_variable,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tb_gradflow.analyse.evidence import Suspect, Verdict
-from tb_gradflow.analyse.kinds import passes_gradient
-from tb_gradflow.analyse.topology import Topology
-from tb_gradflow.analyse.ways import walked
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.graph.op_sets import passes_gradient
+from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.record.schema import Edge
 
 _DIFFERENCES = frozenset({"Sub", "SquaredDifference"})

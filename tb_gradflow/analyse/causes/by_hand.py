@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.evidence import NO_OP, Suspect, Verdict
-from tb_gradflow.analyse.topology import Topology
+from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
+from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.record.schema import EAGER
 
 # A loss that has grown by this factor since the first recorded step has left, whatever it does from step to step.

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from tb_gradflow.analyse.causes.differences import difference_behind
-from tb_gradflow.analyse.evidence import Suspect, Verdict
-from tb_gradflow.analyse.kinds import SOFTMAX
-from tb_gradflow.analyse.ways import walked
-from tb_gradflow.analyse.zeros import PRODUCTS
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.evidence.zeros import PRODUCTS
+from tb_gradflow.analyse.graph.op_sets import SOFTMAX
+from tb_gradflow.analyse.graph.paths import walked
 
 # Sums of a thousand float32 values that cancel leave about this share of their norm.
 _NOISE = 1e-4

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.evidence import Suspect
+from tb_gradflow.analyse.evidence.suspects import Suspect
 from tb_gradflow.record.schema import Op
 
 # An offset of all elements of what goes in is one of all elements of what comes out.

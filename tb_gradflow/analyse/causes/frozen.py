@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.evidence import Suspect, Verdict
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 
 _STATISTICS = ("moving_", "running_", "ema", "average", "count", "seed", "total")
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.evidence import Suspect
-from tb_gradflow.analyse.kinds import constant_of
-from tb_gradflow.analyse.topology import Topology
-from tb_gradflow.analyse.zeros import PRODUCTS
+from tb_gradflow.analyse.evidence.suspects import Suspect
+from tb_gradflow.analyse.evidence.zeros import PRODUCTS
+from tb_gradflow.analyse.graph.op_sets import constant_of
+from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.record.schema import Op
 
 # What these put out is never negative.

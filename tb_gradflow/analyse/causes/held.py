@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.evidence import Suspect, Verdict
-from tb_gradflow.analyse.kinds import constant_of
-from tb_gradflow.analyse.measured import is_zero
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.graph.op_sets import constant_of
+from tb_gradflow.analyse.step.measured import is_zero
 
 # Zeros stay zeros through these, and nothing else becomes one.
 _HANDING_ON = frozenset(

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tb_gradflow.analyse.causes.not_finite import accused, fp16_overflow
-from tb_gradflow.analyse.evidence import Suspect, Verdict
-from tb_gradflow.analyse.kinds import is_without_elements, passes_gradient
-from tb_gradflow.analyse.signs import relu_behind
-from tb_gradflow.analyse.topology import Topology
-from tb_gradflow.analyse.ways import walked
+from tb_gradflow.analyse.evidence.signs import relu_behind
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.graph.op_sets import is_without_elements, passes_gradient
+from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.graph.topology import Topology
 
 # Finite themselves where their derivative is not. The others show it in their value, and so in the loss, unless
 # something hides it there.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from tb_gradflow.analyse.evidence import Suspect, Verdict
-from tb_gradflow.analyse.topology import Topology
-from tb_gradflow.analyse.vain import term_in_vain
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.graph.dead_terms import term_in_vain
+from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.record.schema import PYTHON, SNAPSHOT, Op
 
 # The same name scope, entered again.

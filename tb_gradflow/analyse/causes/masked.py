@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.evidence import NO_OP, Suspect, Verdict
-from tb_gradflow.analyse.kinds import COPIES, ROUTING
-from tb_gradflow.analyse.measured import is_empty
-from tb_gradflow.analyse.movement import movement_of
-from tb_gradflow.analyse.topology import Topology
-from tb_gradflow.analyse.ways import walked
-from tb_gradflow.analyse.zeros import FLAT_AT_ZERO, PRODUCTS
+from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
+from tb_gradflow.analyse.evidence.zeros import FLAT_AT_ZERO, PRODUCTS
+from tb_gradflow.analyse.graph.op_sets import COPIES, ROUTING
+from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.graph.topology import Topology
+from tb_gradflow.analyse.step.measured import is_empty
+from tb_gradflow.analyse.step.movement import movement_of
 
 _SUMS = frozenset({"AddV2", "Add", "AddN"})
 

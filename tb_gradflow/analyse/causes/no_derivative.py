@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from tb_gradflow.analyse.evidence import Discrete, Suspect, Verdict, discrete_part
-from tb_gradflow.analyse.kinds import COPIES, ROUTING, STRAIGHT, is_float
-from tb_gradflow.analyse.zeros import PRODUCTS, second_derivatives
+from tb_gradflow.analyse.evidence.suspects import Discrete, Suspect, Verdict, discrete_part
+from tb_gradflow.analyse.evidence.zeros import PRODUCTS, second_derivatives
+from tb_gradflow.analyse.graph.op_sets import COPIES, ROUTING, STRAIGHT, is_float
 
 ROUNDING = frozenset({"Round", "Rint", "Floor", "Ceil", "FloorDiv", "TruncateDiv", "FloorMod", "TruncateMod"})
 COMPARISON = frozenset(

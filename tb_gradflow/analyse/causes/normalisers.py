@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import prod
 
-from tb_gradflow.analyse.evidence import Suspect, Verdict
-from tb_gradflow.analyse.kinds import scopes_of
-from tb_gradflow.analyse.topology import Topology
-from tb_gradflow.analyse.zeros import PRODUCTS
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.evidence.zeros import PRODUCTS
+from tb_gradflow.analyse.graph.op_sets import scopes_of
+from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.record.schema import Trace
 
 _FUSED = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from tb_gradflow.analyse.evidence import NO_OP, Suspect, Verdict
-from tb_gradflow.analyse.kinds import constant_of
-from tb_gradflow.analyse.meanwhile import broken_meanwhile, is_broken_before
-from tb_gradflow.analyse.signs import is_never_positive
-from tb_gradflow.analyse.ways import walked
-from tb_gradflow.analyse.zeros import PRODUCTS
+from tb_gradflow.analyse.evidence.signs import is_never_positive
+from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
+from tb_gradflow.analyse.evidence.zeros import PRODUCTS
+from tb_gradflow.analyse.graph.op_sets import constant_of
+from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.step.broken_midstep import broken_meanwhile, is_broken_before
 from tb_gradflow.record.schema import Op
 
 _BY_TYPE = {

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from tb_gradflow.analyse.causes.no_derivative import ROUNDING, SAMPLING, SEARCHING
-from tb_gradflow.analyse.evidence import Suspect, Verdict
-from tb_gradflow.analyse.measured import is_zero
-from tb_gradflow.analyse.ways import walked
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.step.measured import is_zero
 from tb_gradflow.record.report import Severity
 from tb_gradflow.record.schema import GradientCheck, GradientSample, InputCheck
 

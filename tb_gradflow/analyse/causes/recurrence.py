@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from tb_gradflow.analyse.causes.not_finite import accused
 from tb_gradflow.analyse.causes.unseen import unrecorded_between
 from tb_gradflow.analyse.causes.zero_factor import first_of_loop
-from tb_gradflow.analyse.evidence import Suspect, Verdict
-from tb_gradflow.analyse.kinds import LOOPS
-from tb_gradflow.analyse.ways import walked
-from tb_gradflow.analyse.zeros import PRODUCTS
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.evidence.zeros import PRODUCTS
+from tb_gradflow.analyse.graph.op_sets import LOOPS
+from tb_gradflow.analyse.graph.paths import walked
 
 # What comes out of these is bounded, whatever goes in.
 _BOUNDED = frozenset(

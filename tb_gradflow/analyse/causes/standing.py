@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from tb_gradflow.analyse.evidence import NO_OP, Suspect, Verdict
-from tb_gradflow.analyse.measured import Measured, is_zero
-from tb_gradflow.analyse.movement import movement_of
-from tb_gradflow.analyse.standstill import SURE_FROM
+from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
+from tb_gradflow.analyse.over_time.unmoved import SURE_FROM
+from tb_gradflow.analyse.step.measured import Measured, is_zero
+from tb_gradflow.analyse.step.movement import movement_of
 from tb_gradflow.record.schema import Trace
 
 # What Keras's `LossScaleOptimizer` calls its variable.

@@ -6,11 +6,11 @@ from math import log10, prod, sqrt
 from statistics import median
 
 from tb_gradflow.analyse.causes.goal import is_at_goal
-from tb_gradflow.analyse.course import Course
-from tb_gradflow.analyse.evidence import NO_OP, Suspect, Verdict
-from tb_gradflow.analyse.kinds import SOFTMAX
-from tb_gradflow.analyse.measured import UPDATE_NORM, VANISHING_BELOW, Measured
-from tb_gradflow.analyse.zeros import PRODUCTS
+from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
+from tb_gradflow.analyse.evidence.zeros import PRODUCTS
+from tb_gradflow.analyse.graph.op_sets import SOFTMAX
+from tb_gradflow.analyse.step.magnitude_path import Course
+from tb_gradflow.analyse.step.measured import UPDATE_NORM, VANISHING_BELOW, Measured
 from tb_gradflow.record.report import Severity
 from tb_gradflow.record.schema import EAGER
 

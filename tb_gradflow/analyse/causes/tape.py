@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.evidence import Suspect, Verdict
-from tb_gradflow.analyse.kinds import scopes_of
-from tb_gradflow.analyse.measured import Measured
-from tb_gradflow.analyse.refused import inverting_ops, is_refused_by_xla, refused_op
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.graph.op_sets import scopes_of
+from tb_gradflow.analyse.step.measured import Measured
+from tb_gradflow.analyse.step.not_computed import inverting_ops, is_refused_by_xla, refused_op
 from tb_gradflow.record.schema import Trace
 
 

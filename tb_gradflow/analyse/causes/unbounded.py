@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from tb_gradflow.analyse.evidence import Suspect, Verdict
-from tb_gradflow.analyse.kinds import COPIES, constant_of
-from tb_gradflow.analyse.topology import Topology
-from tb_gradflow.analyse.ways import walked
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.graph.op_sets import COPIES, constant_of
+from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.graph.topology import Topology
 
 # A probability is kept so far from zero and one, so that its logarithm is finite.
 _MARGIN = 1e-2

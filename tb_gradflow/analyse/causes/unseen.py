@@ -7,10 +7,10 @@ it is made of: first by ops that never pass anything, then by what the batch and
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.zero_factor import first_of_loop, keeps_first_state
-from tb_gradflow.analyse.evidence import Suspect, Verdict
-from tb_gradflow.analyse.kinds import LOOPS
-from tb_gradflow.analyse.measured import LARGE_INPUT, is_zero
-from tb_gradflow.analyse.zeros import PRODUCTS, zero_values
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.evidence.zeros import PRODUCTS, zero_values
+from tb_gradflow.analyse.graph.op_sets import LOOPS
+from tb_gradflow.analyse.step.measured import LARGE_INPUT, is_zero
 
 _SQUASHING = frozenset({"Sigmoid", "Tanh", "Softsign"})
 

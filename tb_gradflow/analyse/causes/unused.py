@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tb_gradflow.analyse.evidence import NO_OP, Suspect, Verdict
-from tb_gradflow.analyse.kinds import STRAIGHT, is_float, scopes_of
-from tb_gradflow.analyse.penalties import is_only_added, is_penalty_alone
-from tb_gradflow.analyse.topology import Topology
-from tb_gradflow.analyse.twins import numbered
-from tb_gradflow.analyse.vain import term_in_vain
-from tb_gradflow.analyse.zeros import PRODUCTS
+from tb_gradflow.analyse.evidence.penalties import is_only_added, is_penalty_alone
+from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
+from tb_gradflow.analyse.evidence.zeros import PRODUCTS
+from tb_gradflow.analyse.graph.dead_terms import term_in_vain
+from tb_gradflow.analyse.graph.op_sets import STRAIGHT, is_float, scopes_of
+from tb_gradflow.analyse.graph.same_named import numbered
+from tb_gradflow.analyse.graph.topology import Topology
 
 # Parts that published models carry along for another task; idle in this one by design.
 _IDLE_BY_DESIGN = ("pooler", "projector", "projection_head", "proj_head", "lm_head", "nsp_head", "mlm_head")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.goal import is_at_goal
 from tb_gradflow.analyse.causes.no_derivative import ROUNDING
-from tb_gradflow.analyse.evidence import Suspect, Verdict
-from tb_gradflow.analyse.kinds import SOFTMAX
-from tb_gradflow.analyse.topology import Topology
-from tb_gradflow.analyse.zeros import PRODUCTS, began_at_zero
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.evidence.zeros import PRODUCTS, began_at_zero
+from tb_gradflow.analyse.graph.op_sets import SOFTMAX
+from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.record.schema import Op
 
 _SQUASHING = frozenset({"Sigmoid", "Tanh", "Erf", "Erfc", "Softsign", "Softplus"})

@@ -7,10 +7,10 @@ from dataclasses import replace
 from tb_gradflow.analyse.causes.goal import is_at_goal, is_last
 from tb_gradflow.analyse.causes.masked import masked
 from tb_gradflow.analyse.causes.zero import BRANCHES
-from tb_gradflow.analyse.evidence import Suspect, Verdict
-from tb_gradflow.analyse.kinds import LOOPS, constant_of
-from tb_gradflow.analyse.measured import VANISHING_BELOW, is_zero
-from tb_gradflow.analyse.zeros import FLAT_AT_ZERO, PRODUCTS, zero_values
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.evidence.zeros import FLAT_AT_ZERO, PRODUCTS, zero_values
+from tb_gradflow.analyse.graph.op_sets import LOOPS, constant_of
+from tb_gradflow.analyse.step.measured import VANISHING_BELOW, is_zero
 
 _RELU = frozenset({"Relu", "Relu6", "ReluN"})
 _SELECTING = frozenset({"Select", "SelectV2"})

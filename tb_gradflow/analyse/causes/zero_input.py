@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.zero_factor import factor_made_zero
-from tb_gradflow.analyse.evidence import NO_OP, Suspect, Verdict
-from tb_gradflow.analyse.measured import Measured, is_empty, is_zero
-from tb_gradflow.analyse.zeros import PRODUCTS
+from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
+from tb_gradflow.analyse.evidence.zeros import PRODUCTS
+from tb_gradflow.analyse.step.measured import Measured, is_empty, is_zero
 
 # What a step of the user's own calls the data that it computes predictions from; labels may all be zero.
 _DATA = ("x", "input", "image", "feature")

@@ -6,7 +6,7 @@ One function a cause, named in the tables of the modules here.
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.by_hand import is_given
-from tb_gradflow.analyse.evidence import NO_OP
+from tb_gradflow.analyse.evidence.suspects import NO_OP
 from tb_gradflow.analyse.words import (
     broadcast,
     cuts,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.signs import relu_behind
+from tb_gradflow.analyse.evidence.signs import relu_behind
 from tb_gradflow.analyse.words.code import call_on
 from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, called, place_of, source_of
 

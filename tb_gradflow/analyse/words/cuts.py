@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tb_gradflow.analyse.causes.no_derivative import COMPARISON
-from tb_gradflow.analyse.evidence import discrete_part
-from tb_gradflow.analyse.kinds import is_float
+from tb_gradflow.analyse.evidence.suspects import discrete_part
+from tb_gradflow.analyse.graph.op_sets import is_float
 from tb_gradflow.analyse.words.code import bracketed, is_simple
 from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template, fields
 from tb_gradflow.analyse.words.names import (

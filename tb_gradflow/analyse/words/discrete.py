@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tb_gradflow.analyse.causes.no_derivative import COUNTING, COUNTING_CALLS
-from tb_gradflow.analyse.evidence import discrete_part
+from tb_gradflow.analyse.evidence.suspects import discrete_part
 from tb_gradflow.analyse.words.code import bracketed, is_simple
 from tb_gradflow.analyse.words.fields import SIZE, Template, fields
 from tb_gradflow.analyse.words.names import Group, Text, Writer, api_of, call_of, layer_of, namespace

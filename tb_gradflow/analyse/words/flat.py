@@ -5,8 +5,8 @@ from __future__ import annotations
 from tb_gradflow.analyse.causes.cancelling import takes_out
 from tb_gradflow.analyse.causes.goal import is_last
 from tb_gradflow.analyse.causes.zero import is_noise_of
-from tb_gradflow.analyse.kinds import SOFTMAX
-from tb_gradflow.analyse.measured import LARGE_INPUT
+from tb_gradflow.analyse.graph.op_sets import SOFTMAX
+from tb_gradflow.analyse.step.measured import LARGE_INPUT
 from tb_gradflow.analyse.words.clipped import FROM_LOGITS, clipped
 from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template, fields
 from tb_gradflow.analyse.words.names import (

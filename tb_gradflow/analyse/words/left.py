@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.tape import is_plain_of_a_layer
-from tb_gradflow.analyse.kinds import scopes_of
+from tb_gradflow.analyse.graph.op_sets import scopes_of
 from tb_gradflow.analyse.words.fields import ZERO, Template, fields
 from tb_gradflow.analyse.words.inside import put_into, stays_inside
 from tb_gradflow.analyse.words.names import Group, Text, Writer, blamed, place_of

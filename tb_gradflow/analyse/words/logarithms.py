@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.kinds import LOOPS
+from tb_gradflow.analyse.graph.op_sets import LOOPS
 from tb_gradflow.analyse.words.code import call_on
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import TERMS, Group, Text, layer_of, made_by, namespace

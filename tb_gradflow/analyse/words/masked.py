@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.evidence import NO_OP
-from tb_gradflow.analyse.kinds import LOOPS, SELECTING
-from tb_gradflow.analyse.measured import is_empty
-from tb_gradflow.analyse.movement import Mask, Moved, mask_in, movement_of, why_moved
+from tb_gradflow.analyse.evidence.suspects import NO_OP
+from tb_gradflow.analyse.graph.op_sets import LOOPS, SELECTING
+from tb_gradflow.analyse.step.measured import is_empty
+from tb_gradflow.analyse.step.movement import Mask, Moved, mask_in, movement_of, why_moved
 from tb_gradflow.analyse.words.fields import ZERO, Template
 from tb_gradflow.analyse.words.names import Group, Text, Writer, short
 

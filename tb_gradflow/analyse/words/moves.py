@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.standing import whole_loss_stands
-from tb_gradflow.analyse.measured import UPDATE_NORM, WEIGHT_NORM
-from tb_gradflow.analyse.movement import Moved, movement_of, why_moved
-from tb_gradflow.analyse.rest import Rest
+from tb_gradflow.analyse.over_time.plateau import Rest
+from tb_gradflow.analyse.step.measured import UPDATE_NORM, WEIGHT_NORM
+from tb_gradflow.analyse.step.movement import Moved, movement_of, why_moved
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, Writer, quoted
 

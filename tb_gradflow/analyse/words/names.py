@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tb_gradflow.analyse.evidence import Suspect, Verdict
-from tb_gradflow.analyse.kinds import scopes_of
-from tb_gradflow.analyse.status import State
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.graph.op_sets import scopes_of
+from tb_gradflow.analyse.step.status import State
 from tb_gradflow.analyse.words.code import Call, assigned_by, call_on, calls_in_order
 from tb_gradflow.record.schema import Layer, Op, Source, Trace
 

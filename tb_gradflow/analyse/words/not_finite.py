@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from tb_gradflow.analyse.kinds import constant_of, is_without_elements
-from tb_gradflow.analyse.signs import vanishing_exponential
+from tb_gradflow.analyse.evidence.signs import vanishing_exponential
+from tb_gradflow.analyse.graph.op_sets import constant_of, is_without_elements
 from tb_gradflow.analyse.words.code import Call, bracketed, fractional_power_on, innermost_call
 from tb_gradflow.analyse.words.cut_at_zero import of_relu
 from tb_gradflow.analyse.words.fields import Template, fields

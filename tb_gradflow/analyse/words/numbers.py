@@ -6,13 +6,13 @@ from tb_gradflow.analyse.causes.cancelling import same_on_both_sides
 from tb_gradflow.analyse.causes.goal import is_at_goal
 from tb_gradflow.analyse.causes.recurrence import LARGE_DATA, is_recurrent
 from tb_gradflow.analyse.causes.strength import common_to_a_softmax, course_of, product_with_next_to_nothing
-from tb_gradflow.analyse.evidence import NO_OP
-from tb_gradflow.analyse.kinds import LOOPS, constant_of
+from tb_gradflow.analyse.evidence.suspects import NO_OP
+from tb_gradflow.analyse.evidence.zeros import PRODUCTS
+from tb_gradflow.analyse.graph.op_sets import LOOPS, constant_of
 from tb_gradflow.analyse.words.code import Call, call_on, calls_in_order
 from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template, fields
 from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, namespace
 from tb_gradflow.analyse.words.steep import less_steep, made_large
-from tb_gradflow.analyse.zeros import PRODUCTS
 
 
 def zero_gradient(group: Group) -> Text:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.no_derivative import INDEX_INPUTS
-from tb_gradflow.analyse.evidence import discrete_part
-from tb_gradflow.analyse.kinds import is_float
+from tb_gradflow.analyse.evidence.suspects import discrete_part
+from tb_gradflow.analyse.graph.op_sets import is_float
 from tb_gradflow.analyse.words.code import is_simple
 from tb_gradflow.analyse.words.names import Group, call_of, namespace
 

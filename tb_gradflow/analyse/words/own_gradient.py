@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import isclose, prod
 
 from tb_gradflow.analyse.causes.own_gradient import Flaw, are_swapped, flaws_of
-from tb_gradflow.analyse.overrides import out_of_reach
 from tb_gradflow.analyse.words.fields import ZERO, Template
 from tb_gradflow.analyse.words.names import Group, Text, Writer, called, file_name, place_of
+from tb_gradflow.analyse.words.overrides import out_of_reach
 from tb_gradflow.record.schema import GradientCheck, Trace
 
 

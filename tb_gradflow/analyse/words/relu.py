@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.zero import BRANCHES
-from tb_gradflow.analyse.kinds import COPIES
+from tb_gradflow.analyse.graph.op_sets import COPIES
 from tb_gradflow.analyse.words.fields import ZERO, Template
 from tb_gradflow.analyse.words.names import Group, Text, Writer, call_of, layer_of, namespace
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from tb_gradflow.analyse.evidence import discrete_part
-from tb_gradflow.analyse.kinds import LOOPS, is_float
+from tb_gradflow.analyse.evidence.suspects import discrete_part
+from tb_gradflow.analyse.graph.op_sets import LOOPS, is_float
 from tb_gradflow.analyse.words.code import (
     Call,
     assigned_by,

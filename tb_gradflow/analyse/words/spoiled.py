@@ -6,9 +6,9 @@ from math import prod
 
 from tb_gradflow.analyse.causes.not_finite import beside_a_broken_gradient
 from tb_gradflow.analyse.causes.zero_input import zero_data
-from tb_gradflow.analyse.meanwhile import broken_meanwhile
-from tb_gradflow.analyse.measured import NONFINITE_AFTER, NONFINITE_BEFORE
-from tb_gradflow.analyse.onset import Onset
+from tb_gradflow.analyse.over_time.onset import Onset
+from tb_gradflow.analyse.step.broken_midstep import broken_meanwhile
+from tb_gradflow.analyse.step.measured import NONFINITE_AFTER, NONFINITE_BEFORE
 from tb_gradflow.analyse.words.fields import ZERO, fields
 from tb_gradflow.analyse.words.names import Group, Text, Writer
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.kinds import constant_of
+from tb_gradflow.analyse.graph.op_sets import constant_of
 from tb_gradflow.analyse.words.names import Group, called, place_of
 
 MUCH = 10.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.left_graph import keeps_value_alone
 from tb_gradflow.analyse.causes.no_derivative import ROUNDING
-from tb_gradflow.analyse.ways import walked
+from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.words.code import sides_of
 from tb_gradflow.analyse.words.fields import SIZE, Template
 from tb_gradflow.analyse.words.names import Group, Text, Writer, api_of, call_of, network_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.judging import waits_its_turn
+from tb_gradflow.analyse.evidence.waiting import waits_its_turn
 from tb_gradflow.analyse.words.names import Group, Text
 
 

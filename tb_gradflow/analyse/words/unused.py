@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.unused import stands_for_masked
-from tb_gradflow.analyse.twins import twin_in_use
+from tb_gradflow.analyse.graph.same_named import twin_in_use
 from tb_gradflow.analyse.words.code import assigned_by, call_on
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.evidence import discrete_part
-from tb_gradflow.analyse.kinds import LOOPS, is_float
+from tb_gradflow.analyse.evidence.suspects import discrete_part
+from tb_gradflow.analyse.graph.op_sets import LOOPS, is_float
 from tb_gradflow.analyse.words.code import Call, assigned_by, bracketed, call_around, call_on, is_simple, without_cast
 from tb_gradflow.analyse.words.names import Group, call_of, called, place_of, source_of, unused_name
 from tb_gradflow.record.schema import Op

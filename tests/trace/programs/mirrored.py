@@ -21,7 +21,7 @@ import numpy as np
 import tensorflow as tf
 
 import tb_gradflow
-from tb_gradflow.trace.versions import replicas_begin_alone
+from tb_gradflow.trace.tf_internals.versions import replicas_begin_alone
 
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2

@@ -1,0 +1,79 @@
+"""Terms of a loss that no gradient comes from, beside others that one does come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+
+from tb_gradflow.analyse.evidence.suspects import Suspect, suspects_at
+from tb_gradflow.analyse.graph.op_sets import passes_gradient
+from tb_gradflow.analyse.graph.topology import Crossing, Topology
+from tb_gradflow.analyse.step.measured import Measured
+from tb_gradflow.analyse.step.status import State
+
+# Numbers are added up by these, and scaled on the way; of one number the sum and the mean are that number.
+_ADDING = frozenset({"AddV2", "Add", "AddN", "Sub", "Pack"})
+_HANDING_ON = frozenset({"Identity", "Neg", "Sum", "Mean", "Reshape", "Squeeze", "Cast"})
+
+
+def suspects_of_terms(measured: Measured, connected: list[State]) -> Iterator[Suspect]:
+    """For each variable in a term that teaches nothing, every op that cuts it off from that term."""
+    topology = measured.topology
+    for target in sorted({state.target for state in connected if state.target >= 0}):
+        states = [state for state in connected if state.target == target]
+        for term in _silent(topology, target):
+            made = topology.made_by(term) | {term}
+            reached = _reached_back(topology, term)
+            inside = [op in made and op not in reached for op in range(len(topology.trace.ops))]
+            crossings = [
+                Crossing(producer, consumer, topology.blamed(producer, consumer, edge), edge)
+                for producer in sorted(made - reached)
+                for consumer, edge in topology.consumers[producer]
+                if consumer in made and not passes_gradient(edge)
+            ]
+            yield from suspects_at(measured, states, inside, crossings)
+
+
+def _silent(topology: Topology, target: int) -> list[int]:
+    """The terms of a loss that are computed from variables and hand a gradient back to none; empty if all are so."""
+    terms = _terms(topology, topology.trace.targets[target].op)
+    reads = {reader for readers in topology.readers for reader in readers}
+    silent = [term for term in terms if reads.isdisjoint(_reached_back(topology, term, reads))]
+    if len(silent) == len(terms):
+        return []
+    return [term for term in silent if not reads.isdisjoint(topology.made_by(term))]
+
+
+def _terms(topology: Topology, op: int) -> list[int]:
+    """The single numbers that a loss is the sum of."""
+    ops, found = topology.trace.ops, []
+    queue = [op] if op >= 0 else []
+    seen = set(queue)
+    for place in queue:  # grows while it is walked
+        given = [edge.op for edge in ops[place].inputs if edge.op >= 0]
+        numbers = all(_is_number(topology, each) for each in given)
+        packed = ops[place].type in _HANDING_ON and len(given) == 1 and ops[given[0]].type == "Pack"
+        adds = ops[place].type in _ADDING or (ops[place].type in _HANDING_ON and len(given) == 1)
+        scales = ops[place].type in ("Mul", "RealDiv") and len(given) == 1
+        if given and ((adds or scales) and (numbers or packed)):
+            queue.extend(each for each in dict.fromkeys(given) if each not in seen)
+            seen.update(given)
+        else:
+            found.append(place)
+    return found
+
+
+def _is_number(topology: Topology, op: int) -> bool:
+    """Whether an op makes a single number, as far as is known."""
+    outputs = topology.trace.ops[op].outputs
+    return bool(outputs) and outputs[0].shape in ((), None)
+
+
+def _reached_back(topology: Topology, term: int, goals: Set[int] = frozenset()) -> set[int]:
+    """The ops that the gradient of a term comes back to, as far as the first of `goals`."""
+    found, stack = {term}, [term]
+    while stack and stack[-1] not in goals:
+        for edge in topology.trace.ops[stack.pop()].inputs:
+            if edge.op >= 0 and passes_gradient(edge) and edge.op not in found:
+                found.add(edge.op)
+                stack.append(edge.op)
+    return found

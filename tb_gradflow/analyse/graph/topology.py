@@ -1,0 +1,291 @@
+"""Who feeds whom in a trace, and how far influence and gradient reach.
+
+A `Topology` is built once per trace and serves every step of it. All walks are iterative and linear in ops and
+edges, whatever the number of variables: one backward sweep per target answers for all of them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from tb_gradflow.analyse.graph.op_sets import COPIES, SHAPE_ONLY, SOFTMAX, has_single_class, is_float, passes_gradient
+from tb_gradflow.analyse.graph.paths import Ways, unwound, ways_to
+from tb_gradflow.analyse.graph.sinks import Outlet, outlets
+from tb_gradflow.record.schema import Edge, Trace, VariableGradient
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """An edge over which something is lost: gradient goes no further back than `culprit`.
+
+    Attributes:
+        producer: The op that misses the gradient.
+        consumer: The op that uses its value.
+        culprit: The op to blame: the consumer, unless the producer already made it something without a gradient.
+        edge: The consumer's input.
+        handed_by: The op in front of the culprit, where that is further on than the consumer; else -1.
+    """
+
+    producer: int
+    consumer: int
+    culprit: int
+    edge: Edge
+    handed_by: int = -1
+
+
+class Topology:
+    """Indexes over one trace.
+
+    Attributes:
+        trace: The trace.
+        consumers: For each op, who uses its value and through which edge, in the order of the trace.
+        readers: For each variable, the ops that read it, in the order of the trace.
+        has_carried: Whether any value goes around a loop.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        count = len(trace.ops)
+        self.consumers: list[list[tuple[int, Edge]]] = [[] for _ in range(count)]
+        self._onward: list[list[int]] = [[] for _ in range(count)]
+        self._sources: list[list[int]] = [[] for _ in range(count)]
+        self._gradient_sources: list[list[int]] = [[] for _ in range(count)]
+        self.readers: list[list[int]] = [[] for _ in trace.variables]
+        self.has_carried = False
+        self._ways: dict[int, Ways] = {}
+        self._gradient_ways: dict[int, Ways] = {}
+        self._made_by: dict[int, frozenset[int]] = {}
+        for index in range(count):
+            self._add(index)
+
+    def _add(self, index: int) -> None:
+        op = self.trace.ops[index]
+        if op.reads is not None:
+            self.readers[op.reads].append(index)
+        if op.type in SHAPE_ONLY:
+            return
+        for edge in op.inputs:
+            if edge.op < 0:
+                continue
+            self.has_carried = self.has_carried or edge.carried
+            self.consumers[edge.op].append((index, edge))
+            self._sources[index].append(edge.op)
+            if passes_gradient(edge):
+                self._onward[edge.op].append(index)
+                self._gradient_sources[index].append(edge.op)
+
+    def influence(self, target: int) -> Ways:
+        """How each op's value reaches the target, along any edges: data, state, loops."""
+        if target not in self._ways:
+            self._ways[target] = ways_to(self.trace.targets[target].op, self._sources)
+        return self._ways[target]
+
+    def gradient(self, target: int) -> Ways:
+        """How the target's gradient reaches each op, along edges that pass it."""
+        if target not in self._gradient_ways:
+            self._gradient_ways[target] = ways_to(self.trace.targets[target].op, self._gradient_sources)
+        return self._gradient_ways[target]
+
+    def influences(self, variable: int, target: int) -> bool:
+        """Whether the variable's value takes any part in the target."""
+        hops = self.influence(target).hops
+        return any(hops[reader] >= 0 for reader in self.readers[variable])
+
+    def receives(self, variable: int, target: int) -> bool:
+        """Whether a way from the target to the variable passes gradient all along."""
+        hops = self.gradient(target).hops
+        return any(hops[reader] >= 0 for reader in self.readers[variable])
+
+    def onward(self, op: int) -> Sequence[int]:
+        """The consumers that hand gradient on to this op."""
+        return self._onward[op]
+
+    def cut_crossings(self, target: int) -> list[Crossing]:
+        """Every edge where a value that misses the gradient goes on toward the target and the gradient does not."""
+        influence, gradient = self.influence(target).hops, self.gradient(target).hops
+        return [
+            Crossing(producer, consumer, self.blamed(producer, consumer, edge), edge)
+            for producer in range(len(self.trace.ops))
+            if influence[producer] >= 0 and gradient[producer] < 0
+            for consumer, edge in self.consumers[producer]
+            if influence[consumer] >= 0 and not passes_gradient(edge)
+        ]
+
+    def raising_crossings(self, target: int) -> list[Crossing]:
+        """Every edge at which asking for the target's gradient raises an exception."""
+        gradient = self.gradient(target).hops
+        return [
+            Crossing(producer, consumer, consumer, edge)
+            for producer, users in enumerate(self.consumers)
+            for consumer, edge in users
+            if edge.passes in ("unregistered", "error") and gradient[consumer] >= 0
+        ]
+
+    def blamed(self, producer: int, consumer: int, edge: Edge) -> int:
+        """The op to blame for a cut.
+
+        A state edge is the fault of the assignment. A tensor without derivative that an op made from
+        differentiable inputs (the indices of `tf.math.top_k`) is the fault of that op, not of its reader.
+        """
+        op = self.trace.ops[producer]
+        if edge.passes == "state":
+            return producer
+        tensor = op.outputs[edge.output] if edge.output < len(op.outputs) else None
+        made_it = op.reads is None and any(passes_gradient(each) and each.op >= 0 for each in op.inputs)
+        return producer if made_it and tensor is not None and not is_float(tensor.dtype) else consumer
+
+    def met_first(self, inside: Sequence[bool], crossings: Sequence[Crossing]) -> list[int]:
+        """For each op inside a region, the crossings met first on any way out of it along passing edges.
+
+        Bit sets, one an op: bit `n` stands for the crossing number `n`.
+        """
+        met = [0] * len(self.trace.ops)
+        for place, crossing in enumerate(crossings):
+            met[crossing.producer] |= 1 << place
+        changed = bool(crossings)
+        while changed:
+            changed = self._spread(met, inside) and self.has_carried
+        return met
+
+    def _spread(self, met: list[int], inside: Sequence[bool]) -> bool:
+        changed = False
+        for op in range(len(met) - 1, -1, -1):
+            if not inside[op]:
+                continue
+            bits = met[op]
+            for consumer in self._onward[op]:
+                if inside[consumer]:
+                    bits |= met[consumer]
+            if bits != met[op]:
+                met[op] = bits
+                changed = True
+        return changed
+
+    def way_between(self, starts: Iterable[int], goal: int, *, gradient_only: bool = True) -> tuple[int, ...]:
+        """The shortest way forward from any of `starts` to `goal`, both included; empty if there is none."""
+        came_from: dict[int, int] = dict.fromkeys(starts, -1)
+        queue = deque(came_from)
+        while queue:
+            op = queue.popleft()
+            if op == goal:
+                return unwound(came_from, goal)
+            onward = self._onward[op] if gradient_only else [consumer for consumer, _ in self.consumers[op]]
+            for consumer in onward:
+                if consumer not in came_from:
+                    came_from[consumer] = op
+                    queue.append(consumer)
+        return ()
+
+    def reached_from(self, starts: Iterable[int]) -> set[int]:
+        """Every op that the values of `starts` flow into, themselves included."""
+        seen = set(starts)
+        stack = list(seen)
+        while stack:
+            for consumer, _ in self.consumers[stack.pop()]:
+                if consumer not in seen:
+                    seen.add(consumer)
+                    stack.append(consumer)
+        return seen
+
+    def leading_to(self, goals: Iterable[int]) -> set[int]:
+        """Every op whose value flows into any of `goals`, themselves included."""
+        seen = set(goals)
+        stack = list(seen)
+        while stack:
+            for source in self._sources[stack.pop()]:
+                if source not in seen:
+                    seen.add(source)
+                    stack.append(source)
+        return seen
+
+    def sources(self, op: int) -> Sequence[int]:
+        """The ops that `op` computes its value from."""
+        return self._sources[op]
+
+    def ancestors(self, op: int) -> list[int]:
+        """The ops whose values go into an op, the nearest first."""
+        queue, seen = [op], {op}
+        for each in queue:  # grows while it is walked
+            for edge in self.trace.ops[each].inputs:
+                if edge.op >= 0 and edge.op not in seen:
+                    seen.add(edge.op)
+                    queue.append(edge.op)
+        return queue[1:]
+
+    def made_by(self, op: int) -> frozenset[int]:
+        """The same as a set, remembered: for ops that every variable is asked about."""
+        if op not in self._made_by:
+            self._made_by[op] = frozenset(self.ancestors(op))
+        return self._made_by[op]
+
+    def dead_end(self, variable: int) -> int:
+        """The last op that a variable's value flows into, where nothing uses it any more.
+
+        -1 if nothing computes with it: if nobody reads it, or what was read is merely copied.
+        """
+        found = [self._outlets[reader] for reader in self.readers[variable]]
+        if not any(outlet.computes for outlet in found):
+            return -1
+        end = max(outlet.end for outlet in found)
+        end = max(outlet.furthest for outlet in found) if end < 0 else end
+        while self.trace.ops[end].type in COPIES and self.trace.ops[end].inputs:
+            end = self.trace.ops[end].inputs[0].op
+        return end
+
+    @cached_property
+    def _outlets(self) -> list[Outlet]:
+        takers = [[consumer for consumer, _ in users] for users in self.consumers]
+        return outlets(takers, [op.type in COPIES for op in self.trace.ops], again=self.has_carried)
+
+    @cached_property
+    def of_variables(self) -> list[bool]:
+        """For each op, whether a variable has a part in its value. Some that none has a part in are listed, because
+        they may not be finite."""
+        found: list[bool] = []
+        for op in self.trace.ops:
+            carried = any(edge.carried for edge in op.inputs)
+            found.append(op.reads is not None or carried or any(found[edge.op] for edge in op.inputs if edge.op >= 0))
+        return found
+
+    def has_factor_of_data(self, op: int) -> bool:
+        """Whether the op is a product with something that no variable has a part in."""
+        inputs = [edge for edge in self.trace.ops[op].inputs if edge.op >= 0 and self.of_variables[edge.op]]
+        return self.trace.ops[op].type in ("Mul", "MulNoNan") and len(inputs) == 1
+
+    @cached_property
+    def single_class_ops(self) -> list[int]:
+        """Softmaxes, and losses with one inside, over an axis of length one."""
+        return [op for kind in SOFTMAX for op in self.by_type.get(kind, ()) if has_single_class(self.trace.ops[op])]
+
+    def entries_of(self, variable: int) -> Sequence[VariableGradient]:
+        """What the tape answered for a variable, for each target."""
+        return self._entries.get(variable, ())
+
+    @cached_property
+    def _entries(self) -> dict[int, list[VariableGradient]]:
+        found: dict[int, list[VariableGradient]] = {}
+        for entry in self.trace.variable_gradients:
+            found.setdefault(entry.variable, []).append(entry)
+        return found
+
+    @cached_property
+    def by_type(self) -> dict[str, list[int]]:
+        """The ops of each type, in the order of the trace."""
+        found: dict[str, list[int]] = {}
+        for place, op in enumerate(self.trace.ops):
+            found.setdefault(op.type, []).append(place)
+        return found
+
+    @cached_property
+    def tensor_rows(self) -> dict[int, tuple[list[int], list[int]]]:
+        """For each target, ops with a measured output and the row of `Chunk.gradients` it is in, side by side."""
+        rows: dict[int, tuple[list[int], list[int]]] = {}
+        for tensor in self.trace.tensor_gradients:
+            if tensor.row is not None and tensor.op >= 0:
+                ops, places = rows.setdefault(tensor.target, ([], []))
+                ops.append(tensor.op)
+                places.append(tensor.row)
+        return rows

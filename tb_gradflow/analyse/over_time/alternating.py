@@ -1,0 +1,77 @@
+"""Which variables are without a gradient in this step because it is not their turn, as far as other steps tell.
+
+A step may train one of several parts: the adapter of the task that its batch belongs to, or the row of a list that the
+batch names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_gradflow.analyse.over_time.unmoved import Piece
+from tb_gradflow.record.schema import GRADIENT_STATISTICS
+
+_SEEN = [GRADIENT_STATISTICS.index(name) for name in ("norm", "nan_count", "inf_count")]
+
+# So many recorded steps are looked at. Parts that take turns show it within a few rounds.
+_NEAR = 64
+
+# Who has waited longer than this, against the longest wait before, has stopped to take part.
+_LONGER = 2
+
+Turns = Mapping[int, int]
+"""For each variable that waits its turn, by its index: the last recorded step in which it got a gradient."""
+
+Bools = npt.NDArray[np.bool_]
+
+
+def turns_of(backwards: Iterable[Piece]) -> Turns:
+    """`backwards` are the recorded steps up to the one in question, the latest piece first.
+
+    A variable takes turns if it was without a gradient, got one, and is without again, for no longer than about before.
+    Once is no turn: what gets none from some step on may have been switched off, on purpose or not.
+    """
+    index: dict[str, int] = {}
+    names: list[str] = []
+    pieces: list[tuple[tuple[int, ...], Bools]] = []
+    for piece in backwards:
+        if not pieces:
+            index = {each.name: place for place, each in enumerate(piece.trace.variables) if each.trainable}
+            got = _got(piece, list(index), slice(-1, None))[-1]
+            names = [name for name, one in zip(index, got, strict=True) if not one]
+        pieces.append((piece.steps, _got(piece, names)))
+        if not names or sum(len(steps) for steps, _ in pieces) >= _NEAR:
+            break
+    steps = [step for numbers, _ in reversed(pieces) for step in numbers]
+    table = np.concatenate([got for _, got in reversed(pieces)]) if names else np.empty((0, 0), bool)
+    last = {name: _last_turn(table[:, place]) for place, name in enumerate(names)}
+    return {index[name]: steps[place] for name, place in last.items() if place >= 0}
+
+
+def _got(piece: Piece, names: list[str], steps: slice = slice(None)) -> Bools:
+    """`[steps, names]`: which variables got a gradient, even if it was not finite."""
+    places = {each.name: place for place, each in enumerate(piece.trace.variables)}
+    rows: dict[int, list[int]] = {}
+    for entry in piece.trace.variable_gradients:
+        if entry.row is not None:
+            rows.setdefault(entry.variable, []).append(entry.row)
+    of_names = [rows.get(places.get(name, -1), []) for name in names]
+    found = np.zeros((len(piece.steps[steps]), len(names)), bool)
+    if any(of_names):
+        gradients = piece.gradients()[steps]
+        for place, listed in enumerate(of_names):
+            found[:, place] = np.any(gradients[:, listed][..., _SEEN] > 0, axis=(1, 2))
+    return found
+
+
+def _last_turn(got: Bools) -> int:
+    """Where the variable had its last turn; -1 if it takes none."""
+    turns = np.flatnonzero(got)
+    if not turns.size:
+        return -1
+    waits = np.diff(turns, prepend=-1) - 1
+    waited = len(got) - 1 - turns[-1]
+    return int(turns[-1]) if waits.max() and waited <= _LONGER * waits.max() else -1

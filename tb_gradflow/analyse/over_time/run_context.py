@@ -1,0 +1,34 @@
+"""What the other recorded steps of a run say about one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tb_gradflow.analyse.over_time.alternating import Turns
+from tb_gradflow.analyse.over_time.onset import Onset
+from tb_gradflow.analyse.over_time.plateau import Rest
+from tb_gradflow.analyse.over_time.unmoved import Standstill
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """A step that is looked at alone has none of it.
+
+    Attributes:
+        onset: Since when weights are not finite, where that began before this step; `None` if they are.
+        standstill: Variables that get a gradient and never change.
+        rest: Since when no variable changes at all; `None` where one does.
+        turns: Variables without a gradient that get one in other steps.
+        began: By the name of its target, the loss of the first recorded step.
+    """
+
+    onset: Onset | None = None
+    standstill: Standstill = field(default_factory=dict)
+    rest: Rest | None = None
+    turns: Turns = field(default_factory=dict)
+    began: Mapping[str, float] = field(default_factory=dict)
+
+
+ALONE = RunContext()
+"""Of a step that is looked at alone."""

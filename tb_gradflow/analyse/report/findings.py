@@ -1,0 +1,193 @@
+"""From verdicts to findings: groups, words, order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from tb_gradflow.analyse.causes.cancelling import takes_out
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.report.verdicts import Judged, judged_of, without_op
+from tb_gradflow.analyse.step.measured import Measured
+from tb_gradflow.analyse.step.status import State
+from tb_gradflow.analyse.words import text_of
+from tb_gradflow.analyse.words.cuts import also_cut_by
+from tb_gradflow.analyse.words.moves import moved_anyway
+from tb_gradflow.analyse.words.names import Group, line_of
+from tb_gradflow.analyse.words.own_gradient import ignored_override
+from tb_gradflow.analyse.words.turns import in_turn
+from tb_gradflow.record.report import Finding, OpReport, SourceReport
+from tb_gradflow.record.schema import PYTHON, SNAPSHOT
+
+_CANCELLING = (
+    "normalised_then_summed",
+    "gradient_cancellation",
+    "shift_invariant_parameter",
+    "softmax_single_class",
+)
+
+# What is left where gradients of about one cancel.
+NOISE_BELOW = 1e-5
+
+_SEVERITIES = ("error", "warning", "info")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What there is to say of a step.
+
+    Attributes:
+        findings: Most severe first.
+        inexact: The suspects whose place is not exactly known.
+        noise: Variables whose gradient was found to be rounding noise around zero.
+    """
+
+    findings: tuple[Finding, ...]
+    inexact: tuple[Suspect, ...]
+    noise: frozenset[int]
+
+
+def findings_of(measured: Measured, states: Sequence[State], expected: Sequence[str]) -> Found:
+    """The findings, and what else was seen on the way to them."""
+    trace = measured.topology.trace
+    meant = [state for state in states if _is_expected(trace.variables[state.variable].name, expected)]
+    spoken = set(map(id, meant))
+    judged = judged_of(measured, [state for state in states if id(state) not in spoken])
+    excused = [state for state in meant if state.status not in ("connected", "frozen")]
+    if excused:
+        verdict = Verdict("expected", "info")
+        judged += [Judged(without_op(measured, state), verdict, -1) for state in excused]
+    groups = _grouped(measured, judged)
+    findings = [_finding(group) for group in groups]
+    order = sorted(range(len(groups)), key=lambda place: _order(groups[place], findings[place]))
+    return Found(
+        findings=tuple(findings[place] for place in order),
+        inexact=tuple(each.suspect for each in judged if not each.suspect.exact and not _is_followed(each)),
+        noise=frozenset(each.suspect.state.variable for each in judged if _is_noise(each)),
+    )
+
+
+def _is_followed(judged: Judged) -> bool:
+    """Whether values that are known to be zero lead to the very op, into what was not recorded."""
+    return judged.culprit != judged.suspect.culprit and judged.verdict.cause.startswith("zero_init")
+
+
+def _is_noise(judged: Judged) -> bool:
+    gradient = judged.suspect.state.gradient
+    return judged.verdict.cause in _CANCELLING and gradient is not None and gradient.max_abs < NOISE_BELOW
+
+
+def _grouped(measured: Measured, judged: list[Judged]) -> list[Group]:
+    """Variables with the same cause at the same op, or at ops made by the same line, are told of together."""
+    trace = measured.topology.trace
+    groups: dict[tuple[object, ...], list[Judged]] = {}
+    for each in judged:
+        source = line_of(trace, each.verdict.cause, each.culprit, each.suspect.target)
+        kind = trace.ops[each.culprit].type if each.culprit >= 0 else ""
+        place: object = ("line", source, kind) if source is not None else ("op", each.culprit)
+        if each.verdict.cause in _TOLD_AT_ONCE:
+            place = kind if each.verdict.cause == "zero_init_by_design" else _taker(each)
+        groups.setdefault((each.verdict.cause, each.verdict.severity, place), []).append(each)
+    return [_group(measured, listed) for listed in groups.values()]
+
+
+def _taker(judged: Judged) -> str | None:
+    """Of an offset without influence, what kind of op takes it out again; null for all other causes."""
+    if judged.verdict.cause != "shift_invariant_parameter" or judged.culprit < 0:
+        return None
+    taker = takes_out(judged.suspect, judged.culprit)
+    return judged.suspect.type_of(taker) if taker >= 0 else judged.suspect.type_of(judged.culprit)
+
+
+# One story, however many ops play a part in it.
+_TOLD_AT_ONCE = frozenset(
+    {
+        "regularizer_only",
+        "vanishing_depth",
+        "zero_init_by_design",
+        "exploding_recurrence",
+        "shift_invariant_parameter",
+        "expected",
+        "frozen_by_flag",
+        "nonfinite_weights",
+        "nonfinite_update",
+        "nonfinite_input",
+        "zero_input",
+        "not_measured",
+    }
+    | {"tape_scope", "tape_not_watching", "not_in_gradient_sources", "untracked_variable", "non_trainable_state"}
+    | {"gradient_not_applied", "loss_not_scaled"}
+)
+
+
+def _group(measured: Measured, judged: list[Judged]) -> Group:
+    lead = _lead(measured, judged)
+    others = tuple(dict.fromkeys(op for op in lead.others if op != lead.culprit)) if _is_cut(lead) else ()
+    states = sorted((each.suspect.state for each in judged), key=lambda state: state.variable)
+    culprits = dict(sorted((each.suspect.state.variable, each.culprit) for each in judged))
+    return Group(lead.verdict, lead.suspect, tuple(states), lead.culprit, others, culprits)
+
+
+def _lead(measured: Measured, judged: list[Judged]) -> Judged:
+    """Whose op to show: of the type that most of them have to do with, the nearest to the loss."""
+    ops = measured.topology.trace.ops
+    kinds = [ops[each.culprit].type if each.culprit >= 0 else "" for each in judged]
+    usual, _ = Counter(kinds).most_common(1)[0]
+    usual_ones = [each for each, kind in zip(judged, kinds, strict=True) if kind == usual]
+    return min(usual_ones, key=lambda each: _distance(measured, each.suspect.target, each.culprit))
+
+
+def _is_cut(judged: Judged) -> bool:
+    return judged.suspect.state.status in ("disconnected", "error")
+
+
+def _distance(measured: Measured, target: int, op: int) -> int:
+    if op < 0 or target < 0:
+        return len(measured.topology.trace.ops)
+    hops = measured.topology.influence(target).hops[op]
+    return hops if hops >= 0 else len(measured.topology.trace.ops)
+
+
+def _finding(group: Group) -> Finding:
+    text, moves = in_turn(group, text_of(group)), moved_anyway(group)
+    op, line = group.op, line_of(group.trace, group.verdict.cause, group.culprit, group.suspect.target)
+    source = group.trace.sources[line] if line is not None else None
+    return Finding(
+        cause=group.verdict.cause,
+        severity=group.verdict.severity,
+        variables=group.names,
+        op=OpReport(op.name, op.type) if op is not None and op.type not in (PYTHON, SNAPSHOT) else None,
+        source=SourceReport(source.file, source.line, source.code) if source is not None else None,
+        message=text.message + moves.message + also_cut_by(group) + ignored_override(group),
+        fix=text.fix + moves.fix,
+        target=group.suspect.target,
+        culprit=group.culprit,
+        path=path_of(group),
+    )
+
+
+def path_of(group: Group) -> tuple[int, ...]:
+    """From the variable's first reading op over the culprit to the loss, as far as the way goes."""
+    topology, target = group.suspect.topology, group.suspect.target
+    variable = group.suspect.state.variable
+    readers = topology.readers[variable]
+    if target < 0:
+        return ()
+    influence = topology.influence(target)
+    if group.culprit < 0:
+        ways = [way for reader in readers if (way := influence.from_op(reader))]
+        return min(ways, key=len, default=())
+    head = topology.way_between(readers, group.culprit, gradient_only=False)
+    tail = influence.from_op(group.culprit)
+    return (*head, *tail[1:]) if head else tail or (group.culprit,)
+
+
+def _order(group: Group, finding: Finding) -> tuple[int, int, int, int, str]:
+    distance = _distance(group.suspect.measured, finding.target, group.culprit)
+    return _SEVERITIES.index(finding.severity), -len(finding.variables), distance, finding.culprit, finding.cause
+
+
+def _is_expected(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

@@ -1,0 +1,248 @@
+"""From the states of the variables to verdicts: which suspects there are, and which rules are asked about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from tb_gradflow.analyse import causes
+from tb_gradflow.analyse.causes import by_hand, standing
+from tb_gradflow.analyse.causes.by_hand import is_given
+from tb_gradflow.analyse.evidence.penalties import is_penalty_alone
+from tb_gradflow.analyse.evidence.suspects import (
+    NO_OP,
+    Rule,
+    Suspect,
+    Verdict,
+    birth_suspects,
+    covered_suspects,
+    cut_suspects,
+    hidden_suspects,
+)
+from tb_gradflow.analyse.evidence.terms import suspects_of_terms
+from tb_gradflow.analyse.evidence.waiting import waits_its_turn
+from tb_gradflow.analyse.graph.topology import Topology
+from tb_gradflow.analyse.step.measured import UPDATE_NORM, Measured
+from tb_gradflow.analyse.step.status import State, in_vain
+from tb_gradflow.record.report import GradientReport, Status
+
+Judge = Callable[[Iterable[Suspect]], tuple[Suspect, Verdict] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One variable's verdict.
+
+    Attributes:
+        suspect: The suspect it was found on.
+        verdict: The verdict.
+        culprit: Index of the op to blame; -1 if none is.
+        others: Culprits of the further suspects for the same variable.
+    """
+
+    suspect: Suspect
+    verdict: Verdict
+    culprit: int
+    others: tuple[int, ...] = ()
+
+
+def judged_of(measured: Measured, states: Sequence[State]) -> list[Judged]:
+    """A verdict for every variable that has something to tell, of those that matter to the caller."""
+    trace = measured.topology.trace
+    if not trace.whole:
+        listed = [variable.tracked or variable.made or variable.computed for variable in trace.variables]
+        states = [state for state in states if listed[state.variable]]
+    states = [state for state in states if not _is_storage(measured.topology, state)]
+    spoiled = _judged((without_op(measured, state) for state in states), _by(causes.WEIGHTS))
+    # What else is wrong in a step that computes with such weights follows from them.
+    known = {state.variable for state in states if measured.nonfinite_weights(state.target) and _has_size(state)}
+    known.update(each.suspect.state.variable for each in spoiled)
+    judged = _judged_by_status(measured, [state for state in states if state.variable not in known])
+    known.update(each.suspect.state.variable for each in judged if each.verdict.severity != "info")
+    told = {state.target for state in _with(states, "nan", "inf")} | {each.suspect.target for each in spoiled}
+    quiet = [state for state in states if state.variable not in known and state.target not in told]
+    if measured.gradients is None and not any(each.verdict.severity == "error" for each in judged):
+        unseen = [state for state in _with(quiet, "not_measured") if state.target >= 0]
+        judged += _judged((without_op(measured, state) for state in unseen), _by(causes.UNMEASURED))
+    judged += _judged(hidden_suspects(measured, quiet), _by(causes.NOT_FINITE))
+    return [*spoiled, *(_as_in_turn(each) for each in judged)]
+
+
+def _judged_by_status(measured: Measured, states: Sequence[State]) -> list[Judged]:
+    given = [state for state in states if is_given(measured.topology, state.target) and state.gradient is not None]
+    states = [state for state in states if state not in given]
+    cut = [state for state in states if state.status in ("disconnected", "error") and not state.receives]
+    # What no tape watched and nobody asked for, such as a target network read outside of the tape, is meant so.
+    missing = [
+        state for state in states if state.status in ("disconnected", "error") and state.receives and state.entry
+    ]
+    # Those that another loss teaches are judged twice: this one teaches nobody.
+    vain = in_vain(measured.topology, states) if len(states) == len(measured.topology.trace.variables) else []
+    cuts = _judged(cut_suspects(measured, [state for state in cut if _was_asked(state)]), causes.judge_cuts)
+    cuts += _judged(cut_suspects(measured, vain), causes.judge_cuts)
+    arriving = [state for state in _with(states, "connected", "not_measured") if state.receives]
+    connected = _judged_connected(measured, arriving, {each.culprit for each in cuts})
+    return [
+        *cuts,
+        *_judged_given(measured, given),
+        *_judged((without_op(measured, state) for state in missing), _by(causes.MISSING)),
+        *_judged(_ends(measured, states), _by(causes.UNUSED)),
+        *_judged(birth_suspects(measured, _with(states, "zero"), zero=True), causes.judge_zeros),
+        *_excused_if_skipped(
+            measured,
+            _judged(birth_suspects(measured, _with(states, "nan", "inf"), zero=False), _by(causes.NOT_FINITE)),
+        ),
+        *_judged((without_op(measured, state) for state in _with(states, "vanishing")), _by(causes.VANISHING)),
+        *_judged((without_op(measured, state) for state in _huge_alone(measured, states)), _by(causes.EXPLODING)),
+        *_judged((without_op(measured, state) for state in _with(states, "frozen")), _by(causes.FROZEN)),
+        *_judged((without_op(measured, state) for state in _with(states, "integer")), _by(causes.INTEGER)),
+        *connected,
+    ]
+
+
+def _judged_given(measured: Measured, given: Sequence[State]) -> list[Judged]:
+    """Of gradients that were given: what they are, and no op."""
+    rules: dict[tuple[Status, ...], tuple[Rule, ...]] = {
+        ("zero",): (by_hand.given_zero,),
+        ("nan", "inf"): (by_hand.given_nonfinite,),
+        ("exploding",): (by_hand.given_huge,),
+        ("vanishing",): (by_hand.given_tiny,),
+        ("connected",): (standing.gradient_not_applied, standing.nothing_applied),
+    }
+    return [
+        judged
+        for statuses, listed in rules.items()
+        for judged in _judged((without_op(measured, state) for state in _with(given, *statuses)), _by(listed))
+    ]
+
+
+def _judged_connected(measured: Measured, states: list[State], accused: set[int]) -> list[Judged]:
+    """`accused` are the ops that are told to cut others off: a term that they cut off as well is no further news."""
+    topology = measured.topology
+    penalised = [state for state in states if is_penalty_alone(topology, state.variable, state.target)]
+    covered = _judged(covered_suspects(measured, penalised), causes.judge_cuts)
+    covered += _judged_without_penalty(measured, [state for state in states if state not in penalised])
+    known = {each.suspect.state.variable for each in covered}
+    apart = [state for state in penalised if state.variable not in known]
+    covered += _judged(suspects_of_terms(measured, apart), _judge_terms)
+    known.update(each.suspect.state.variable for each in covered)
+    rest = [state for state in states if state.variable not in known]
+    told = _judged((without_op(measured, state) for state in rest), _by(causes.CONNECTED))
+    known.update(each.suspect.state.variable for each in told)
+    quiet = [state for state in rest if state.variable not in known]
+    silent = _judged(suspects_of_terms(measured, quiet), _judge_terms)
+    return [*covered, *told, *_as_information(each for each in silent if each.culprit not in accused)]
+
+
+def _judged_without_penalty(measured: Measured, states: Iterable[State]) -> list[Judged]:
+    """What makes zeros of all that a variable gets, but for the gradient of a penalty on its size."""
+    topology = measured.topology
+    silent = [
+        replace(state, status="zero", gradient=_NOTHING, penalised=True)
+        for state in states
+        if is_penalty_alone(topology, state.variable, state.target, measured.zero_ops(state.target)[1])
+    ]
+    return _judged((each for each in birth_suspects(measured, silent, zero=True) if each.op.data), causes.judge_zeros)
+
+
+_NOTHING = GradientReport(norm=0.0, max_abs=0.0, mean_abs=0.0, zero_fraction=1.0, nan_count=0, inf_count=0)
+
+
+def _judge_terms(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
+    """What was stopped on purpose is nothing to tell of."""
+    found = causes.judge_cuts(suspects)
+    return None if found is None or found[1].cause in ("stop_gradient_misuse", "custom_gradient_wrong") else found
+
+
+def _as_in_turn(judged: Judged) -> Judged:
+    waits = waits_its_turn(judged.suspect, judged.verdict)
+    return replace(judged, verdict=replace(judged.verdict, severity="info")) if waits else judged
+
+
+def _as_information(judged: Iterable[Judged]) -> list[Judged]:
+    return [replace(each, verdict=replace(each.verdict, severity="info")) for each in judged]
+
+
+def _by(rules: tuple[Rule, ...]) -> Judge:
+    return lambda suspects: causes.judge(suspects, rules)
+
+
+def _with(states: Sequence[State], *statuses: str) -> list[State]:
+    return [state for state in states if state.status in statuses]
+
+
+def _huge_alone(measured: Measured, states: Sequence[State]) -> list[State]:
+    """Those with a huge gradient of a loss that is finite; where it is not, that is the story. Of a loss that may be
+    scaled by hand nobody knows how large its gradient would be."""
+    if measured.topology.trace.unscaled:
+        return []
+    return [state for state in _with(states, "exploding") if measured.loss_is_finite(state.target)]
+
+
+def _has_size(state: State) -> bool:
+    """Whether what is to be said of it is the size of its gradient."""
+    return state.status in ("zero", "vanishing", "exploding", "connected", "not_measured")
+
+
+def _was_asked(state: State) -> bool:
+    """A network that nobody asked a gradient for and that gets none is somebody's target network."""
+    return state.entry is not None and state.entry.outcome != "not_asked"
+
+
+def without_op(measured: Measured, state: State) -> Suspect:
+    """A suspect where no op is under suspicion."""
+    return Suspect(measured, state, -1, -1)
+
+
+def _ends(measured: Measured, states: Sequence[State]) -> Iterable[Suspect]:
+    """Unused variables that somebody asked for, with the op where the way of each ends."""
+    for state in _with(states, "unused"):
+        if _was_asked(state):
+            yield Suspect(measured, state, _end_of(measured.topology, state.variable), -1)
+
+
+def _is_storage(topology: Topology, state: State) -> bool:
+    """Whether the step has made the variable to keep what it computes in it, and nobody means to train it."""
+    requested = state.entry is not None and state.entry.outcome != "not_asked"
+    written = any(op.writes == state.variable for op in topology.trace.ops)
+    return topology.trace.variables[state.variable].made and written and not requested
+
+
+def _end_of(topology: Topology, variable: int) -> int:
+    """Where the way of an unused variable ends; of a tensor that a gradient is asked for, where it is made."""
+    computed = topology.trace.variables[variable].computed and topology.readers[variable]
+    return topology.readers[variable][0] if computed else topology.dead_end(variable)
+
+
+def _judged(suspects: Iterable[Suspect], judge: Judge) -> list[Judged]:
+    by_variable: dict[int, list[Suspect]] = {}
+    for suspect in suspects:
+        by_variable.setdefault(suspect.state.variable, []).append(suspect)
+    found = []
+    for listed in by_variable.values():
+        if (answer := judge(listed)) is not None:
+            suspect, verdict = answer
+            culprit = _culprit_of(suspect, verdict)
+            others = tuple(each.culprit for each in listed if each is not suspect)
+            found.append(Judged(suspect, verdict, culprit, others))
+    return found
+
+
+def _culprit_of(suspect: Suspect, verdict: Verdict) -> int:
+    if verdict.culprit == NO_OP:
+        return -1
+    return verdict.culprit if verdict.culprit >= 0 else suspect.culprit
+
+
+def _excused_if_skipped(measured: Measured, judged: Iterable[Judged]) -> list[Judged]:
+    """The same as information where the loss is finite and the optimizer left everything as it was: loss scaling
+    tries scales that are too large, and skips those steps. Moving averages go on in them."""
+    trace = measured.topology.trace
+    targets, trained = trace.targets, [variable.trainable for variable in trace.variables]
+    moved = measured.variables is not None and bool((measured.variables[trained, UPDATE_NORM] > 0).any())
+    return [
+        replace(each, verdict=replace(each.verdict, severity="info"))
+        if not moved and targets[each.suspect.target].scaled and measured.loss_is_finite(each.suspect.target)
+        else each
+        for each in judged
+    ]

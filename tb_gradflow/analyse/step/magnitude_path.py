@@ -1,0 +1,102 @@
+"""How a gradient's size changes on its way from the loss, for all ways in one sweep.
+
+The shortest ways from all ops to a target share their ends, so what was summed up at one op serves all that lie
+behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import log10
+
+from tb_gradflow.analyse.graph.paths import Ways
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What the ops of one type do to the gradient along one way, in decades: orders of magnitude lost.
+
+    Attributes:
+        total: Of all of them; negative if the gradient grows.
+        most: The most that one of them takes, and which op that is.
+        least: The least; where the gradient grows, the most that is added.
+    """
+
+    total: float
+    most: tuple[float, int]
+    least: tuple[float, int]
+
+
+Course = Mapping[str, Share]
+"""One way, by the type of the op that hands the gradient back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Courses:
+    """The ways from a target to every op.
+
+    Attributes:
+        courses: For each op, the way from the target to it; empty where none leads.
+        measured: For each op, the nearest op toward the target whose gradient is known, itself counted.
+        levels: For each op, the largest element of its gradient; 0 if not known.
+        types: The type of each op.
+    """
+
+    courses: Sequence[Course]
+    measured: Sequence[int]
+    levels: Sequence[float]
+    types: Sequence[str]
+
+    def to_variable(self, consumers: Sequence[int], level: float) -> Course:
+        """The way to a variable with a gradient of size `level`, whose value goes to `consumers`, nearest first."""
+        onward = self.nearest(consumers, level)
+        after = self.measured[onward]
+        return _with(self.courses[onward], self.types[after], log10(self.levels[after] / level), after)
+
+    def nearest(self, consumers: Sequence[int], level: float) -> int:
+        """The first of those whose gradient is nearest to `level` in size."""
+        return min(consumers, key=lambda each: abs(log10(self.levels[self.measured[each]] / level)))
+
+
+def courses_to(
+    ways: Ways, consumers: Callable[[int], Sequence[int]], levels: Sequence[float], types: Sequence[str]
+) -> Courses:
+    """Sweeps once over all ways. The target's gradient with respect to itself is one where it was not measured.
+
+    A tensor that several ops use gets the sum of what they hand back, and only that sum is known. It is put down to the
+    one whose own gradient is nearest to it in size: the others need not have done anything to theirs.
+
+    Args:
+        ways: The shortest ways, which count where a gradient is not known and in graphs with loops.
+        consumers: Of each op, those that hand gradient back to it.
+        levels: For each op, the largest element of its gradient; 0 if not known.
+        types: The type of each op.
+    """
+    known = list(levels)
+    courses: list[Course] = [{}] * len(types)
+    measured = list(range(len(types)))
+    found = Courses(courses, measured, known, types)
+    reached = [op for op, hops in enumerate(ways.hops) if hops >= 0]
+    is_sorted = all(ways.onward[op] < 0 or ways.onward[op] > op for op in reached)
+    for op in reversed(reached) if is_sorted else sorted(reached, key=lambda op: ways.hops[op]):
+        onward = ways.onward[op]
+        if onward < 0:
+            known[op] = known[op] or 1.0
+            continue
+        if is_sorted and known[op]:
+            onward = found.nearest([each for each in consumers(op) if each > op and ways.hops[each] >= 0], known[op])
+        after = measured[onward]
+        courses[op] = courses[onward]
+        if known[op]:
+            courses[op] = _with(courses[onward], types[after], log10(known[after] / known[op]), after)
+        else:
+            measured[op] = after
+    return found
+
+
+def _with(course: Course, kind: str, decades: float, op: int) -> Course:
+    share = course.get(kind, Share(0.0, (-1e9, -1), (1e9, -1)))
+    step = (decades, op)
+    grown = replace(share, total=share.total + decades, most=max(share.most, step), least=min(share.least, step))
+    return {**course, kind: grown}

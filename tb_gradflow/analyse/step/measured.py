@@ -1,0 +1,240 @@
+"""The gradients of one step, by variable and by op."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_gradflow.analyse.graph.topology import Topology
+from tb_gradflow.analyse.over_time.run_context import ALONE, RunContext
+from tb_gradflow.analyse.step.magnitude_path import Courses, courses_to
+from tb_gradflow.record.report import GradientReport
+from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, VariableGradient
+
+NORM, MAX_ABS, MEAN_ABS, ZERO_FRACTION, NAN_COUNT, INF_COUNT = range(len(GRADIENT_STATISTICS))
+WEIGHT_NORM, UPDATE_NORM, NONFINITE_BEFORE, NONFINITE_AFTER = range(len(VARIABLE_STATISTICS))
+
+# A squared error of this size has gradients of about its root.
+_LEARNED = 1e-10
+
+# Sigmoid and tanh are flat in float32 from about 17 and 9 on, and weights are of about one.
+LARGE_INPUT = 50.0
+
+# A gradient is vanishing whose largest element is below.
+VANISHING_BELOW = 1e-7
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+Answer = TypeVar("Answer")
+
+
+class Measured:
+    """What one step measured on a trace.
+
+    Attributes:
+        topology: The trace it was measured on.
+        gradients: float32 `[rows, 6]`; null if no step was completed.
+        variables: float32 `[variables, 4]`; null likewise.
+        losses: The value of each target; empty if no step was completed.
+        step: The optimizer's number of the step, which is how many came before; -1 if that is not known.
+        onset: See `RunContext`, as of standstill, rest, turns and began.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        gradients: npt.NDArray[np.float32] | None,
+        variables: npt.NDArray[np.float32] | None,
+        losses: tuple[float, ...],
+        context: RunContext = ALONE,
+    ) -> None:
+        self.topology = topology
+        self.gradients = gradients
+        self.variables = variables
+        self.losses = losses
+        self.step = -1
+        self.onset, self.standstill, self.rest = context.onset, context.standstill, context.rest
+        self.turns, self.began = context.turns, context.began
+        self._courses: dict[int, Courses] = {}
+        self._op_rows: dict[int, dict[int, list[int]]] = {}
+        self._found: dict[Hashable, Any] = {}
+
+    def once(self, question: Hashable, search: Callable[[], Answer]) -> Answer:
+        """What `search` finds, which is remembered: many variables ask the same of one op."""
+        if question not in self._found:
+            self._found[question] = search()
+        found: Answer = self._found[question]
+        return found
+
+    def loss_is_finite(self, target: int) -> bool:
+        """False only if the target is known to be NaN or infinite."""
+        known = 0 <= target < len(self.losses) and self.topology.trace.targets[target].measured
+        return not known or bool(np.isfinite(self.losses[target]))
+
+    def loss_is_nan(self, target: int) -> bool:
+        """Whether it is NaN rather than infinite, or finite."""
+        return not self.loss_is_finite(target) and bool(np.isnan(self.losses[target]))
+
+    @cached_property
+    def nonfinite_before(self) -> frozenset[int]:
+        """The trainable variables that held NaN or infinities before the step. A constant mask may do so on purpose."""
+        return self._nonfinite(NONFINITE_BEFORE)
+
+    @cached_property
+    def nonfinite_after(self) -> frozenset[int]:
+        """Those that hold them after the step and did not before."""
+        return self._nonfinite(NONFINITE_AFTER) - self.nonfinite_before
+
+    def _nonfinite(self, column: int) -> frozenset[int]:
+        if self.variables is None:
+            return frozenset()
+        trainable = [variable.trainable for variable in self.topology.trace.variables]
+        found = (self.variables[:, column] > 0) & np.asarray(trainable, bool)
+        return frozenset(np.flatnonzero(found).tolist())
+
+    def moved(self, variable: int) -> bool:
+        """Whether the step is known to have changed a variable."""
+        return self.variables is not None and bool(self.variables[variable, UPDATE_NORM] > 0)
+
+    def nonfinite_weights(self, target: int) -> tuple[int, ...]:
+        """Of the variables that were not finite before the step, those that take part in the target."""
+        return tuple(
+            variable for variable in sorted(self.nonfinite_before) if self.topology.influences(variable, target)
+        )
+
+    @cached_property
+    def input_reports(self) -> tuple[GradientReport, ...]:
+        """The statistics of the values in each part of the batch."""
+        reports = [self.of_row(each.row) for each in self.topology.trace.inputs]
+        return tuple(report for report in reports if report is not None)
+
+    @cached_property
+    def nonfinite_inputs(self) -> tuple[tuple[str, GradientReport], ...]:
+        """The parts of the batch that hold NaN or infinities, with the statistics of their values."""
+        reports = [(each.name, self.of_row(each.row)) for each in self.topology.trace.inputs]
+        return tuple(
+            (name, report) for name, report in reports if report is not None and (report.nan_count or report.inf_count)
+        )
+
+    @cached_property
+    def largest_input(self) -> float:
+        """The largest number in the batch, as far as it is finite."""
+        return max((report.max_abs for report in self.input_reports), default=0.0)
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest number of all gradients, as far as they are finite."""
+        if self.gradients is None:
+            return 0.0
+        trace = self.topology.trace
+        inputs = {each.row for each in trace.inputs} | {each.row for each in trace.movements}
+        rows = [row for row in range(len(self.gradients)) if row not in inputs]
+        return float(np.nan_to_num(self.gradients[rows, MAX_ABS]).max(initial=0.0))
+
+    def is_learned(self, target: int) -> bool:
+        """Whether the target is so near to zero that small gradients are what is to be expected."""
+        return 0 <= target < len(self.losses) and abs(self.losses[target]) < _LEARNED
+
+    def of_row(self, row: int | None) -> GradientReport | None:
+        """The statistics in a row; null if this step did not measure it."""
+        if self.gradients is None or row is None or np.isnan(self.gradients[row, NORM]):
+            return None
+        norm, max_abs, mean_abs, zeros, nans, infs = (float(value) for value in self.gradients[row])
+        norm, max_abs, mean_abs = (min(value, _LARGEST) for value in (norm, max_abs, mean_abs))
+        return GradientReport(norm, max_abs, mean_abs, zeros, int(nans), int(infs))
+
+    def of_variable(self, entry: VariableGradient) -> GradientReport | None:
+        """The statistics of a variable's gradient; null if there is none."""
+        return self.of_row(entry.row if entry.outcome == "value" else None)
+
+    def learns(self, variable: int) -> bool:
+        """Whether a gradient other than zero arrives at a variable."""
+        gradients = [self.of_variable(entry) for entry in self.topology.entries_of(variable)]
+        return any(gradient is not None and gradient.max_abs > 0 for gradient in gradients)
+
+    def of_op(self, target: int, op: int) -> GradientReport | None:
+        """The statistics of the largest gradient among an op's outputs; null if none was measured."""
+        return self.once(("op", target, op), lambda: self._of_op(target, op))
+
+    def _of_op(self, target: int, op: int) -> GradientReport | None:
+        if target not in self._op_rows:
+            rows: dict[int, list[int]] = {}
+            for each, row in zip(*self.topology.tensor_rows.get(target, ([], [])), strict=True):
+                rows.setdefault(each, []).append(row)
+            self._op_rows[target] = rows
+        reports = [self.of_row(row) for row in self._op_rows[target].get(op, ())]
+        return max((report for report in reports if report is not None), key=_size, default=None)
+
+    def courses(self, target: int) -> Courses:
+        """How the gradient's size changes on its way from the target to every op."""
+        if target not in self._courses:
+            types = [op.type for op in self.topology.trace.ops]
+            self._courses[target] = courses_to(
+                self.topology.gradient(target), self.topology.onward, self._levels(target), types
+            )
+        return self._courses[target]
+
+    def _levels(self, target: int) -> list[float]:
+        """For each op, the largest element of its gradient; 0 where that is zero, not finite or not known."""
+        found = [0.0] * len(self.topology.trace.ops)
+        if self.gradients is None:
+            return found
+        sizes = np.where(self._nonfinite_rows, 0, np.nan_to_num(self.gradients[:, MAX_ABS])).tolist()
+        for op, row in zip(*self.topology.tensor_rows.get(target, ([], [])), strict=True):
+            found[op] = max(found[op], sizes[row])
+        return found
+
+    @cached_property
+    def _zero_rows(self) -> npt.NDArray[np.bool_]:
+        assert self.gradients is not None
+        flat: npt.NDArray[np.bool_] = (self.gradients[:, MAX_ABS] == 0) & (self.gradients[:, ZERO_FRACTION] > 0)
+        return flat & ~self._nonfinite_rows
+
+    @cached_property
+    def _nonfinite_rows(self) -> npt.NDArray[np.bool_]:
+        assert self.gradients is not None
+        bad: npt.NDArray[np.bool_] = (self.gradients[:, NAN_COUNT] > 0) | (self.gradients[:, INF_COUNT] > 0)
+        return bad
+
+    def zero_ops(self, target: int) -> tuple[list[bool], list[bool]]:
+        """For each op, whether its gradient is known, and whether it is then zero in every output."""
+        rows = self._zero_rows if self.gradients is not None else None
+        return self.once(("zero ops", target), lambda: self._ops(target, rows, every=True))
+
+    def nonfinite_ops(self, target: int) -> tuple[list[bool], list[bool]]:
+        """For each op, whether its gradient is known, and whether some output's then holds NaN or infinities."""
+        rows = self._nonfinite_rows if self.gradients is not None else None
+        return self.once(("nonfinite ops", target), lambda: self._ops(target, rows, every=False))
+
+    def _ops(self, target: int, rows: npt.NDArray[np.bool_] | None, *, every: bool) -> tuple[list[bool], list[bool]]:
+        count = len(self.topology.trace.ops)
+        known, held = np.zeros(count, bool), np.full(count, every)
+        ops, places = self.topology.tensor_rows.get(target, ([], []))
+        if self.gradients is None or rows is None or not ops:
+            return known.tolist(), np.zeros(count, bool).tolist()
+        where, row = np.asarray(ops), np.asarray(places)
+        measured = ~np.isnan(self.gradients[row, NORM])
+        where, row = where[measured], row[measured]
+        known[where] = True
+        combine = np.logical_and if every else np.logical_or
+        combine.at(held, where, rows[row])
+        return known.tolist(), (known & held).tolist()
+
+
+def is_zero(report: GradientReport) -> bool:
+    """Every element exactly zero. A tensor without elements is not."""
+    return report.max_abs == 0 and report.zero_fraction > 0 and not report.nan_count and not report.inf_count
+
+
+def is_empty(report: GradientReport) -> bool:
+    """A tensor without elements."""
+    return report.max_abs == 0 and not report.zero_fraction and not report.nan_count and not report.inf_count
+
+
+def _size(report: GradientReport) -> tuple[int, float]:
+    return report.nan_count + report.inf_count, report.max_abs

@@ -1,0 +1,147 @@
+"""What moved a variable, or held it still, element by element: as an optimizer's update was measured."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from tb_gradflow.analyse.step.measured import Measured
+from tb_gradflow.record.schema import MOVEMENT_STATISTICS, Movement, Optimizer
+
+# Their update of one element depends on the others, or on sums of gradients alone: elements without a gradient move
+# though nothing is remembered of them (Jordan et al., Muon, 2024; McMahan et al., Ad Click Prediction, 2013).
+_WHOLE = {
+    "Muon": "Muon makes each update orthogonal as a whole matrix, which spreads it over all elements",
+    "Ftrl": "Ftrl computes each weight anew from its sums of gradients, wherever the weight is",
+    "FtrlOptimizer": "Ftrl computes each weight anew from its sums of gradients, wherever the weight is",
+    "ScheduleFreeAdamW": "ScheduleFreeAdamW makes each weight anew from two averages that it keeps of it",
+}
+# What they keep stands for the weight itself: it moves nothing by being there, and is not to be set to zero.
+_KEEP_WEIGHTS = ("Ftrl", "FtrlOptimizer", "ScheduleFreeAdamW")
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """One variable's update, in numbers of elements.
+
+    Attributes:
+        known: Its settings.
+        optimizer: What applied it.
+        size: How many elements it has.
+        zeros: Those for which the optimizer was given a gradient of exactly zero.
+        moved: Those of them that the step changed.
+        remembered: Those of these for which the optimizer remembered something.
+        unmoved: Those with a gradient that the step did not change.
+        rounded: Those of them whose step is smaller than the spacing of numbers there.
+        rate: The learning rate; `None` if it is not known.
+    """
+
+    known: Movement
+    optimizer: Optimizer
+    size: int
+    zeros: int
+    moved: int
+    remembered: int
+    unmoved: int
+    rounded: int
+    rate: float | None
+
+    @property
+    def stands_still(self) -> bool:
+        """Whether the step changed no element, though some have a gradient."""
+        return self.unmoved > 0 and self.unmoved == self.size - self.zeros and not self.moved
+
+    @property
+    def by_memory_alone(self) -> bool:
+        """Whether all that moves without a gradient does so by what is remembered of earlier gradients: whoever sets
+        that to zero holds it still."""
+        others = self.known.decay or self.known.constraint or self.optimizer.averages
+        return self.moved == self.remembered and not others and self.optimizer.type not in _WHOLE
+
+
+def movement_of(measured: Measured, variable: int) -> Moved | None:
+    """How a variable was updated; `None` where that was not seen."""
+    trace = measured.topology.trace
+    known = next((each for each in trace.movements if each.variable == variable), None)
+    if known is None or measured.gradients is None or np.isnan(measured.gradients[known.row, 0]):
+        return None
+    numbers = dict(zip(MOVEMENT_STATISTICS, measured.gradients[known.row].tolist(), strict=True))
+    rate = numbers.pop("rate")
+    counts = {name: round(number) for name, number in numbers.items()}
+    size = int(np.prod(trace.variables[variable].shape, dtype=np.int64))
+    return Moved(known, trace.optimizers[known.optimizer], size, rate=None if np.isnan(rate) else rate, **counts)
+
+
+def why_moved(moved: Moved) -> str:
+    """What moves elements whose gradient is zero, as the subject of no sentence: "what Adam remembers of …"."""
+    name, reasons = moved.optimizer.type, []
+    if moved.remembered and name not in _KEEP_WEIGHTS:
+        kept = "gradients that it sums up" if moved.optimizer.accumulates > 1 else "gradients of earlier steps"
+        reasons.append(f"{name} remembers {kept}")
+    rest = moved.moved if name in _KEEP_WEIGHTS else moved.moved - moved.remembered
+    if moved.known.decay:
+        reasons.append(f"{name} applies a weight decay of {moved.known.decay:g} apart from the gradient")
+    if rest and name in _WHOLE and (name != "Muon" or not moved.known.decay):
+        reasons.append(_WHOLE[name])
+    if moved.known.constraint and (rest or not reasons):
+        reasons.append(f"the constraint `{moved.known.constraint}` is applied after each update")
+    if moved.optimizer.averages and (rest or not reasons):
+        reasons.append(f"{name} puts a moving average in the place of the weight")
+    return " and ".join(reasons) or "something else in this step assigns to it"
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """How a line of code writes a variable and its mask.
+
+    Attributes:
+        variable: The variable.
+        kept: The condition under which an element counts, such as `mask != 0`.
+        factor: The same as a factor.
+    """
+
+    variable: str
+    kept: str
+    factor: str
+
+
+def mask_in(code: str, variable: str) -> Mask | None:
+    """The mask of a variable in a line of code: what it is multiplied with, or what a `tf.where` chooses it by. Found
+    by the variable's own name, or by the mask's if that says what it is."""
+    try:
+        tree = ast.parse(code.strip())
+    except SyntaxError:
+        return None
+    chosen = _chosen_in(tree, variable)
+    if chosen is not None:
+        return chosen
+    products = [node for node in ast.walk(tree) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)]
+    named = (ast.Name, ast.Attribute)
+    pairs = [(one, other) for node in products for one, other in ((node.left, node.right), (node.right, node.left))]
+    pairs = [(one, other) for one, other in pairs if isinstance(one, named) and isinstance(other, named)]
+    by_name = (pair for pair in pairs if ast.unparse(pair[0]).rpartition(".")[2] == variable)
+    by_mask = (pair for pair in pairs if _MASK.search(ast.unparse(pair[1])))
+    found = next(itertools.chain(by_name, by_mask), None)
+    if found is None:
+        return None
+    written, mask = map(ast.unparse, found)
+    return Mask(written, f"{mask} != 0", mask)
+
+
+def _chosen_in(tree: ast.AST, variable: str) -> Mask | None:
+    """The variable in one branch of a `tf.where`, and what chooses that branch."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or len(node.args) != 3 or not ast.unparse(node.func).endswith("where"):
+            continue
+        condition, *branches = map(ast.unparse, node.args)
+        for branch, kept in zip(branches, (condition, f"tf.logical_not({condition})"), strict=True):
+            if branch.rpartition(".")[2] == variable:
+                return Mask(branch, kept, f"tf.cast({kept}, {branch}.dtype)")
+    return None
+
+
+_MASK = re.compile(r"mask|keep|kept|gate|prun|fre?oze|freez|active|alive", re.IGNORECASE)

@@ -1,0 +1,190 @@
+"""What the training step gave each variable, as one word.
+
+Structure comes first: TensorFlow turns a missing gradient into zeros at the boundary of a function, and where the
+caller asked for it, and such a zero is still a disconnection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tb_gradflow.analyse.graph.topology import Topology
+from tb_gradflow.analyse.step.measured import VANISHING_BELOW, Measured, is_zero
+from tb_gradflow.analyse.step.not_computed import inverting_ops, is_refused_by_xla
+from tb_gradflow.record.report import GradientReport, Status
+from tb_gradflow.record.schema import Trace, VariableGradient
+
+EXPLODING_ABOVE = 1e4
+
+# With several losses a variable has the best that any of them gives it, except that one bad number spoils the sum.
+_PREFERENCE: tuple[Status, ...] = (
+    "nan", "inf", "exploding", "connected", "not_measured", "vanishing", "zero", "error", "disconnected", "unused",
+    "integer",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a variable got.
+
+    Attributes:
+        variable: Index of the variable.
+        status: The word for it.
+        target: The target that decided the status; -1 if the trace has none.
+        entry: The tape's answer that decided it; null if no target was asked for this variable.
+        gradient: The numbers; null if no gradient arrived, or none was measured.
+        receives: Whether structure says that the target's gradient reaches the variable.
+        penalised: Whether a penalty on the variable gives it a gradient, and `status` is about the rest.
+    """
+
+    variable: int
+    status: Status
+    target: int
+    entry: VariableGradient | None
+    gradient: GradientReport | None
+    receives: bool
+    penalised: bool = False
+
+
+def states(topology: Topology, measured: Measured) -> tuple[State, ...]:
+    """The state of every variable, in the order of the trace."""
+    entries: dict[int, list[VariableGradient]] = {}
+    for entry in topology.trace.variable_gradients:
+        entries.setdefault(entry.variable, []).append(entry)
+    unregistered = {target: _behind_error(topology, target) for target in range(len(topology.trace.targets))}
+    return tuple(
+        _state(topology, measured, variable, entries.get(variable, []), unregistered)
+        for variable in range(len(topology.trace.variables))
+    )
+
+
+def in_vain(topology: Topology, found: Sequence[State]) -> list[State]:
+    """What variables got from a loss that was asked for many and gave none of them anything, though it is made of them.
+
+    They get a gradient from another loss, as from that of an inner loop, and that one decides their status. A loss
+    without any gradient at all teaches nothing all the same.
+    """
+    asked: dict[int, list[VariableGradient]] = {}
+    for entry in topology.trace.variable_gradients:
+        if entry.outcome != "not_asked":
+            asked.setdefault(entry.target, []).append(entry)
+    empty = [entries for entries in asked.values() if all(entry.outcome == "none" for entry in entries)]
+    return [
+        State(entry.variable, "disconnected", entry.target, entry, None, receives=False)
+        for entry in (entry for entries in empty for entry in entries)
+        if _is_taught_elsewhere(topology, found[entry.variable], entry)
+    ]
+
+
+def _is_taught_elsewhere(topology: Topology, state: State, entry: VariableGradient) -> bool:
+    variable, elsewhere = topology.trace.variables[entry.variable], state.target != entry.target and state.receives
+    cut = topology.influences(entry.variable, entry.target) and not topology.receives(entry.variable, entry.target)
+    return elsewhere and cut and variable.trainable and not variable.computed
+
+
+def without_noise(state: State) -> State:
+    """The same for a gradient that is nothing but what rounding has left of zero."""
+    return replace(state, status="vanishing") if state.status == "connected" else state
+
+
+def _state(
+    topology: Topology,
+    measured: Measured,
+    variable: int,
+    entries: list[VariableGradient],
+    unregistered: dict[int, frozenset[int]],
+) -> State:
+    candidates = [
+        _answered(topology, measured, entry, unregistered[entry.target])
+        for entry in entries
+        if entry.outcome != "not_asked"
+    ]
+    best = min(candidates, key=lambda state: _PREFERENCE.index(state.status), default=None)
+    if best is None:
+        best = _not_asked(topology, variable, entries)
+    if is_integer_source(topology.trace, variable):
+        return replace(best, status="integer")
+    if topology.trace.variables[variable].trainable:
+        return best
+    return State(variable, "frozen", best.target, best.entry, best.gradient, best.receives)
+
+
+def is_integer_source(trace: Trace, variable: int) -> bool:
+    """Whether a gradient is requested for a tensor of integers: there is no such thing."""
+    source = trace.variables[variable]
+    return source.computed and source.dtype.startswith(("int", "uint"))
+
+
+def tensor_targets(trace: Trace) -> frozenset[int]:
+    """The targets whose gradient was requested for tensors, and for no variable."""
+    requested: dict[int, list[bool]] = {}
+    for entry in trace.variable_gradients:
+        if entry.outcome != "not_asked":
+            requested.setdefault(entry.target, []).append(trace.variables[entry.variable].computed)
+    return frozenset(target for target, computed in requested.items() if all(computed))
+
+
+def _answered(topology: Topology, measured: Measured, entry: VariableGradient, unregistered: frozenset[int]) -> State:
+    gradient = measured.of_variable(entry)
+    # Of a gradient that was given by hand the structure says nothing.
+    by_hand = topology.trace.targets[entry.target].by_hand and entry.outcome == "value"
+    receives = by_hand or topology.receives(entry.variable, entry.target)
+    if entry.outcome == "value" and gradient is not None and not is_zero(gradient):
+        status = _of_numbers(gradient)
+    elif _raises(topology, entry, unregistered):
+        status = "error"
+    elif receives and entry.outcome != "none":
+        status = "not_measured" if gradient is None else "zero" if is_zero(gradient) else "connected"
+    else:
+        status = "disconnected" if topology.influences(entry.variable, entry.target) else "unused"
+    return State(entry.variable, status, entry.target, entry, gradient, receives)
+
+
+def _raises(topology: Topology, entry: VariableGradient, unregistered: frozenset[int]) -> bool:
+    if is_refused_by_xla(topology, entry.variable, entry.target):
+        return True
+    return entry.outcome == "error" and (entry.variable in unregistered or not unregistered)
+
+
+def _of_numbers(gradient: GradientReport) -> Status:
+    if gradient.nan_count:
+        return "nan"
+    if gradient.inf_count:
+        return "inf"
+    if gradient.max_abs > EXPLODING_ABOVE:
+        return "exploding"
+    return "vanishing" if 0 < gradient.max_abs < VANISHING_BELOW else "connected"
+
+
+def _not_asked(topology: Topology, variable: int, entries: list[VariableGradient]) -> State:
+    """A variable whose gradient nobody asked for gets none, even where one would arrive.
+
+    Calls that request the gradient of tensors alone, such as that of an image, train nothing and forget nothing.
+    """
+    of_tensors = tensor_targets(topology.trace)
+    if not topology.trace.targets:
+        return State(variable, "not_measured", -1, None, None, False)
+    targets = [entry.target for entry in entries] or range(len(topology.trace.targets))
+    training = [target for target in targets if target not in of_tensors]
+    watched = {entry.target: entry for entry in entries}
+    if targets and not training and topology.trace.variables[variable].trainable:
+        return State(variable, "not_measured", targets[0], watched.get(targets[0]), None, False)
+    targets = training
+    for reaches in (topology.receives, topology.influences):
+        for target in targets:
+            if reaches(variable, target):
+                receives = topology.receives(variable, target)
+                return State(variable, "disconnected", target, watched.get(target), None, receives)
+    return State(variable, "unused", min(targets, default=-1), None, None, False)
+
+
+def _behind_error(topology: Topology, target: int) -> frozenset[int]:
+    """Variables that asking `target` for their gradient raises for: one way to an op whose gradient cannot be built is
+    enough, whatever other ways there are."""
+    refused = {crossing.producer for crossing in topology.raising_crossings(target)}
+    refused.update(inverting_ops(topology, target))
+    if not refused:
+        return frozenset()
+    behind = topology.leading_to(refused)
+    return frozenset(variable for variable, readers in enumerate(topology.readers) if not behind.isdisjoint(readers))

@@ -1,0 +1,22 @@
+"""Words for blocks of `gradient_override_map`: where they are, and which ops they do not reach."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.words.names import file_name
+from tb_gradflow.record.schema import Override, Trace
+
+
+def out_of_reach(trace: Trace, kind: str) -> str:
+    """A sentence on a block that is meant for ops of a type, and reaches none of them; empty if there is none."""
+    missed = next((each for each in trace.overrides if not each.used and each.type == kind), None)
+    if missed is None:
+        return ""
+    return (
+        f" The `gradient_override_map`{place_of(trace, missed)} does not reach it: an override holds for ops that are "
+        "made inside of its block, and this one was made outside."
+    )
+
+
+def place_of(trace: Trace, override: Override) -> str:
+    source = trace.sources[override.source] if override.source is not None else None
+    return f" ({file_name(source.file)}:{source.line})" if source is not None else ""

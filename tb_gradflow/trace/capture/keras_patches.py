@@ -1,0 +1,123 @@
+"""What of Keras 3 and of Keras 2 (tf_keras) tells when a loss is scaled, an update is made and a layer begins."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from tb_gradflow.trace.capture.observers import Here
+from tb_gradflow.trace.tf_internals.patching import replaced
+
+_ARGUMENTS = ("grads_and_vars", "grads", "trainable_variables")
+
+
+def patch_keras(undo: contextlib.ExitStack, here: Here) -> None:
+    """Whichever of the two is loaded, and the optimizers of TensorFlow 1, until `undo` is closed."""
+    replaced(undo, tf.compat.v1.train.Optimizer, "apply_gradients", lambda original: _applying(original, here))
+    if "keras" in sys.modules:
+        _patch_three(undo, here)
+    if "tf_keras" in sys.modules:
+        _patch_two(undo, here)
+
+
+def _patch_three(undo: contextlib.ExitStack, here: Here) -> None:
+    import keras
+
+    base = next(c for c in keras.optimizers.Optimizer.__mro__ if "apply" in vars(c) and "scale_loss" in vars(c))
+    for owner in (base, keras.optimizers.LossScaleOptimizer):
+        replaced(undo, owner, "scale_loss", lambda original: _scaling(original, here))
+        replaced(undo, owner, "apply", lambda original: _applying(original, here, _divides))
+    replaced(undo, keras.layers.Layer, "_open_name_scope", lambda original: _name_scope(original, here))
+    # The first thing that a layer does with what it is given, before it takes the mask for its own `call`.
+    replaced(undo, keras.layers.Layer, "_assert_input_compatibility", lambda original: _given(original, here))
+
+
+def _patch_two(undo: contextlib.ExitStack, here: Here) -> None:
+    import tf_keras
+
+    for optimizer in (tf_keras.optimizers.Optimizer, tf_keras.optimizers.legacy.Optimizer):
+        for owner in optimizer.__mro__:
+            replaced(undo, owner, "apply_gradients", lambda original: _applying(original, here))
+    loss_scale = sys.modules[tf_keras.mixed_precision.LossScaleOptimizer.__module__]
+    for name in ("LossScaleOptimizer", "LossScaleOptimizerV3"):
+        if hasattr(loss_scale, name):
+            replaced(undo, getattr(loss_scale, name), "get_scaled_loss", lambda original: _scaling(original, here))
+            replaced(undo, getattr(loss_scale, name), "apply_gradients", lambda original: _applying(original, here))
+    # The first thing that a layer does once it is in its name scope, eagerly or not.
+    replaced(undo, tf_keras.layers.Layer, "_maybe_cast_inputs", lambda original: _entering(original, here))
+
+
+def _scaling(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def scale_loss(self: Any, loss: Any) -> Any:
+        result = original(self, loss)
+        look = here()
+        if look is not None and isinstance(result, tf.Tensor):
+            look.listener.scaled(loss, result)
+        return result
+
+    return scale_loss
+
+
+def _divides(optimizer: Any) -> bool:
+    """Whether one of Keras 3 divides gradients by what its own `scale_loss` is to multiply the loss with. Keras 2
+    warns by itself where that was forgotten."""
+    import keras
+
+    return type(optimizer) is keras.optimizers.LossScaleOptimizer or bool(getattr(optimizer, "loss_scale_factor", None))
+
+
+def _applying(
+    original: Callable[..., Any], here: Here, divides: Callable[[Any], bool] = lambda optimizer: False
+) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def apply(self: Any, *args: Any, **kwargs: Any) -> Any:
+        look = here()
+        if look is None:
+            return original(self, *args, **kwargs)
+        if args and isinstance(args[0], Iterator):
+            args = (list(args[0]), *args[1:])  # pairs that can be looked at once only
+        given = args or tuple(kwargs[name] for name in _ARGUMENTS if name in kwargs)
+        return look.listener.applying(lambda: original(self, *args, **kwargs), self, given, divides=divides(self))
+
+    return apply
+
+
+def _name_scope(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
+    @functools.wraps(original)
+    @contextlib.contextmanager
+    def open_name_scope(self: Any) -> Iterator[Any]:
+        with original(self) as scope:
+            look = here()
+            if look is not None:
+                look.listener.entered(self, tf.get_current_name_scope())
+            yield scope
+
+    return open_name_scope
+
+
+def _given(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def assert_input_compatibility(self: Any, given: Any) -> Any:
+        look = here()
+        if look is not None:
+            look.listener.given(self, given)
+        return original(self, given)
+
+    return assert_input_compatibility
+
+
+def _entering(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def maybe_cast_inputs(self: Any, *args: Any, **kwargs: Any) -> Any:
+        look = here()
+        if look is not None:
+            look.listener.entered(self, tf.get_current_name_scope())
+        return original(self, *args, **kwargs)
+
+    return maybe_cast_inputs

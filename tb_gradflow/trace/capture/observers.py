@@ -1,0 +1,144 @@
+"""Who looks at what is traced in which thread, and that only one step is looked at at a time.
+
+A step is traced by one thread, or by one for each replica of a `tf.distribute` strategy. TensorFlow lets these take
+turns, wherever replicas meet: so they must not wait for each other here, while steps that have nothing to do with
+each other must.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, Protocol
+
+import tensorflow as tf
+
+from tb_gradflow.trace.graph.variables import is_replica, replica_here
+
+
+class Listener(Protocol):
+    """Who hears of what a step does; `Collector` says more of each method.
+
+    Attributes:
+        leaves_out_xla: Whether the functions that the step calls are compiled without XLA.
+    """
+
+    leaves_out_xla: bool
+
+    def knows(self, tensor: Any) -> bool: ...
+
+    def gradient(self, original: Callable[..., Any], tape: Any, target: Any, sources: Any, *rest: Any) -> Any: ...
+
+    def jacobian(
+        self, original: Callable[[], tuple[Any, Sequence[bool]]], tape: Any, target: Any, sources: Any, *rest: Any
+    ) -> Any: ...
+
+    def scaled(self, loss: Any, result: Any) -> None: ...
+
+    def applying(self, apply: Callable[[], Any], optimizer: Any, given: Sequence[Any], *, divides: bool) -> Any: ...
+
+    def entered(self, layer: Any, scope: str) -> None: ...
+
+    def given(self, layer: Any, value: Any) -> None: ...
+
+
+class Look:
+    """One replica's step, looked at.
+
+    Attributes:
+        listener: Who hears of it.
+        quiet: How often TensorFlow is calling `gradient` for a purpose of its own.
+        xla: How many of the `tf.function`s that are being traced are for XLA.
+        rows: The tape whose Jacobian is being computed, and for each of its gradients whether one arrived for each
+            source; null where none is.
+        copies: By id, the `tf.function`s that the step calls, and their instrumented copies.
+    """
+
+    def __init__(self, listener: Listener) -> None:
+        self.listener = listener
+        self.quiet = 0
+        self.xla = 0
+        self.rows: tuple[Any, list[list[bool]]] | None = None
+        self.copies: dict[int, tuple[Any, Any]] = {}
+
+
+Here = Callable[[], "Look | None"]
+"""Who looks at the current thread; null if nobody does."""
+
+
+class _OfThread(threading.local):
+    looks: tuple[Look, ...] = ()
+
+
+class Lookers:
+    """The looks that are open in this process.
+
+    Args:
+        install: Opens what they need once, while there is any.
+    """
+
+    def __init__(self, install: Callable[[Here], contextlib.ExitStack]) -> None:
+        self._install = install
+        self._of_thread = _OfThread()
+        self._free = threading.Condition()
+        self._family: Hashable = None
+        self._open = 0
+        self._installed = contextlib.ExitStack()
+        self._shared: tuple[Any, Sequence[Look]] = (None, ())
+
+    @contextlib.contextmanager
+    def looking(self, listeners: Sequence[Listener]) -> Iterator[None]:
+        """While the context is open, the first listener hears of what this thread traces; where the step runs
+        replicas in threads of their own, each of the listeners hears of one."""
+        looks = tuple(Look(each) for each in listeners)
+        self._enter()
+        before, shared = self._of_thread.looks, self._shared
+        self._of_thread.looks = looks[:1]
+        if not is_replica():
+            self._shared = tf.compat.v1.get_default_graph(), looks
+        try:
+            yield
+        finally:
+            self._of_thread.looks, self._shared = before, shared
+            self._leave()
+
+    def here(self) -> Look | None:
+        """Who looks at this thread; null if nobody does."""
+        own = self._of_thread.looks
+        if own:
+            return own[0]
+        graph, looks = self._shared
+        number = replica_here()
+        return looks[number] if is_replica() and number < len(looks) and _is_inside(graph) else None
+
+    def _enter(self) -> None:
+        family = _family()
+        with self._free:
+            self._free.wait_for(lambda: self._open == 0 or self._family == family)
+            self._family = family
+            self._open += 1
+            if self._open == 1:
+                self._installed = self._install(self.here)
+
+    def _leave(self) -> None:
+        with self._free:
+            self._open -= 1
+            if self._open == 0:
+                self._installed.close()
+                self._free.notify_all()
+
+
+def _is_inside(graph: Any) -> bool:
+    """Whether this thread traces into a graph, or into one that is nested in it."""
+    here = tf.compat.v1.get_default_graph()
+    while here is not None and here is not graph:
+        here = getattr(here, "outer_graph", None)
+    return here is graph
+
+
+def _family() -> Hashable:
+    """Equal for the replicas of one step, which are traced into one graph."""
+    if is_replica() and not tf.executing_eagerly():
+        return "graph", id(tf.compat.v1.get_default_graph())
+    return "thread", threading.get_ident()

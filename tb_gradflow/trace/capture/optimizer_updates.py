@@ -1,0 +1,199 @@
+"""What an optimizer of Keras 3, of either kind of Keras 2, or of TensorFlow 1 is given and remembers when it updates
+variables."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import tensorflow as tf
+
+from tb_gradflow.record.schema import Optimizer
+from tb_gradflow.trace.graph.variables import is_variable, raw_variable
+from tb_gradflow.trace.source.frames import Frame
+from tb_gradflow.trace.source.user_line import origin_of
+
+# What optimizers call the lists of variables in which they keep something that moves weights later: Keras 3.15 and
+# tf_keras 2.21. Squares of gradients alone move nothing.
+_MEMORIES = ("momentums", "_momentums", "_m", "_linears", "adam_momentums", "_accumulated_gradients")
+_SLOTS = frozenset({"momentum", "m", "linear"})
+
+_CLIPS = ("clipnorm", "global_clipnorm", "clipvalue")
+
+# Their steps are about as long as the learning rate, whatever the gradient is. Those of the others are in proportion.
+_PROPORTIONAL = frozenset({"SGD", "GradientDescentOptimizer"})
+
+
+@dataclass(slots=True)
+class Given:
+    """One variable that an optimizer is about to update.
+
+    Attributes:
+        variable: The `tf.Variable`.
+        gradient: As the optimizer is given it.
+        remembers: Bool, like the variable: where something of earlier gradients is kept; `None` if nothing is.
+        decay: The weight decay that is applied to it apart from the gradient.
+        constraint: Name of the class of its constraint; empty without one.
+    """
+
+    variable: Any
+    gradient: Any
+    remembers: Any
+    decay: float
+    constraint: str
+
+
+@dataclass(slots=True)
+class Applied:
+    """One update.
+
+    Attributes:
+        optimizer: As it stands in the log.
+        rate: float32 scalar, the learning rate; `None` if that is not known.
+        is_proportional: Whether its steps are in proportion to the gradient.
+        given: The variables.
+        frames: The stack at the call.
+    """
+
+    optimizer: Optimizer
+    rate: Any
+    is_proportional: bool
+    given: list[Given] = field(default_factory=list)
+    frames: Sequence[Frame] = ()
+
+    def in_log(self, *, keep_source: bool) -> Optimizer:
+        """The optimizer, with the user's call of it where lines are kept."""
+        source = origin_of(self.frames, "", keep_source=keep_source).source
+        return self.optimizer if source is None else replace(self.optimizer, call=_call_in(source.code))
+
+
+def _call_in(code: str) -> str:
+    """The call of an optimizer in a line; empty if there is none, or not the whole of it."""
+    try:
+        tree = ast.parse(code.strip())
+    except SyntaxError:
+        return ""
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute))
+    return next((ast.unparse(node) for node in calls if ast.unparse(node.func).endswith(_CALLS)), "")
+
+
+_CALLS = (".apply_gradients", ".apply")
+
+
+def applied_by(optimizer: Any, args: Sequence[Any]) -> Applied:
+    """What an optimizer does that is called with `args`: `apply(gradients, variables)`, or `apply_gradients(pairs)`.
+    Its memory is read as it is now, before the update."""
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    known = Optimizer(
+        type=type(inner).__name__,
+        memory=any(_memories(inner)) or bool(_SLOTS.intersection(_slot_names(inner))),
+        scheduled=_schedule(inner) is not None,
+        clips=", ".join(f"{name}={value:g}" for name in _CLIPS if (value := getattr(inner, name, None)) is not None),
+        averages=bool(getattr(inner, "use_ema", False) and getattr(inner, "ema_overwrite_frequency", None)),
+        accumulates=int(getattr(inner, "gradient_accumulation_steps", None) or 1),
+        scaled=inner is not optimizer or getattr(inner, "loss_scale_factor", None) is not None,
+        has_slots=callable(getattr(inner, "get_slot_names", None)),
+    )
+    applied = Applied(known, _rate(inner), known.type in _PROPORTIONAL and not known.memory)
+    for gradient, variable in _pairs(optimizer, inner, args):
+        if gradient is None or not is_variable(variable) or not raw_variable(variable).dtype.is_floating:
+            continue
+        memories = [memory for memory in _memories_of(inner, variable) if memory.shape == variable.shape]
+        constraint = getattr(variable, "constraint", None)
+        applied.given.append(
+            Given(
+                raw_variable(variable),
+                gradient,
+                _is_any_nonzero(memories),
+                _decay(inner, variable),
+                "" if constraint is None else getattr(constraint, "__name__", type(constraint).__name__),
+            )
+        )
+    return applied
+
+
+def _pairs(optimizer: Any, inner: Any, args: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+    first = args[0] if args else ()
+    if not isinstance(first, (list, tuple)):
+        return  # an iterator would be used up
+    if first and all(isinstance(each, tuple) and len(each) == 2 for each in first):
+        yield from first
+        return
+    variables = args[1] if len(args) > 1 and args[1] is not None else inner._trainable_variables
+    yield from zip(first, variables, strict=False)
+
+
+def _memories(optimizer: Any) -> Iterator[Sequence[Any]]:
+    for name in _MEMORIES:
+        listed = getattr(optimizer, name, None)
+        if isinstance(listed, (list, tuple)) and listed:
+            yield listed
+
+
+def _memories_of(optimizer: Any, variable: Any) -> list[Any]:
+    raw = raw_variable(variable)
+    index = _index_of(optimizer, variable)
+    found = [listed[index] for listed in _memories(optimizer) if index is not None and index < len(listed)]
+    for name in _SLOTS.intersection(_slot_names(optimizer)):
+        if isinstance(optimizer, tf.compat.v1.train.Optimizer):
+            found.append(optimizer.get_slot(raw, name))
+            continue
+        slots = getattr(optimizer, "_slots", {}).get(_legacy_key(raw), {})
+        found += [slots[name]] if name in slots else []
+    return [raw_variable(each) for each in found if is_variable(each)]
+
+
+def _index_of(optimizer: Any, variable: Any) -> int | None:
+    """The place of a variable in the optimizer's lists; `None` before they are made."""
+    places = getattr(optimizer, "_trainable_variables_indices", None) or getattr(optimizer, "_index_dict", None)
+    if not places:
+        return None
+    found = places.get(optimizer._var_key(variable))
+    return None if found is None else int(found)
+
+
+def _slot_names(optimizer: Any) -> Sequence[str]:
+    names = getattr(optimizer, "get_slot_names", None)
+    return names() if callable(names) else ()
+
+
+def _legacy_key(variable: Any) -> Any:
+    return getattr(variable, "_unique_id", None)
+
+
+def _is_any_nonzero(memories: Sequence[Any]) -> Any:
+    found = None
+    for memory in memories:
+        marked = tf.not_equal(memory.read_value(), tf.zeros([], memory.dtype))
+        found = marked if found is None else found | marked
+    return found
+
+
+def _decay(optimizer: Any, variable: Any) -> float:
+    decay = getattr(optimizer, "weight_decay", None)
+    by_adam = getattr(optimizer, "_should_use_adamw", None)
+    if callable(by_adam) and decay is not None and by_adam(variable):
+        decay = getattr(optimizer, "adam_weight_decay", decay)  # Muon leaves what is no matrix to AdamW
+    uses = getattr(optimizer, "_use_weight_decay", None)
+    if not isinstance(decay, (int, float)) or not decay or (callable(uses) and not uses(variable)):
+        return 0.0
+    return float(decay)
+
+
+def _schedule(optimizer: Any) -> Any:
+    rate = getattr(optimizer, "_learning_rate", None)
+    if rate is None and hasattr(optimizer, "_hyper"):
+        rate = optimizer._hyper.get("learning_rate")
+    return rate if callable(rate) and not is_variable(rate) else None
+
+
+def _rate(optimizer: Any) -> Any:
+    schedule = _schedule(optimizer)
+    if schedule is not None and not hasattr(schedule, "get_config"):
+        return None  # a function of the user's, which may count how often it is called
+    rate = getattr(optimizer, "learning_rate", None) if schedule is None else schedule(optimizer.iterations)
+    if isinstance(optimizer, tf.compat.v1.train.Optimizer):
+        rate = getattr(optimizer, "_lr", getattr(optimizer, "_learning_rate", None))
+    return None if rate is None else tf.cast(tf.convert_to_tensor(raw_variable(rate)), tf.float32)

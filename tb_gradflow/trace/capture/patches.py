@@ -1,0 +1,162 @@
+"""Looks over TensorFlow's and Keras's shoulder while one step is traced, and puts everything back afterwards.
+
+Nothing here changes what the patched functions return. The patches stand only while the instrumented step is
+being traced; compiled steps never run through them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager import forwardprop
+from tensorflow.python.eager.polymorphic_function import polymorphic_function
+from tensorflow.python.framework.auto_control_deps import AutomaticControlDependencies
+
+from tb_gradflow.trace.capture.keras_patches import patch_keras
+from tb_gradflow.trace.capture.observers import Here, Listener, Lookers
+from tb_gradflow.trace.capture.requested_tensors import is_answer
+from tb_gradflow.trace.graph.variables import is_variable
+from tb_gradflow.trace.tf_internals.control_order import keep_in_order
+from tb_gradflow.trace.tf_internals.patching import replaced
+from tb_gradflow.trace.tf_internals.tapes import flat_gradients
+
+
+@contextlib.contextmanager
+def watching(*listeners: Listener) -> Iterator[None]:
+    """While the context is open, the first listener hears of every gradient, scaled loss, update and layer that this
+    thread makes; each of several hears of those that one replica makes in a thread of its own. What is traced there
+    keeps its reads and writes in order."""
+    with _LOOKERS.looking(listeners):
+        yield
+        graph = tf.compat.v1.get_default_graph()
+        if graph.building_function:
+            keep_in_order(graph)
+
+
+def _install(here: Here) -> contextlib.ExitStack:
+    with contextlib.ExitStack() as undo:
+        replaced(undo, tf.GradientTape, "gradient", lambda original: _gradient(original, here))
+        for name in ("jacobian", "batch_jacobian"):
+            replaced(undo, tf.GradientTape, name, lambda original: _jacobian(original, here))
+        replaced(undo, polymorphic_function.Function, "__call__", lambda original: _fresh_copies(original, here))
+        replaced(undo, AutomaticControlDependencies, "__exit__", lambda original: _kept_in_order(original, here))
+        patch_keras(undo, here)
+        return undo.pop_all()
+
+
+_LOOKERS = Lookers(_install)
+
+
+def is_for_xla() -> bool:
+    """Whether what the watched step traces now, in a function of its own, is for XLA to compile."""
+    look = _LOOKERS.here()
+    return look is not None and look.xla > 0
+
+
+def _gradient(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def gradient(
+        self: Any,
+        target: Any,
+        sources: Any,
+        output_gradients: Any = None,
+        unconnected_gradients: Any = tf.UnconnectedGradients.NONE,
+    ) -> Any:
+        look = here()
+        if look is not None and look.rows is not None and look.rows[0] is self:
+            answer = original(self, target, sources, output_gradients, unconnected_gradients)
+            zero = unconnected_gradients in (tf.UnconnectedGradients.ZERO, tf.UnconnectedGradients.ZERO.value)
+            pairs = zip(flat_gradients(answer), tf.nest.flatten(sources), strict=True)
+            look.rows[1].append([is_answer(each, source, zeros_for_none=zero) for each, source in pairs])
+            return answer
+        if look is None or look.quiet or self._tape is None or not _is_known(look.listener, target):
+            return original(self, target, sources, output_gradients, unconnected_gradients)
+        if sys._getframe(1).f_code.co_filename == forwardprop.__file__:
+            # `tf.autodiff.ForwardAccumulator` transposes twice: nobody requested these gradients.
+            return original(self, target, sources, output_gradients, unconnected_gradients)
+        # A custom gradient may use a tape of its own, to compute its forward pass again: that is part of this answer.
+        look.quiet += 1
+        try:
+            return look.listener.gradient(original, self, target, sources, output_gradients, unconnected_gradients)
+        finally:
+            look.quiet -= 1
+
+    return gradient
+
+
+def _is_known(listener: Listener, target: Any) -> bool:
+    return any(
+        is_variable(each) or (isinstance(each, tf.Tensor) and listener.knows(each)) for each in tf.nest.flatten(target)
+    )
+
+
+def _jacobian(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        look = here()
+        if look is None:
+            return original(*args, **kwargs)
+        look.quiet += 1  # it asks for many gradients, one for each element
+        try:
+            given = signature.bind(*args, **kwargs)
+            given.apply_defaults()
+            tape, target, sources, unconnected, *_ = given.args
+            if look.quiet > 1 or tape._tape is None or not _is_known(look.listener, target):
+                return original(*args, **kwargs)
+            look.rows = (tape, [])
+            rows, count = look.rows[1], len(tf.nest.flatten(sources))
+
+            def answered() -> tuple[Any, list[bool]]:
+                answer = original(*args, **kwargs)
+                return answer, [any(each) for each in zip(*rows, strict=True)] if rows else [True] * count
+
+            return look.listener.jacobian(answered, tape, target, sources, unconnected)
+        finally:
+            look.rows = None
+            look.quiet -= 1
+
+    return jacobian
+
+
+def _kept_in_order(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
+    """The end of the trace of a function, of one that the step calls or of the body of a loop."""
+
+    @functools.wraps(original)
+    def leave(self: Any, *error: Any) -> None:
+        original(self, *error)
+        graph = tf.compat.v1.get_default_graph()
+        # What an eager step calls is the user's own, as it is.
+        if here() is not None and getattr(getattr(graph, "outer_graph", None), "building_function", False):
+            keep_in_order(graph)
+
+    return leave
+
+
+def _fresh_copies(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
+    """A `tf.function` inside the step keeps what it was traced to. An instrumented trace must not end up in the
+    user's own function, nor a plain one in ours: a copy is traced instead."""
+
+    @functools.wraps(original)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        look = here()
+        if look is None or tf.executing_eagerly():
+            return original(self, *args, **kwargs)
+        if id(self) not in look.copies:
+            look.copies[id(self)] = (self, self._clone(None))
+            if look.listener.leaves_out_xla:
+                look.copies[id(self)][1]._jit_compile = False
+        look.xla += bool(self._jit_compile)
+        try:
+            return original(look.copies[id(self)][1], *args, **kwargs)
+        finally:
+            look.xla -= bool(self._jit_compile)
+
+    return call

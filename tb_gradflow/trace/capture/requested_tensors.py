@@ -1,0 +1,267 @@
+"""Tensors, other than variables, that the user's own code requests a gradient for: which they are, and their names."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import os
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+import tensorflow as tf
+
+from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref
+from tb_gradflow.trace.source.frames import PACKAGE, Frame, frames_of
+from tb_gradflow.trace.source.user_line import is_users, users_frame
+from tb_gradflow.trace.tf_internals.tapes import flat_sources
+
+# A call that is longer than this is not read.
+_LINES = 12
+
+_LONGEST_NAME = 30
+
+# What a tape is asked by.
+_METHODS = ("gradient", "jacobian", "batch_jacobian")
+
+_TENSORFLOW = os.sep + "tensorflow" + os.sep
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedTensor:
+    """A tensor that a gradient is requested for.
+
+    Attributes:
+        tensor: As it was given.
+        ref: The flat op that made it, or stands for it; `None` if no op of the step computes with it.
+        name: What the user calls it.
+        rebound: The name, where the user's code had a variable under it before; empty otherwise.
+    """
+
+    tensor: Any
+    ref: Ref | None
+    name: str
+    rebound: str = ""
+
+
+def requested_tensors(
+    sources: Any,
+    is_known: Callable[[Any], bool],
+    ref_of: Callable[[Any], Ref | None],
+    ops: Sequence[FlatOp],
+    frames: Sequence[Frame],
+) -> Iterator[RequestedTensor]:
+    """The tensors in the sources of one gradient call, a nest of them, but for those that are known. `ref_of` returns
+    the op that made one, `None` if none did.
+
+    Calls made by a library request tensors that do not concern the user: recomputing a block, for example. A variable
+    that was read is the variable's business, and a gradient is not a source of the forward computation.
+    """
+    caller = _caller(frames)
+    if caller is None:
+        return
+    written = written_sources(caller, _METHODS, ("sources", "source"), 1, sources)
+    for place, source in enumerate(flat_sources(sources)):
+        if not isinstance(source, tf.Tensor) or source.dtype in (tf.resource, tf.variant) or is_known(source):
+            continue
+        ref = ref_of(source)
+        name = written[place] or _local_name(source)
+        rebound = name if name is not None and was_variable(caller, name) else ""
+        if ref is None:
+            yield RequestedTensor(source, None, name or f"sources[{place}]", rebound)
+        elif ops[ref.op].reads is None and not ops[ref.op].backward:
+            name = name or _assigned(ops[ref.op]) or ops[ref.op].name.rpartition("/")[2]
+            yield RequestedTensor(source, ref, name, rebound)
+
+
+def is_answer(gradient: Any, source: Any, *, zeros_for_none: bool) -> bool:
+    """Whether a gradient arrived for a tensor: the zeros that the caller wanted in the place of none are no answer."""
+    if gradient is None or not zeros_for_none or not isinstance(gradient, tf.Tensor):
+        return gradient is not None
+    if not tf.is_symbolic_tensor(gradient):
+        return True
+    if gradient.op.type == "ZerosLike":
+        return gradient.op.inputs[0] is not source
+    value = tf.get_static_value(gradient)
+    return value is None or bool(value.any())
+
+
+def user_frame(frames: Sequence[Frame]) -> Frame | None:
+    """The innermost frame of the user's own; `None` if there is none."""
+    return next((frame for frame in reversed(frames) if is_users(frame.file)), None)
+
+
+def _caller(frames: Sequence[Frame]) -> Frame | None:
+    """The frame that calls `gradient`, if it is the user's."""
+    for frame in reversed(frames):
+        if is_users(frame.file):
+            return frame
+        if not frame.file.startswith(PACKAGE) and _TENSORFLOW not in frame.file:
+            return None
+    return None
+
+
+def written_sources(
+    frame: Frame, functions: Sequence[str], keywords: Sequence[str], position: int, sources: Any
+) -> list[str | None]:
+    """How the user's call of one of `functions` writes each of its sources, a nest, which it takes by a keyword or as
+    the argument at `position`; `None` for those that the call does not name."""
+    call = _call_at(frame, functions)
+    given = [] if call is None else call.args[position : position + 1] if position >= 0 else []
+    if call is not None:
+        given = [*given, *(word.value for word in call.keywords if word.arg in keywords)]
+    return list(_written(given[0] if given else None, sources))
+
+
+def _written(node: ast.expr | None, source: Any) -> Iterator[str | None]:
+    """The names of what is in a nest, in the order of `tf.nest.flatten`, as far as the code for it tells."""
+    parts = _parts_of(source)
+    if parts is None:
+        yield None if node is None else _name_of(node)
+        return
+    for number, (place, part) in enumerate(parts):
+        yield from _written(_part_of(node, number, place), part)
+
+
+def _part_of(node: ast.expr | None, number: int, place: str) -> ast.expr | None:
+    """The code for one part of a nest, where `node` is that for the nest; `None` where it does not tell."""
+    if isinstance(node, ast.List | ast.Tuple):
+        before = node.elts[: number + 1]
+        return (
+            before[-1] if len(before) > number and not any(isinstance(each, ast.Starred) for each in before) else None
+        )
+    if isinstance(node, ast.Dict):
+        keys = (f"[{each.value!r}]" if isinstance(each, ast.Constant) else "" for each in node.keys)
+        return next((value for key, value in zip(keys, node.values, strict=True) if key == place), None)
+    base = None if node is None else _name_of(node)
+    return None if base is None else ast.parse(base + place, mode="eval").body
+
+
+def _parts_of(source: Any) -> list[tuple[str, Any]] | None:
+    """What a nest holds, each with what stands behind the nest's name for it; `None` for what is no nest."""
+    if isinstance(source, Mapping):
+        return [(f"[{key!r}]", source[key]) for key in sorted(source)]
+    if isinstance(source, list | tuple):
+        names = getattr(source, "_fields", None)
+        return [(f"[{i}]" if names is None else f".{names[i]}", each) for i, each in enumerate(source)]
+    return None
+
+
+def _local_name(source: Any) -> str | None:
+    """The local variable that holds a tensor in the user's function: all that is known of code without a file."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(PACKAGE) and _TENSORFLOW not in file:
+            return next((name for name, value in frame.f_locals.items() if value is source), None)
+        frame = frame.f_back
+    return None
+
+
+def _call_at(frame: Frame, functions: Sequence[str]) -> ast.Call | None:
+    """The call of one of `functions`, methods or not, that begins in a line."""
+    lines: list[str] = []
+    for number in range(frame.line, frame.line + _LINES):
+        lines.append(linecache.getline(frame.file, number))
+        for text in ("".join(lines), "".join(lines).rstrip().rstrip(":") + ":\n pass"):
+            try:
+                tree = ast.parse(textwrap.dedent(text))
+            except SyntaxError:
+                continue
+            calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _callee(node) in functions]
+            # Of several in one line none can be told from the others.
+            return calls[0] if len(calls) == 1 else None
+    return None
+
+
+def _name_of(node: ast.expr) -> str | None:
+    """The source as it is written; `None` for what is too long to be a name."""
+    name = ast.unparse(node)
+    return name if isinstance(node, ast.Name | ast.Attribute) or len(name) <= _LONGEST_NAME else None
+
+
+def _assigned(op: FlatOp) -> str | None:
+    """The name that the user's line gives to what the op makes."""
+    known = op.known
+    frames = known.frames if known is not None and known.frames is not None else frames_of(op.op.traceback)
+    index = users_frame(frames)
+    if index < 0:
+        return None
+    try:
+        tree = ast.parse(linecache.getline(frames[index].file, frames[index].line).strip())
+    except SyntaxError:
+        return None
+    made = tree.body[0] if tree.body else None
+    if not isinstance(made, ast.Assign) or len(made.targets) != 1:
+        return None
+    return _name_of(made.targets[0]) if isinstance(made.targets[0], ast.Name | ast.Attribute) else None
+
+
+# What makes a variable: of TensorFlow, of Keras, of TensorFlow 1.
+_VARIABLE_MAKERS = frozenset({"Variable", "add_weight", "get_variable"})
+
+
+def was_variable(frame: Frame, name: str) -> bool:
+    """Whether the user's code binds `name` (of a variable, or of an attribute) to a new variable in one place, and in
+    another to something computed from itself, as `x = x - rate * gradient` does: a tensor from then on.
+
+    Of plain names only the function, or the module, that `frame` is in is read.
+    """
+    try:
+        tree = ast.parse("".join(linecache.getlines(frame.file)))
+    except SyntaxError:
+        return False
+    attribute = name.rpartition(".")[2] if "." in name else None
+    statements = list(ast.walk(tree) if attribute else _statements_around(tree, frame.line))
+    in_classes = {id(each) for node in statements if isinstance(node, ast.ClassDef) for each in node.body}
+    made = computed = False
+    for statement, target, value in _bindings(statements):
+        is_attribute = isinstance(target, ast.Attribute) and target.attr == attribute
+        is_of_class = id(statement) in in_classes and isinstance(target, ast.Name) and target.id == attribute
+        is_name = attribute is None and isinstance(target, ast.Name) and target.id == name
+        if is_attribute or is_of_class or is_name:
+            has_maker = any(
+                isinstance(each, ast.Call) and _callee(each) in _VARIABLE_MAKERS for each in ast.walk(value)
+            )
+            made = made or has_maker
+            # An operator makes a tensor of a variable: `tf.Variable(1.0) - 0.1`.
+            of_new = has_maker and isinstance(value, ast.BinOp)
+            of_old = not has_maker and any(_is_named(each, name, attribute) for each in ast.walk(value))
+            computed = computed or of_new or of_old or isinstance(statement, ast.AugAssign)
+    return made and computed
+
+
+def _statements_around(tree: ast.Module, line: int) -> Iterator[ast.AST]:
+    """All that belongs to the innermost function around a line, and to no function inside of that."""
+    around: ast.AST = tree
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.lineno <= line <= (node.end_lineno or 0):
+            around = node  # `walk` meets outer ones first
+    queue = list(ast.iter_child_nodes(around))
+    for node in queue:  # grows while it is walked
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            queue.extend(ast.iter_child_nodes(node))
+
+
+def _bindings(statements: Sequence[ast.AST]) -> Iterator[tuple[ast.AST, ast.expr, ast.expr]]:
+    """Each assignment, with what is bound and to what."""
+    for node in statements:
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                yield node, target, node.value
+        elif isinstance(node, ast.AnnAssign | ast.AugAssign) and node.value is not None:
+            yield node, node.target, node.value
+
+
+def _is_named(node: ast.AST, name: str, attribute: str | None) -> bool:
+    if attribute is not None:
+        return isinstance(node, ast.Attribute) and node.attr == attribute
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _callee(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")

@@ -1,0 +1,143 @@
+"""Tensors that were computed from a variable before the step, and stand in it like constants.
+
+Nothing but their values tells where they come from. Only variables that the step does not read at all, though a
+gradient was asked for, are looked for, and only among the constants that the loss depends on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import tensorflow as tf
+
+from tb_gradflow.trace.capture.collector import Collector
+from tb_gradflow.trace.fidelity.object_graph import are_kin, attribute_of
+from tb_gradflow.trace.graph.flat_ops import FlatOp, Input, Known, Ref, consumers
+from tb_gradflow.trace.graph.flatten import Flattener
+from tb_gradflow.trace.graph.gradient_call import Call
+from tb_gradflow.trace.graph.reach import needed_for
+from tb_gradflow.trace.graph.variables import MadeTensor, Owned
+from tb_gradflow.trace.numerics.derived_values import UNNAMED, relation
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A floating tensor that no op of the step computes.
+
+    Attributes:
+        symbol: What stands for it in the graph.
+        outer: The eager tensor that it was captured from; null for a constant of the graph's own.
+        uses: The flat ops that take it, and as which input.
+        op: Index of the flat op that it is; -1 for a placeholder, which is none.
+    """
+
+    symbol: Any
+    outer: Any
+    uses: tuple[tuple[int, int], ...]
+    op: int = -1
+
+    @property
+    def value(self) -> Any:
+        if self.outer is not None:
+            return self.outer.numpy()
+        return tf.make_ndarray(self.symbol.op.get_attr("value"))
+
+
+def link_snapshots(collector: Collector) -> None:
+    """Gives each variable that the step does not read a way through the tensor that was computed from it, if there is
+    one."""
+    for call in collector.calls:
+        unread = list(_unread(collector, call))
+        if not unread:
+            continue
+        needed = needed_for(call.flattener.ops, [ref.op for ref in call.targets])
+        fixed = [each for each in fixed_in(call.flattener) if any(op in needed for op, _ in each.uses)]
+        for variable in unread:
+            _link(collector, call.flattener, variable, fixed)
+
+
+def fixed_in(flattener: Flattener) -> Iterator[Fixed]:
+    """The floating tensors that come from outside of the step, or are constants in it."""
+    captured = dict(_captured(flattener.graph))
+    users = consumers(flattener.ops)
+    for index, op in enumerate(flattener.ops):
+        if op.type == "Const" and op.tensors[0].dtype.is_floating:
+            outer = dict(_captured(op.op.graph)).get(op.tensors[0].name) if op.nested else None
+            uses = [
+                (user, item.slot)
+                for user in dict.fromkeys(users.get(index, ()))
+                for item in flattener.ops[user].inputs
+                if item.ref.op == index
+            ]
+            yield Fixed(op.tensors[0], captured.get(op.tensors[0].name, outer), tuple(uses), index)
+    for name, listed in flattener.uses.items():
+        if name in captured and captured[name].dtype.is_floating:
+            yield Fixed(flattener.graph.get_tensor_by_name(name), captured[name], tuple(listed))
+
+
+def _captured(graph: Any) -> Iterator[tuple[str, Any]]:
+    for outer, inner in getattr(graph, "captures", ()):
+        if isinstance(outer, tf.__internal__.EagerTensor):
+            yield inner.name, outer
+
+
+def _unread(collector: Collector, call: Call) -> Iterator[int]:
+    read = {op.reads for op in call.flattener.ops if not op.backward}
+    for variable, answer in call.variables.items():
+        owned = collector.variables[variable]
+        unread = answer.outcome == "none" and variable not in read and owned.trainable
+        if unread and not isinstance(owned.variable, MadeTensor):
+            yield variable
+
+
+def _link(collector: Collector, flattener: Flattener, variable: int, fixed: Sequence[Fixed]) -> None:
+    owned = collector.variables[variable]
+    with tf.init_scope():
+        try:
+            value = owned.variable.numpy()
+        except tf.errors.OpError:  # not initialised, or on a device that is gone
+            return
+        for each in fixed:
+            place = _place(each.outer, owned)
+            if place is not None:
+                collector.variables.rebind(variable, place)
+            found = UNNAMED if place is not None else _relation(value, each, owned)
+            if found is not None:
+                known = collector.origin(each.symbol)
+                _insert(flattener, each, variable, owned, replace(known, api=known.api or found or None))
+
+
+def _place(outer: Any, owned: Owned) -> str | None:
+    """The place that the variable has lost to a captured tensor; null if it has not."""
+    if outer is None:
+        return None
+    return owned.rebound if outer is owned.source else attribute_of(outer, owned)
+
+
+def _relation(value: Any, fixed: Fixed, owned: Owned) -> str | None:
+    if fixed.outer is None:
+        return relation(value, fixed.value)
+    return relation(value, fixed.value, kin=lambda: are_kin(fixed.outer, owned))
+
+
+def _insert(flattener: Flattener, fixed: Fixed, variable: int, owned: Owned, known: Known) -> None:
+    """Puts an op that reads the variable in front, and one that stands for what was made of it."""
+    spec = tf.TensorSpec(owned.variable.shape, owned.variable.dtype.base_dtype)
+    name = f"before/{owned.name}"
+    read = FlatOp(f"{name}/read", "ReadVariableOp", fixed.symbol.op, (spec,), True, reads=variable)
+    lead_through(flattener, Ref(flattener.put_before(read, -1), 0), fixed, name, known, -1)
+
+
+def lead_through(
+    flattener: Flattener, source: Ref, fixed: Fixed, name: str, known: Known, place: float | None = None
+) -> None:
+    """Makes the way from `source` to what takes a fixed tensor lead through an op of the name, which passes nothing."""
+    left = Input(source, 0, "not_differentiable")
+    made = FlatOp(name, known.type, fixed.symbol.op, (fixed.symbol,), True, [left], known=known)
+    index = flattener.put_before(made, min(op for op, _ in fixed.uses) if place is None else place)
+    for user, slot in fixed.uses:
+        inputs = flattener.ops[user].inputs
+        inputs[:] = [item for item in inputs if item.ref.op != fixed.op]
+        inputs.append(Input(Ref(index, 0), slot))

@@ -1,0 +1,121 @@
+"""Looks at gradients of the user's own while a step is traced, and compares them once it has run.
+
+Only `explain` does this: the values that go into such functions leave the step for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager import record
+
+from tb_gradflow.record.schema import GradientCheck, Trace
+from tb_gradflow.trace.capture.nested_gradients import InsideCollector
+from tb_gradflow.trace.custom_gradient_checks.comparison import Fetched, checked
+from tb_gradflow.trace.custom_gradient_checks.probe import PLACES, PLACES_OF_ONE, Probe, probe_of
+from tb_gradflow.trace.graph.custom_gradients import OwnGradient, own_gradient
+from tb_gradflow.trace.graph.gradient_call import Call
+from tb_gradflow.trace.graph.reach import needed_for
+
+_PREFIX = "gradient_check"
+
+
+class GradientChecks:
+    """The gradients of the user's own in one trace, by the name of their op."""
+
+    def __init__(self) -> None:
+        self.probes: dict[str, Probe] = {}
+
+    def fetches(self) -> dict[str, Any]:
+        """Tensors to hand out of the step, each under a name of its own."""
+        return {
+            f"{_PREFIX}/{name}/{kind}/{place}": tensor
+            for name, probe in self.probes.items()
+            for kind, tensors in probe.fetches.items()
+            for place, tensor in enumerate(tensors)
+        }
+
+    def filled(self, trace: Trace, values: Mapping[str, Any]) -> Trace:
+        """The trace with what the comparison found; `values` are those of `fetches`, empty if the step raised."""
+        return replace(
+            trace,
+            gradient_checks=tuple(
+                self._check(known, trace.ops[known.op].name.partition("@")[0], values)
+                for known in trace.gradient_checks
+            ),
+        )
+
+    def _check(self, known: GradientCheck, name: str, values: Mapping[str, Any]) -> GradientCheck:
+        probe = self.probes.get(name)
+        if probe is None:
+            return replace(known, problem="it is inside a function, a loop or a branch")
+        known = replace(known, problem=probe.problem, inputs=probe.wrong_shapes)
+        if probe.part is None or not values:
+            return known
+        found = {
+            field.name: [values[f"{_PREFIX}/{name}/{field.name}/{place}"] for place in range(len(tensors))]
+            for field in fields(Fetched)
+            for tensors in (probe.fetches[field.name],)
+        }
+        return checked(known, probe, Fetched(**found))
+
+
+class CheckingCollector(InsideCollector):
+    """A collector that also looks at gradients of the user's own."""
+
+    def __init__(self, *args: Any, checks: GradientChecks, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._checks = checks
+        checks.probes.clear()
+
+    def gradient(self, original: Callable[..., Any], tape: Any, target: Any, sources: Any, *rest: Any) -> Any:
+        """As in `Collector`; the gradients of the results of such functions are asked for besides."""
+        places: list[OwnGradient] = []
+        arrived: list[Any] = []
+
+        def asking(tape: Any, target: Any, wanted: list[Any], *rest: Any) -> list[Any]:
+            places.extend(self._places(self.calls[-1]))
+            asked = [*wanted, [_outputs(own) for own in places]]
+            answers: list[Any] = list(self.stopping_at_barriers(original)(tape, target, asked, *rest))
+            arrived.extend(answers.pop())
+            return answers
+
+        try:
+            return super().gradient(asking, tape, target, sources, *rest)
+        except Exception:
+            arrived[:] = [[None] * len(own.results) for own in places]
+            raise
+        finally:
+            self._look(places, arrived)
+
+    def _look(self, places: list[OwnGradient], arrived: list[Any]) -> None:
+        with record.stop_recording():
+            for own, gradients in zip(places, arrived, strict=False):
+                self._checks.probes[own.op.name] = probe_of(own, gradients)
+        if places:
+            self.own_ops()
+
+    def more(self) -> dict[str, Any]:
+        return self._checks.fetches()
+
+    def _places(self, call: Call) -> list[OwnGradient]:
+        if self.flattener(self.root) is not call.flattener or tf.compat.v1.get_default_graph() is not self.root:
+            return []
+        ops = call.flattener.ops
+        found: list[OwnGradient] = []
+        met: dict[str, int] = {}
+        for index in sorted(needed_for(ops, [ref.op for ref in call.targets]), reverse=True):
+            known = ops[index].nested or ops[index].op.name in self._checks.probes
+            own = None if known else own_gradient(ops[index].op, by_tape=True)
+            if own is not None and met.get(own.function, 0) < PLACES_OF_ONE and len(found) < PLACES:
+                met[own.function] = met.get(own.function, 0) + 1
+                found.append(own)
+        return found
+
+
+def _outputs(own: OwnGradient) -> list[Any]:
+    """The op's outputs that are its results."""
+    return list(own.op.outputs)[: len(own.results)]

@@ -1,0 +1,1 @@
+"""Builds the graph that an eager step would have been, while TensorFlow runs its ops one by one."""

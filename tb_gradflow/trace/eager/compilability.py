@@ -1,0 +1,84 @@
+"""Why a step has to run eagerly: TensorFlow cannot compile it, or compiles something else than Python would run.
+
+`float()` and `int()` of a tensor leave TensorFlow in an eager step, and stay in it where `tf.function` has rewritten
+the code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.autograph.operators import py_builtins
+
+from tb_gradflow.trace.eager.exits import EAGER_BASE
+from tb_gradflow.trace.tf_internals.patching import replaced
+
+
+@contextlib.contextmanager
+def kept_inside() -> Iterator[list[str]]:
+    """While the context is open, the list grows by the name of each such conversion of a tensor: `float`, `int`."""
+    kept: list[str] = []
+
+    def noting(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        def convert(*args: Any, **kwargs: Any) -> Any:
+            kept.append(name)
+            return original(*args, **kwargs)
+
+        return convert
+
+    with contextlib.ExitStack() as undo:
+        for name in ("float", "int"):
+            replaced(undo, py_builtins, f"_tf_{name}", functools.partial(noting, name))
+        yield kept
+
+
+@contextlib.contextmanager
+def decisions() -> Iterator[list[str]]:
+    """While the context is open, the list grows with each truth value that Python or TensorFlow takes of an eager
+    tensor: what the step would have done otherwise does not show."""
+    taken: list[str] = []
+
+    def noting(original: Callable[..., Any]) -> Callable[..., Any]:
+        def truth(tensor: Any) -> bool:
+            taken.append(tensor.dtype.name)
+            return bool(original(tensor))
+
+        return truth
+
+    with contextlib.ExitStack() as undo:
+        replaced(undo, EAGER_BASE, "__bool__", noting)
+        yield taken
+
+
+def sentence_of(error: Exception) -> str:
+    """What an error says, in one line: the last one of its own kind, or the first that is none of the decoration of
+    autograph and Keras."""
+    lines = [re.sub(r"\x1b\[\d+m", "", line).strip() for line in str(error).splitlines()]
+    own = [line for line in lines if line.startswith(f"{type(error).__name__}: ")]
+    plain = [line for line in lines if line and not line.startswith(_DECORATION)]
+    return (own[-1] if own else next(iter(plain), "")).removeprefix(f"{type(error).__name__}: ")
+
+
+_DECORATION = ("in user code:", "File ", "Exception encountered", "Arguments received", "\u2022")
+
+
+HINT = (
+    "tb_gradflow: `watch` compiles the step as `tf.function` does, and in there a tensor has no numbers that Python or "
+    "NumPy could look at. Write that line with TensorFlow, or run the step eagerly: "
+    "`tf.config.run_functions_eagerly(True)` before the training."
+)
+
+_WORDS = re.compile(
+    r"symbolic `?tf\.Tensor|Tensor' object has no attribute '(numpy|item|tolist)'|, not '?(Symbolic)?Tensor\b"
+)
+
+
+def needs_numbers(error: Exception) -> bool:
+    """Whether TensorFlow says that the step looks at the numbers of a tensor that is being traced."""
+    told = isinstance(error, tf.errors.OperatorNotAllowedInGraphError)
+    return told or _WORDS.search(str(error)) is not None

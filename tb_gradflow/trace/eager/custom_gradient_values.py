@@ -1,0 +1,102 @@
+"""Looks at gradients of the user's own in an eager step, where their values are at hand.
+
+The forward computation is cut out of the step's shadow, and the gradient function is called once more, with a smaller
+gradient, when the tape has called it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager import record
+
+from tb_gradflow.trace.custom_gradient_checks.probe import (
+    PLACES,
+    PLACES_OF_ONE,
+    RAISED,
+    Probe,
+    part_of,
+    smaller,
+    summed,
+)
+from tb_gradflow.trace.custom_gradient_checks.step_checks import GradientChecks
+from tb_gradflow.trace.custom_gradient_checks.subgraph import CannotCutError
+from tb_gradflow.trace.eager.shadow import Shadow
+from tb_gradflow.trace.graph.custom_gradients import OwnGradient
+from tb_gradflow.trace.tf_internals.outside_tapes import untaped
+
+_BY_KEYWORD = "its function is called with keyword arguments alone, and TensorFlow uses it for those by position only"
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    own: OwnGradient
+    upstream: Sequence[Any]
+    returned: Sequence[Any]
+    answered: Sequence[Any]
+
+
+class EagerChecks:
+    """The gradients of the user's own in one eager step."""
+
+    def __init__(self, shadow: Shadow, checks: GradientChecks) -> None:
+        self._shadow = shadow
+        self._checks = checks
+        self._answers: dict[str, _Answer] = {}
+        checks.probes.clear()
+
+    def watched(self, own: OwnGradient, backward: Callable[..., Any]) -> Callable[..., Any]:
+        """The gradient function, whose first answer is kept."""
+
+        def noting(*upstream: Any) -> Any:
+            same = sum(answer.own.function == own.function for answer in self._answers.values())
+            if self._shadow.is_paused or same >= PLACES_OF_ONE or len(self._answers) >= PLACES:
+                return backward(*upstream)
+            try:
+                returned = backward(*upstream)
+            except Exception as error:
+                said = (str(error).strip().splitlines() or [""])[0]
+                self._checks.probes[own.op.name] = Probe(own, problem=f"{RAISED} {type(error).__name__}: {said}")
+                raise
+            with self._shadow.paused(), record.stop_recording():
+                answered = untaped(backward, *map(smaller, upstream))
+            self._answers[own.op.name] = _Answer(own, upstream, list(returned), list(answered))
+            return returned
+
+        return noting
+
+    def passed_over(self, own: OwnGradient) -> None:
+        """Notes that the gradient function is used for nothing: its function was given no argument by position."""
+        self._checks.probes[own.op.name] = Probe(own, problem=_BY_KEYWORD)
+
+    def finish(self) -> None:
+        """The step is over: finds the forward computations."""
+        for name, answer in self._answers.items():
+            self._checks.probes[name] = self._probe(answer)
+
+    def values(self) -> dict[str, Any]:
+        """Under the names of `GradientChecks.fetches`, the values."""
+        fetches = self._checks.fetches()
+        return {
+            name: tensor if isinstance(tensor, tf.__internal__.EagerTensor) else self._shadow.actual(tensor)
+            for name, tensor in fetches.items()
+        }
+
+    def _probe(self, answer: _Answer) -> Probe:
+        probe = Probe(answer.own)
+        try:
+            part, probe.slots = part_of(answer.own)
+            if any(self._shadow.actual(tensor) is None for tensor in (*part.fed, *part.results)):
+                raise CannotCutError("the step ran eagerly, and not all of its values were kept")
+        except CannotCutError as reason:
+            probe.problem = str(reason)
+            return probe
+        first = answer.own.result_count or 0
+        probe.upstream = [tf.convert_to_tensor(each) if each.dtype.is_floating else None for each in answer.upstream]
+        probe.returned = [summed([answer.returned[slot - first] for slot in slots]) for slots in probe.slots]
+        probe.answered = [summed([answer.answered[slot - first] for slot in slots]) for slots in probe.slots]
+        probe.part = part
+        return probe

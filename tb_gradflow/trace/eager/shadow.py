@@ -1,0 +1,201 @@
+"""The graph that an eager step would have been: made op by op while TensorFlow runs them.
+
+Eager tensors know neither their producer nor a graph. A shadow hears of each op that ran, makes the same one in a
+graph that is never run, and remembers which symbol there stands for which tensor: so an eager step is looked at
+exactly like a traced one. As the ops are made while the user's call is still on the stack, they bear its traceback.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python import pywrap_tfe
+from tensorflow.python.eager import core, record
+from tensorflow.python.eager.polymorphic_function import atomic_function
+from tensorflow.python.framework import constant_op, func_graph, op_callbacks, op_def_library, op_def_registry, ops
+
+from tb_gradflow.trace.graph.flat_ops import Known
+from tb_gradflow.trace.source.frames import Frame, stack_now
+from tb_gradflow.trace.tf_internals.patching import replaced
+
+# A variable's handle must look captured, as it does in a traced step, even if the step itself makes the variable.
+_HANDLES = frozenset({"VarHandleOp"})
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A tensor that no op of the step made.
+
+    Attributes:
+        tensor: The eager tensor.
+        symbol: What stands for it.
+        inside: Whether it was made during the step, from a value of Python.
+        frames: The stack that it was made under; empty if that is not known.
+    """
+
+    tensor: Any
+    symbol: Any
+    inside: bool
+    frames: Sequence[Frame]
+
+
+class Shadow:
+    """Ops and tensors of one eager step.
+
+    Attributes:
+        graph: The graph; it holds what ran while `listening`.
+        known: By op name, what the graph does not say of an op.
+        arrivals: The tensors that came from elsewhere, in the order of their first use.
+    """
+
+    def __init__(self) -> None:
+        self.graph = func_graph.FuncGraph("gradflow_eager")
+        self.known: dict[str, Known] = {}
+        self.arrivals: list[Arrival] = []
+        self._symbols: dict[int, Any] = {}
+        self._tensors: dict[str, Any] = {}
+        self._functions: dict[bytes, Any] = {}
+        self._made: dict[int, Sequence[Frame]] = {}
+        self._began = ops.uid()
+        self._paused = 0
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """While the context is open, eager ops of this thread are recorded."""
+        with contextlib.ExitStack() as undo:
+            # TensorFlow's fast way of running an op reads variables on the quiet. Asked to fall back, it uses ops.
+            replaced(undo, pywrap_tfe, "TFE_Py_FastPathExecute", lambda original: _fall_back)
+            replaced(undo, atomic_function.AtomicFunction, "call_flat", self._noting_function)
+            replaced(undo, constant_op, "convert_to_eager_tensor", self._noting_place)
+            op_callbacks.add_op_callback(self._heard)
+            undo.callback(op_callbacks.remove_op_callback, self._heard)
+            yield
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """What runs in here is none of the step's."""
+        self._paused += 1
+        try:
+            yield
+        finally:
+            self._paused -= 1
+
+    @contextmanager
+    def resumed(self) -> Iterator[None]:
+        """What runs in here is the step's all the same."""
+        paused, self._paused = self._paused, 0
+        try:
+            yield
+        finally:
+            self._paused = paused
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether somebody else than the step is running."""
+        return self._paused > 0
+
+    def symbol(self, tensor: Any) -> Any:
+        """What stands for an eager tensor; one that is not known yet arrives."""
+        found = self._symbols.get(tensor._id)
+        if found is None:
+            with self.paused(), self.graph.as_default(), record.stop_recording():
+                found = self.graph.capture(tensor)
+            self.keep(found, tensor)
+            self.arrivals.append(Arrival(tensor, found, tensor._id > self._began, self._made.get(tensor._id, ())))
+        return found
+
+    def known_symbol(self, tensor: Any) -> Any:
+        """What stands for a tensor that the step has used or made; null for others."""
+        return self._symbols.get(tensor._id)
+
+    def actual(self, symbol: Any) -> Any:
+        """The eager tensor that a symbol stands for; null for what only the shadow has."""
+        return self._tensors.get(symbol.name)
+
+    def make_opaque(self, kind: str, inputs: Sequence[Any], dtypes: Sequence[Any], known: Known) -> Any:
+        """An op of which nothing is known but its inputs and outputs (symbols and types), under the name of `kind`."""
+        attributes = {
+            "token": op_def_library.value_to_attr_value("", "string", "token"),
+            "Tin": op_def_library.value_to_attr_value([t.dtype for t in inputs], "list(type)", "Tin"),
+            "Tout": op_def_library.value_to_attr_value(list(dtypes), "list(type)", "Tout"),
+        }
+        op = self.make("PyFunc", inputs, dtypes, attributes, kind)
+        self.known[op.name] = known
+        return op
+
+    def _noting_function(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def call_flat(function: Any, *args: Any) -> Any:
+            self._functions[function.name] = function
+            return original(function, *args)
+
+        return call_flat
+
+    def _noting_place(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def convert_to_eager_tensor(*args: Any, **kwargs: Any) -> Any:
+            tensor = original(*args, **kwargs)
+            if not self._paused:
+                self._made[tensor._id] = stack_now()
+            return tensor
+
+        return convert_to_eager_tensor
+
+    def _heard(
+        self, kind: Any, inputs: Sequence[Any], attributes: Sequence[Any], outputs: Any, name: Any = None, **more: Any
+    ) -> None:
+        kind = kind.decode() if isinstance(kind, bytes) else kind
+        if self._paused or more.get("graph") is not None or kind in _HANDLES or not tf.executing_eagerly():
+            return
+        with self.paused(), record.stop_recording():
+            symbols = [self.symbol(tensor) for tensor in inputs]
+            made = self._same_op(kind, symbols, attributes, outputs)
+            for symbol, tensor in zip(made, outputs, strict=False):
+                symbol.set_shape(tensor.shape)
+                self.keep(symbol, tensor)
+
+    def _same_op(self, kind: str, inputs: list[Any], attributes: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
+        dtypes = [tensor.dtype for tensor in outputs]
+        function = self._functions.get(kind.encode())
+        try:
+            if function is not None:
+                return self._call(function, inputs)
+            return list(self.make(kind, inputs, dtypes, _attributes(kind, attributes), kind).outputs)
+        # Whatever an eager op can be given that a graph's cannot: the way through it must not be lost.
+        except Exception:
+            return list(self.make_opaque(kind.strip("_"), inputs, dtypes, Known(kind, passes="unknown")).outputs)
+
+    def make(self, kind: str, inputs: Any, dtypes: Any, attributes: dict[str, Any], name: str) -> Any:
+        """An op of type `kind` with inputs in the graph, in the name scope that the step is in."""
+        scope = tf.get_current_name_scope()
+        with self.graph.as_default(), self.graph.name_scope(f"{scope}/" if scope else None):
+            return self.graph._create_op_internal(kind, list(inputs), dtypes, name=name, attrs=attributes)
+
+    def _call(self, function: Any, inputs: list[Any]) -> list[Any]:
+        scope = tf.get_current_name_scope()
+        with self.graph.as_default(), self.graph.name_scope(f"{scope}/" if scope else None):
+            attributes = function._bound_context.function_call_options.as_attrs()
+            return list(atomic_function.make_call_op_in_graph(function, inputs, attributes))
+
+    def keep(self, symbol: Any, tensor: Any) -> None:
+        """From here on `symbol` stands for the eager tensor."""
+        self._symbols[tensor._id] = symbol
+        self._tensors[symbol.name] = tensor
+
+
+def _fall_back(*args: Any) -> Any:
+    raise core._FallbackException("")
+
+
+def _attributes(kind: str, listed: Sequence[Any]) -> dict[str, Any]:
+    """The attributes of an eager op, `(name, value, name, value, …)`, as a graph takes them."""
+    types = {each.name: each.type for each in op_def_registry.get(kind).attr}
+    found = {}
+    for name, value in zip(listed[::2], listed[1::2], strict=True):
+        name = name.decode() if isinstance(name, bytes) else name
+        if name in types:
+            found[name] = op_def_library.value_to_attr_value(value, types[name], name)
+    return found

@@ -1,0 +1,67 @@
+"""Values that left an eager step unseen: a function outside of TensorFlow read a tensor's memory and called nothing.
+
+Such a tensor ends nowhere. If the loss depends on a constant that was made during the step, and its value tells that
+it was computed from that tensor, then it came back as this constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from tb_gradflow.record.schema import PYTHON
+from tb_gradflow.trace.capture.snapshots import Fixed, fixed_in, lead_through
+from tb_gradflow.trace.graph.flat_ops import FlatOp, Known, Ref, consumers
+from tb_gradflow.trace.graph.flatten import Flattener
+from tb_gradflow.trace.graph.gradient_call import Call
+from tb_gradflow.trace.graph.reach import influenced_by, needed_for
+from tb_gradflow.trace.numerics.derived_values import relation
+
+UNSEEN = Known(PYTHON, "not_differentiable", api="NumPy")
+
+
+class Step(Protocol):
+    """What is asked of the collector of an eager step."""
+
+    calls: list[Call]
+
+    def actual(self, symbol: Any) -> Any:
+        """The tensor that a symbol stands for."""
+
+    def is_inside(self, symbol: Any) -> bool:
+        """Whether a tensor was made during the step, from a value of Python's."""
+
+
+def link_by_value(step: Step, flattener: Flattener) -> None:
+    """Leads the way of each variable without a gradient on through the constant that was made of its last tensor."""
+    for call in step.calls:
+        needed = needed_for(flattener.ops, [ref.op for ref in call.targets])
+        ends = list(_ends(call, flattener.ops, needed))
+        if not ends:
+            continue
+        inside = [each for each in fixed_in(flattener) if step.is_inside(each.symbol)]
+        back = [each for each in inside if any(op in needed for op, _ in each.uses)]
+        for end in ends:
+            _link(step, flattener, end, back)
+
+
+def _ends(call: Call, ops: Sequence[FlatOp], needed: set[int]) -> Iterator[int]:
+    """The forward ops that nobody takes anything from, on the ways of variables that do not reach the target."""
+    users = consumers(ops)
+    for variable, answer in call.variables.items():
+        reads = [index for index, op in enumerate(ops) if op.reads == variable and not op.backward]
+        reached = influenced_by(ops, users, reads)
+        if answer.outcome == "none" and not reached & needed:
+            yield from (op for op in sorted(reached) if not users.get(op) and len(ops[op].tensors) == 1)
+
+
+def _link(step: Step, flattener: Flattener, end: int, back: Sequence[Fixed]) -> None:
+    tensor = step.actual(flattener.ops[end].tensors[0])
+    if tensor is None or not tensor.dtype.is_floating:
+        return
+    for each in back:
+        later = min(op for op, _ in each.uses) > end
+        if later and relation(np.asarray(tensor.numpy()), each.value) is not None:
+            lead_through(flattener, Ref(end, 0), each, f"{flattener.ops[end].name}/outside", UNSEEN)

@@ -1,0 +1,1 @@
+"""Runs one step for `tb_gradflow.explain`, and rolls it back."""

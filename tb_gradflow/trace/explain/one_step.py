@@ -1,0 +1,415 @@
+"""One real training step, looked at and undone: what `tb_gradflow.explain` measures.
+
+The step runs compiled, like the steps of `fit`, or eagerly where TensorFlow cannot compile it, or the model asks for
+that. Everything that it changes is put back: weights, optimizer, metrics, random state, attributes that held variables.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.autograph.core import ag_ctx
+
+from tb_gradflow.analyse.graph.topology import Topology
+from tb_gradflow.analyse.step.measured import Measured
+from tb_gradflow.analyse.step.not_computed import ops_that_raise
+from tb_gradflow.analyse.step.status import states
+from tb_gradflow.errors import SetupError
+from tb_gradflow.record.schema import PYTHON, SNAPSHOT, VARIABLE_STATISTICS, StepRecord, Trace
+from tb_gradflow.trace.capture.requested_tensors import user_frame, was_variable, written_sources
+from tb_gradflow.trace.custom_gradient_checks.step_checks import GradientChecks
+from tb_gradflow.trace.eager.compilability import decisions, kept_inside, sentence_of
+from tb_gradflow.trace.explain.explanation import Explained, record_of, session_of
+from tb_gradflow.trace.explain.run_mode import Plan, compiled_once, functions_compiled
+from tb_gradflow.trace.fidelity.object_graph import name_of
+from tb_gradflow.trace.fidelity.rollback import undone
+from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype
+from tb_gradflow.trace.graph.variables import GivenTensor, Owned, Variables, listed_sources, raw_variable
+from tb_gradflow.trace.source.frames import Frame, stack_now
+from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, Settings, owned_variables
+from tb_gradflow.trace.step.named_inputs import arguments_of, batch_of_keras
+
+
+def explain_model(model: Any, x: Any, y: Any, sample_weight: Any, batch_size: int | None) -> Explained:
+    """One training step of a compiled Keras model on the first `batch_size` rows, or on all of them."""
+    _check_model(model)
+    if not model.compiled:
+        raise SetupError(f"the model {model.name!r} is not compiled: call `model.compile(...)` first")
+    if model.distribute_strategy.num_replicas_in_sync > 1 and tf.distribute.in_cross_replica_context():
+        raise SetupError("explain runs one step on one device: call it outside of `strategy.scope()`")
+    rows = _first_rows((x, y, sample_weight), batch_size)
+    _build(model, rows)
+    batch = keras.utils.pack_x_y_sample_weight(*rows)
+
+    def compiled(instrumented: Callable[..., Any]) -> Any:
+        if model.distribute_strategy.num_replicas_in_sync > 1:
+            # The replicas' gradients, added up, are those that one device takes of the whole batch.
+            return compiled_once(instrumented)(batch)
+        eagerly, model.run_eagerly = model.run_eagerly, False
+        try:
+            return model._make_function(instrumented)(iter([batch]))
+        finally:
+            model.run_eagerly = eagerly
+
+    plan = Plan(
+        traced=model.train_step,
+        compiled=compiled,
+        eager=model.train_step,
+        args=(batch,),
+        variables=lambda: owned_variables(model),
+        name=str(model.name),
+        inputs=batch_of_keras,
+        undone=lambda: undone(lambda: _state_of(model), [model]),
+    )
+    return _explained(plan, eagerly=bool(model.run_eagerly))
+
+
+def _check_model(model: Any) -> None:
+    if isinstance(model, keras.Model):
+        return
+    kind = f"{type(model).__module__.partition('.')[0]}.{type(model).__qualname__}"
+    if hasattr(model, "train_step"):
+        raise SetupError(f"explain takes models of Keras 3, and this is a {kind}: use GradFlowCallback in its `fit`")
+    if callable(model):
+        raise SetupError(
+            "explain was given a function and no variables: expected what it is called with and what its loss is "
+            "differentiated for, `explain(loss_fn, args=(x, y), variables=model.trainable_variables)`"
+        )
+    raise SetupError(f"explain takes a compiled Keras model, or a function that returns a loss: got a {kind}")
+
+
+def explain_function(loss_fn: Callable[..., Any], args: Sequence[Any], variables: Any) -> Explained:
+    """One gradient of `loss_fn(*args)` with respect to `variables`: variables and tensors."""
+    listed = listed_sources(variables)
+    owned = _sources(listed, variables)
+    tensors = {
+        id(given): item.source
+        for given, item in zip(listed, owned, strict=True)
+        if isinstance(item.variable, GivenTensor)
+    }
+
+    # The user's code is converted as `tf.function` would convert it; the recorder around it is not.
+    enabled = ag_ctx.ControlStatusCtx(ag_ctx.Status.ENABLED)
+    converted = tf.__internal__.autograph.tf_convert(loss_fn, enabled)
+
+    def step(function: Callable[..., Any], *arguments: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch([item.source for item in owned if _is_to_be_watched(item)])
+            # A tensor that is an argument and a source is one tensor: not the placeholder that a compiled step has
+            # for it.
+            arguments = tf.nest.map_structure(
+                lambda whole, part: _in_step(tensors[id(whole)]) if id(whole) in tensors else part,
+                tuple(args),
+                arguments,
+                check_types=False,
+                expand_composites=True,
+            )
+            loss = _differentiable(function(*arguments))
+        tape.gradient(loss, [item.source for item in owned])
+        return loss
+
+    plan = Plan(
+        traced=functools.partial(step, converted),
+        compiled=lambda instrumented: compiled_once(instrumented)(*args),
+        eager=functools.partial(step, loss_fn),
+        args=tuple(args),
+        variables=lambda: Variables(lambda: owned),
+        name=getattr(loss_fn, "__name__", "loss"),
+        inputs=arguments_of(loss_fn),
+        undone=lambda: undone(lambda: [item.variable for item in owned], [loss_fn]),
+    )
+    found = _explained(plan, eagerly=False)
+    return replace(found, trace=replace(found.trace, whole=False))
+
+
+def _in_step(tensor: Any) -> Any:
+    """What stands for an eager tensor in the step: in a compiled one, Python cannot take its value."""
+    return tensor if tf.executing_eagerly() else tf.compat.v1.get_default_graph().capture(tensor)
+
+
+def _differentiable(loss: Any) -> Any:
+    """What a loss function returned, as a tape takes it: a number of Python's is looked at like one that was made a
+    tensor of again, and a variable stays one."""
+    if isinstance(raw_variable(loss), tf.Variable):
+        return raw_variable(loss)
+    if tf.executing_eagerly() and not isinstance(loss, tf.Tensor):
+        return tf.identity(tf.cast(loss, tf.float32))
+    return loss
+
+
+def _sources(listed: Sequence[Any], variables: Any) -> list[Owned]:
+    """Variables and tensors by the names that the user's call of `explain` has for them."""
+    frame = user_frame(stack_now())
+    written: Sequence[str | None] = [None] * len(listed)
+    if frame is not None:
+        known = written_sources(frame, ("explain",), ("variables",), -1, variables)
+        written = known if len(known) == len(listed) else written
+    return [_owned(each, name, place, frame) for place, (each, name) in enumerate(zip(listed, written, strict=True))]
+
+
+def _is_to_be_watched(item: Owned) -> bool:
+    """Whether the tape has to be told of a source: a tensor that a gradient can be taken for, unless it has lost a
+    variable its place, which the user's own tape would not be told of either."""
+    given = isinstance(item.variable, GivenTensor)
+    return given and not item.rebound and is_differentiable_dtype(item.source)
+
+
+# What names XLA in TensorFlow's errors.
+_XLA = ("XLA", "tf2xla")
+
+
+def _explained(plan: Plan, *, eagerly: bool) -> Explained:
+    """What the step shows; of one that raises after a gradient was requested, what can be measured all the same."""
+    explained = _seen(plan, eagerly=eagerly)
+    if explained.record is not None or not explained.trace.targets:
+        return explained
+    return _measured_in_part(plan, explained)
+
+
+def _measured_in_part(plan: Plan, raised: Explained) -> Explained:
+    """The gradients that do not have to come through an op whose gradient raises, and those that were requested
+    besides gradients that are missing: measured in the same step, with zeros for the missing ones."""
+    topology = Topology(raised.trace)
+    names = [raised.trace.ops[op].name.partition("@")[0] for op in ops_that_raise(topology)]
+    around = _Seen(plan, eager=False, barriers=frozenset(names))
+    if around.error is not None or not any(each.row is not None for each in around.explained.trace.variable_gradients):
+        return raised
+    found = around.explained
+    assert found.record is not None
+    failed = {
+        state.variable for state in states(topology, Measured(topology, None, None, ())) if state.status == "error"
+    }
+    entries = (
+        replace(each, outcome="error", row=None) if each.variable in failed and each.outcome != "not_asked" else each
+        for each in found.trace.variable_gradients
+    )
+    compiled = {op.name for op in raised.trace.ops if op.compiled}
+    trace = replace(
+        found.trace,
+        ops=tuple(replace(op, compiled=op.name in compiled) for op in found.trace.ops),
+        failure=raised.trace.failure,
+        notes=(*raised.trace.notes, _IN_PART),
+        variable_gradients=tuple(entries),
+    )
+    return replace(found, trace=trace, record=_without_updates(found.record))
+
+
+_IN_PART = (
+    "The step ends with an error. The gradients that do not depend on it were measured, in a step that was "
+    "given zeros for the missing ones."
+)
+
+
+def _without_updates(record: StepRecord) -> StepRecord:
+    """The numbers of a step that changed the variables in a way that the user's own would not."""
+    norms = np.frombuffer(record.variables, "<f4").reshape(-1, len(VARIABLE_STATISTICS)).copy()
+    for statistic in ("update_norm", "nonfinite_after"):
+        norms[:, VARIABLE_STATISTICS.index(statistic)] = np.nan
+    return replace(record, variables=norms.tobytes())
+
+
+def _seen(plan: Plan, *, eagerly: bool) -> Explained:
+    """What the step shows, compiled if it can be and is meant to be."""
+    if eagerly:
+        return _eager(plan)
+    seen = _Seen(plan, eager=False)
+    if seen.error is None and seen.is_taken_by_python:
+        again = _Seen(plan, eager=True)
+        if again.error is None and any(op.type == PYTHON for op in again.explained.trace.ops):
+            return again.explained
+    if seen.error is None and seen.kept:
+        again = _Seen(plan, eager=True)
+        return again.explained_without(seen.kept) if again.error is None else seen.explained
+    if seen.error is None or isinstance(seen.error, LookupError) or "No gradients provided" in str(seen.error):
+        return seen.explained
+    if seen.is_refused_by_xla:
+        return seen.explained_with_failure
+    again = _Seen(plan, eager=True)
+    if again.error is None:
+        return again.explained_instead_of(seen.error)
+    # It raises either way, by itself. If it did so after a gradient was taken, the graph says more of it than the ops
+    # that ran; a step that was traced to its end and then failed to run is the user's to see.
+    if seen.raised_inside:
+        return seen.explained
+    return again.explained_with_failure if again.failed_at_gradient else again.explained
+
+
+def _eager(plan: Plan) -> Explained:
+    """What a step shows that is meant to run eagerly.
+
+    To see into a compiled function inside of it, or to see what a branch that was not taken computes, the step is
+    traced as well, if it can be.
+    """
+    with decisions() as taken:
+        explained = _Seen(plan, eager=True).explained
+    if explained.trace.targets and not (taken and _has_unread(explained.trace)):
+        return explained
+    traced = _Seen(plan, eager=False)
+    return explained if traced.error is not None else traced.explained
+
+
+def _has_unread(trace: Trace) -> bool:
+    """Whether a gradient was asked for a variable that the step does not read."""
+    asked = {each.variable for each in trace.variable_gradients if each.outcome == "none"}
+    return not asked <= {op.reads for op in trace.ops}
+
+
+class _Seen:
+    """One run of a step: its trace, its numbers if it was completed, its error if it was not.
+
+    Attributes:
+        error: What it raised; null if it was completed.
+        kept: Python's conversions that stayed in TensorFlow because the step was traced.
+    """
+
+    def __init__(self, plan: Plan, *, eager: bool, barriers: frozenset[str] | None = None) -> None:
+        self.error: Exception | None = None
+        self._session = session_of(plan.name)
+        self._traces: list[Trace] = []
+        self._is_complete = False
+        self._values: dict[str, Any] = {}
+        self._checks = GradientChecks()
+        settings = Settings(exact=False, eager=eager, checks=self._checks, barriers=barriers)
+        step = plan.eager if eager else plan.traced
+        instrumented = InstrumentedStep(step, plan.variables, settings, self._on_trace, plan.inputs)
+        how = contextlib.nullcontext() if eager else functions_compiled()
+        with plan.undone() as bindings, kept_inside() as self.kept, how:
+            try:
+                _, measured = instrumented(*plan.args) if eager else plan.compiled(lambda *args: instrumented(*args))
+                self._values = {key: value.numpy() for key, value in measured.items()}
+            except Exception as error:
+                self.error = error
+            lost = bindings.rebound()
+        self._rebound = {item.name: lost[id(item.variable)] for item in plan.variables() if id(item.variable) in lost}
+
+    @property
+    def is_taken_by_python(self) -> bool:
+        """Whether a value was computed from a tensor that a gradient was requested for, and not in the compiled step:
+        before it, or by Python, which takes the value of an eager tensor at any time."""
+        trace = self._traces[-1]
+        readers = [op for op in trace.ops if op.reads is not None and trace.variables[op.reads].computed]
+        return bool(readers) and any(op.type == SNAPSHOT for op in trace.ops)
+
+    @property
+    def is_refused_by_xla(self) -> bool:
+        """Whether the step was traced to its end, and XLA cannot compile it or a part of it."""
+        told = isinstance(self.error, tf.errors.OpError) and any(word in str(self.error) for word in _XLA)
+        return told and self._is_complete
+
+    @property
+    def failed_at_gradient(self) -> bool:
+        """Whether an op of a gradient raised while it was computed."""
+        asked = self._traces[-1].variable_gradients if self._traces else ()
+        return isinstance(self.error, tf.errors.OpError) and any(each.outcome == "error" for each in asked)
+
+    @property
+    def explained_with_failure(self) -> Explained:
+        """The structure, and what running it raised."""
+        found = self.explained
+        first = next((line.strip() for line in str(self.error).splitlines() if line.strip()), "")
+        return replace(found, trace=replace(found.trace, failure=f"{type(self.error).__name__}: {first}"))
+
+    @property
+    def explained(self) -> Explained:
+        """Raises the step's own error if that has left nothing to see.
+
+        A step that raises by itself (no gradient for any variable, none registered) has shown its structure.
+        """
+        if self.error is not None:
+            if not self._traces:
+                raise self.error
+            return Explained(self._session, self._with_rebound(self._checks.filled(self._traces[-1], {})), None)
+        record = record_of(self._values)
+        trace = next(each for each in self._traces if each.index == record.trace)
+        return Explained(self._session, self._with_rebound(self._checks.filled(trace, self._values)), record)
+
+    @property
+    def raised_inside(self) -> bool:
+        """Whether it raised while it ran or was traced, after a gradient was asked for."""
+        return bool(self._traces) and not self._is_complete
+
+    def explained_instead_of(self, error: Exception) -> Explained:
+        """The same, with a note on why the step was not compiled."""
+        return _noted(
+            self.explained,
+            f"TensorFlow cannot compile this step ({type(error).__name__}: {sentence_of(error)}), so it was run "
+            "eagerly; `fit` needs `run_eagerly=True` for it.",
+        )
+
+    def explained_without(self, kept: Sequence[str]) -> Explained:
+        """The same, with a note on what a compiled step does otherwise."""
+        said = " and ".join(f"`{name}(...)`" for name in dict.fromkeys(kept))
+        return _noted(
+            self.explained,
+            f"The step was run eagerly, as a plain function runs. Inside of `tf.function` {said} of a tensor stays in "
+            "TensorFlow.",
+        )
+
+    def _on_trace(self, trace: Trace, error: BaseException | None) -> None:
+        self._traces.append(trace)
+        self._is_complete = error is None
+
+    def _with_rebound(self, trace: Trace) -> Trace:
+        """The trace, with the variables that the step itself put a tensor in the place of."""
+        known = (replace(each, rebound=self._rebound.get(each.name, each.rebound)) for each in trace.variables)
+        return replace(trace, variables=tuple(known))
+
+
+def _noted(explained: Explained, note: str) -> Explained:
+    return replace(explained, trace=replace(explained.trace, notes=(*explained.trace.notes, note)))
+
+
+def _owned(variable: Any, written: str | None, place: int, frame: Frame | None) -> Owned:
+    raw = raw_variable(variable)
+    if isinstance(raw, tf.Variable):
+        name = getattr(variable, "path", None) or variable.name.removesuffix(":0")
+        return Owned(raw, name, bool(variable.trainable), tracked=True)
+    if not isinstance(raw, (tf.__internal__.EagerTensor, np.ndarray)):
+        symbolic = ", which belongs to a graph: give `explain` the loss of that graph" * isinstance(raw, tf.Tensor)
+        raise SetupError(
+            "variables: expected variables and tensors, such as `model.trainable_variables`, got "
+            f"a {type(variable).__name__}{symbolic}"
+        )
+    name = written or name_of(variable) or f"variables[{place}]"
+    rebound = name if frame is not None and was_variable(frame, name) else ""
+    return Owned(GivenTensor(tf.convert_to_tensor(raw)), name, trainable=True, tracked=True, rebound=rebound)
+
+
+def _build(model: Any, rows: Any) -> None:
+    """Makes the variables that a first step would make, so that their first values are known and can be put back."""
+    if _unbuilt(model):
+        # What goes wrong in here shows in what is still unbuilt afterwards.
+        with contextlib.suppress(Exception):
+            keras.src.backend.compute_output_spec(model, rows[0], training=False)
+    if left := _unbuilt(model):
+        # An optimizer that is built now would not know the variables that these make later.
+        raise SetupError(
+            f"the model {model.name!r} is not built: its layers {', '.join(left[:5])} have no weights yet. "
+            "Run one batch through it first, for example `model.fit(x[:1], y[:1])`"
+        )
+    with contextlib.suppress(Exception), model.distribute_strategy.scope():
+        model._symbolic_build(data_batch=rows)
+
+
+def _unbuilt(model: Any) -> list[str]:
+    return [str(layer.name) for layer in model._flatten_layers() if not layer.built]
+
+
+def _first_rows(batch: Any, size: int | None) -> Any:
+    return tf.nest.map_structure(lambda rows: None if rows is None else tf.convert_to_tensor(rows[:size]), batch)
+
+
+def _state_of(model: Any) -> list[Any]:
+    """Every variable that a training step of the model may change."""
+    optimizers = [value for value in vars(model).values() if isinstance(value, keras.optimizers.Optimizer)]
+    owners = [model, *optimizers, *model.metrics]
+    generator = keras.random.global_seed_generator() if hasattr(keras.random, "global_seed_generator") else None
+    variables = [variable for owner in owners for variable in owner.variables]
+    return [*variables, *([generator.state] if generator is not None else [])]

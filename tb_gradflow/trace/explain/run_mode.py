@@ -1,0 +1,58 @@
+"""How `explain` may run a step: compiled or eagerly."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from tb_gradflow.trace.fidelity.object_graph import Bindings
+from tb_gradflow.trace.graph.variables import Variables
+from tb_gradflow.trace.step.named_inputs import NameInputs
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a step may be run.
+
+    Attributes:
+        traced: The step that TensorFlow traces.
+        compiled: Compiles an instrumented version of that and runs it.
+        eager: The step that runs eagerly.
+        args: Its arguments.
+        variables: The model's variables.
+        name: What a log calls it.
+        inputs: The names of its arguments.
+        undone: Puts back what a run changes.
+    """
+
+    traced: Callable[..., Any]
+    compiled: Callable[[Callable[..., Any]], Any]
+    eager: Callable[..., Any]
+    args: tuple[Any, ...]
+    variables: Callable[[], Variables]
+    name: str
+    inputs: NameInputs
+    undone: Callable[[], contextlib.AbstractContextManager[Bindings]]
+
+
+def compiled_once(step: Callable[..., Any]) -> Any:
+    """A step compiled to be run a single time."""
+    function = tf.function(step, autograph=False)
+    # Each is traced once, and TensorFlow would warn of one that is traced again and again.
+    function._omit_frequent_tracing_warning = True
+    return function
+
+
+@contextlib.contextmanager
+def functions_compiled() -> Iterator[None]:
+    """While the context is open, functions are compiled, also where the program has them run eagerly."""
+    eagerly = tf.config.functions_run_eagerly()
+    tf.config.run_functions_eagerly(False)
+    try:
+        yield
+    finally:
+        tf.config.run_functions_eagerly(eagerly)

@@ -1,0 +1,204 @@
+"""Functions of tensors and variables, whose gradient a tape takes: what `check_gradients` compares with differences."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.eager import context
+
+from tb_gradflow.analyse.causes.no_derivative import COMPARISON, ROUNDING, SEARCHING
+from tb_gradflow.analyse.diagnose import diagnose
+from tb_gradflow.errors import SetupError
+from tb_gradflow.gradcheck.leaves import copied, gradients_by_argument, is_number_list, named_leaves, replaced
+from tb_gradflow.gradcheck.problem import Argument, Array, Point, Problem
+from tb_gradflow.record.schema import Trace
+from tb_gradflow.trace.explain.one_step import explain_function
+from tb_gradflow.trace.fidelity.object_graph import Bindings
+from tb_gradflow.trace.fidelity.rollback import undone
+from tb_gradflow.trace.graph.variables import is_variable, raw_variable
+
+_SEED = 20_261
+
+_STEPPING = ROUNDING | COMPARISON | SEARCHING | {"Sign"}
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether a value is a tensor or a variable."""
+    return isinstance(value, tf.Tensor) or is_variable(value)
+
+
+def takes_tensors(function: Callable[..., Any], args: Sequence[Any]) -> bool:
+    """Whether a function computes with TensorFlow: it is given tensors, or returns one."""
+    if named_leaves(args, is_tensor):
+        return True
+    with undone(list, [function]):
+        return is_tensor(function(*copied(args)))
+
+
+class TensorFunction:
+    """A function of tensors and variables, with random numbers and states that are the same in each call.
+
+    Args:
+        function: Returns a tensor; of one that is no scalar the sum is differentiated, as a tape does.
+        args: The point. Floating arrays and numbers become tensors.
+        gradient: The user's own gradient, in the place of the tape's; `None` if there is none.
+    """
+
+    def __init__(self, function: Callable[..., Any], args: Sequence[Any], gradient: Callable[..., Any] | None) -> None:
+        self._function, self._gradient = function, gradient
+        self._args = tuple(replaced(each, _becomes_tensor, iter(_tensors(each))) for each in args)
+        self._leaves = [(name, leaf) for name, leaf in named_leaves(self._args, _is_leaf) if _dtype(leaf).is_floating]
+        if not self._leaves:
+            raise SetupError("check_gradients: `args` holds no floating tensors, arrays or numbers")
+        self._points = [raw_variable(leaf).numpy() for _, leaf in self._leaves]
+        self._restored: list[tuple[Any, Any]] = []
+        self._seeded = False
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[Problem]:
+        """What is to be checked; everything that calls of the function change is put back when the context ends."""
+        variables = [leaf for _, leaf in self._leaves if is_variable(leaf)]
+        seeds = context.context()._seed, getattr(context.context(), "_rng", None)
+        with undone(lambda: variables, [self._function]) as bindings:
+            self._restored = list(_states(bindings))
+            try:
+                yield self._problem()
+            finally:
+                context.context()._seed, context.context()._rng = seeds
+
+    def gradients(self, points: Sequence[Array]) -> Sequence[Array]:
+        """The gradient at another point."""
+        with self._at(points) as args:
+            found, _ = self._taken(args)
+        return [np.zeros(point.shape) if each is None else each for each, point in zip(found, points, strict=True)]
+
+    def _problem(self) -> Problem:
+        value = self._value(self._points)
+        self._seeded = value != self._value(self._points)
+        with self._at(self._points) as args:
+            gradients, resolution = self._taken(args)
+        rounds, missing = self._seen([gradient is None for gradient in gradients])
+        arguments = [
+            Argument(name, point, gradient, max(_epsilon(_dtype(leaf)), resolution), rounds, missing.get(name, ""))
+            for (name, leaf), point, gradient in zip(self._leaves, self._points, gradients, strict=True)
+        ]
+        return Problem(self._value, arguments)
+
+    def _value(self, points: Sequence[Point]) -> float:
+        with self._at(points) as args:
+            return float(_total(self._function(*args)))
+
+    @contextlib.contextmanager
+    def _at(self, points: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+        """The arguments with these values; variables hold them for so long."""
+        for variable, before in self._restored:
+            variable.assign(before)
+        if self._seeded:
+            tf.random.set_seed(_SEED)
+        given = []
+        for (_, leaf), point in zip(self._leaves, points, strict=True):
+            if is_variable(leaf):
+                leaf.assign(tf.cast(point, _dtype(leaf)))
+            given.append(leaf if is_variable(leaf) else tf.cast(point, _dtype(leaf)))
+        others = iter(given)
+        floating = {id(leaf) for _, leaf in self._leaves}
+        try:
+            yield tuple(replaced(each, lambda value: id(value) in floating, others) for each in self._args)
+        finally:
+            for (_, leaf), point in zip(self._leaves, self._points, strict=True):
+                if is_variable(leaf):
+                    leaf.assign(point)
+
+    def _taken(self, args: tuple[Any, ...]) -> tuple[list[Array | None], float]:
+        """The gradient of each leaf, and the machine epsilon of the function's result."""
+        given = [leaf for _, leaf in named_leaves(args, _is_leaf) if _dtype(leaf).is_floating]
+        with tf.GradientTape() as tape:
+            tape.watch([raw_variable(each) for each in given])
+            result = self._function(*args)
+            total = _total(result)
+        resolution = _epsilon(result.dtype)
+        if self._gradient is not None:
+            found = gradients_by_argument(self._gradient(*args), args)
+            flat = [each for part in found for each in ([part] if part is None else tf.nest.flatten(part))]
+            return [*(None if each is None else _array(each) for each in flat)], resolution
+        try:
+            gradients = tape.gradient(total, [raw_variable(each) for each in given])
+        except LookupError:  # no gradient is registered for an op: `explain` names it
+            gradients = [None] * len(given)
+        return [None if each is None else _array(each) for each in gradients], resolution
+
+    def _seen(self, missing: Sequence[bool]) -> tuple[bool, Mapping[str, str]]:
+        """Whether the function rounds and has a gradient all the same; and by leaf why there is none."""
+        sources = [raw_variable(leaf) for _, leaf in self._leaves]
+        logger = tf.get_logger()
+        level = logger.level
+        logger.setLevel("ERROR")  # of functions that AutoGraph cannot read it warns, and they are run all the same
+        try:
+            explained = explain_function(self._function, self._args, sources)
+        # It is asked for words alone; what it cannot look at is compared all the same.
+        except Exception:
+            return False, {}
+        finally:
+            logger.setLevel(level)
+        if not any(missing):
+            return _stands_in(explained.trace), {}
+        diagnosis = diagnose(explained.trace, explained.session, None, None, (), -1)
+        words: dict[str, str] = {}
+        for place, (name, _) in enumerate(self._leaves):
+            known = explained.trace.variables[place].name
+            message = next((each.message for each in diagnosis.findings if known in each.variables), "")
+            if missing[place] and message:
+                words[name] = message.partition(": ")[2]
+        return _stands_in(explained.trace), {name: f"Why: {message}" for name, message in words.items()}
+
+
+def _stands_in(trace: Trace) -> bool:
+    """Whether ops round, compare or choose, beside a gradient that somebody put in the place of theirs."""
+    types = {op.type for op in trace.ops}
+    own = any(op.custom_gradient is not None for op in trace.ops) or not types.isdisjoint({"StopGradient"})
+    inside = {kind for check in trace.gradient_checks for kind in check.forward}
+    return own and not (types | inside).isdisjoint(_STEPPING)
+
+
+def _states(bindings: Bindings) -> Iterator[tuple[Any, Any]]:
+    """Variables that the function may change when it is called: seeds, counters, moving averages."""
+    for variable in bindings.variables:
+        raw = raw_variable(variable)
+        if isinstance(raw, tf.Variable) and not variable.trainable:
+            yield raw, raw.numpy()
+
+
+def _is_leaf(value: Any) -> bool:
+    return is_tensor(value)
+
+
+def _becomes_tensor(value: Any) -> bool:
+    """Whether a value that is no tensor is given to the function as one."""
+    if isinstance(value, np.ndarray):
+        return bool(np.issubdtype(value.dtype, np.floating))
+    return isinstance(value, float) or is_number_list(value)
+
+
+def _tensors(value: Any) -> list[Any]:
+    return [tf.convert_to_tensor(leaf) for _, leaf in named_leaves([value], _becomes_tensor)]
+
+
+def _dtype(leaf: Any) -> Any:
+    return tf.as_dtype(leaf.dtype)
+
+
+def _epsilon(dtype: Any) -> float:
+    return 2.0**-7 if dtype == tf.bfloat16 else float(np.finfo(dtype.as_numpy_dtype).eps)
+
+
+def _total(result: Any) -> Any:
+    """The sum of what a function returned."""
+    return tf.add_n([tf.reduce_sum(tf.convert_to_tensor(each)) for each in tf.nest.flatten(result)])
+
+
+def _array(gradient: Any) -> Array:
+    return np.asarray(tf.cast(tf.convert_to_tensor(gradient), tf.float64).numpy())

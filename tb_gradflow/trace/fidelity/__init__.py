@@ -1,0 +1,1 @@
+"""Keeps the training as it is without the recorder: its random numbers, constants, objects and errors."""

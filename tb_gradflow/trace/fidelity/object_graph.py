@@ -1,0 +1,265 @@
+"""The places where a program keeps its variables and tensors: attributes, closures, dictionaries, lists.
+
+A step that computes `self.w = self.w - rate * gradient` puts a tensor where the variable was, and from then on trains
+nothing. That shows in the places, and they are put back after a look.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import types
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tb_gradflow.trace.graph.variables import Owned, raw_variable
+
+# Deep enough for a list of layers in an attribute of a model in a closure.
+_DEPTH = 6
+_MOST_PLACES = 20_000
+_MOST_ENTRIES = 10_000
+
+_LIBRARIES = frozenset({"keras", "tf_keras", "tensorflow", "tb_gradflow"})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Something that holds a value.
+
+    Attributes:
+        name: How code calls it, such as `self.w`.
+        value: What it held.
+        get: What it holds now.
+        put: Puts something there.
+    """
+
+    name: str
+    value: Any
+    get: Callable[[], Any]
+    put: Callable[[Any], None]
+
+
+class Bindings:
+    """The places, as they are at construction, that can be reached from `roots` (functions, models)."""
+
+    def __init__(self, roots: Sequence[Any]) -> None:
+        self._places = list(_places(roots))
+
+    @property
+    def variables(self) -> list[Any]:
+        """The variables found, each once."""
+        return list({id(raw_variable(place.value)): place.value for place in self._places}.values())
+
+    def rebound(self) -> dict[int, str]:
+        """For each `tf.Variable`, by identity, that has lost its place to a tensor since: the place."""
+        return {
+            id(raw_variable(place.value)): place.name for place in self._places if isinstance(held(place), tf.Tensor)
+        }
+
+    def restore(self) -> None:
+        """Puts the variables back."""
+        for place in self._places:
+            if held(place) is not place.value:
+                place.put(place.value)
+
+
+def held(place: Place, gone: Any = None) -> Any:
+    """What a place holds now; `gone` if there is none any more."""
+    try:
+        return place.get()
+    except (KeyError, IndexError, AttributeError, ValueError):
+        return gone
+
+
+def _places(roots: Sequence[Any]) -> Iterator[Place]:
+    for holder, _ in holders(roots):
+        for place in slots(holder):
+            if isinstance(place.value, (tf.Variable, keras.Variable)):
+                yield place
+
+
+def holders(roots: Sequence[Any]) -> Iterator[tuple[Any, bool]]:
+    """What can be reached from `roots` and may hold something, each once, and whether it is the user's own: what
+    belongs to Keras or TensorFlow is not."""
+    seen: set[int] = set()
+    level = [(each, True) for root in roots for each in _parts(root)]
+    for _ in range(_DEPTH):
+        following: list[tuple[Any, bool]] = []
+        for holder, around in level:
+            if id(holder) in seen or len(seen) > _MOST_PLACES:
+                continue
+            seen.add(id(holder))
+            is_own = _is_own(holder, around)
+            yield holder, is_own
+            values = [place.value for place in slots(holder)]
+            following.extend((each, is_own) for value in values if _may_hold(value) for each in _parts(value))
+        level = following
+
+
+def _parts(holder: Any) -> Sequence[Any]:
+    return (holder.__func__, holder.__self__) if isinstance(holder, types.MethodType) else (holder,)
+
+
+def _is_own(holder: Any, around: bool) -> bool:
+    if isinstance(holder, (dict, list, tuple)):
+        return around
+    of = holder if isinstance(holder, types.FunctionType) else type(holder)
+    return str(of.__module__).partition(".")[0] not in _LIBRARIES
+
+
+def slots(holder: Any) -> Iterator[Place]:
+    """The places in `holder`. Of data none: nobody keeps variables, or settings, by ten thousands."""
+    if isinstance(holder, (dict, list, tuple)) and len(holder) > _MOST_ENTRIES:
+        return
+    if isinstance(holder, types.FunctionType):
+        yield from _closure(holder)
+        for name in holder.__code__.co_names:
+            if name in holder.__globals__:
+                yield _item(name, holder.__globals__, name)
+    elif isinstance(holder, dict):
+        for key in list(holder):
+            yield _item(repr(key), holder, key)
+    elif isinstance(holder, list):
+        for index in range(len(holder)):
+            yield _item(f"[{index}]", holder, index)
+    elif isinstance(holder, tuple):
+        for index, value in enumerate(holder):
+            yield Place(f"[{index}]", value, functools.partial(holder.__getitem__, index), _kept)
+    elif hasattr(holder, "__dict__"):
+        for name in list(vars(holder)):
+            yield _item(f"self.{name}", vars(holder), name)
+
+
+def _kept(value: Any) -> None:
+    """A tuple holds what it holds."""
+
+
+def _closure(function: Any) -> Iterator[Place]:
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            value = cell.cell_contents
+        except ValueError:  # nothing in it yet
+            continue
+
+        def get(cell: Any = cell) -> Any:
+            return cell.cell_contents
+
+        def put(value: Any, cell: Any = cell) -> None:
+            cell.cell_contents = value
+
+        yield Place(name, value, get, put)
+
+
+def _item(name: str, container: Any, key: Any) -> Place:
+    def get() -> Any:
+        return container[key]
+
+    def put(value: Any) -> None:
+        container[key] = value
+
+    return Place(name, container[key], get, put)
+
+
+def _may_hold(value: Any) -> bool:
+    """Whether to look inside: the user's objects and Keras's, not TensorFlow's own nor whole modules."""
+    if isinstance(value, (types.FunctionType, types.MethodType, dict, list, tuple)):
+        return True
+    if isinstance(value, (types.ModuleType, type, tf.Tensor, tf.Variable, keras.Variable)):
+        return False
+    return hasattr(value, "__dict__")
+
+
+def are_kin(tensor: Any, owned: Owned) -> bool:
+    """Whether a tensor and a variable are attributes of one object, cells of one closure or items of one container; or
+    the tensor is an item of such a container, as in a cache of the object."""
+    return not _keepers(tensor, containers=_NESTED).isdisjoint(_keepers_of_variable(owned))
+
+
+def attribute_of(tensor: Any, owned: Owned) -> str | None:
+    """The attribute, as code calls it, that bears the variable's own name and holds a tensor of its shape; null if
+    there is none."""
+    own = owned.name.rpartition("/")[2].partition(":")[0]
+    if tensor.shape != owned.variable.shape or tensor.dtype != owned.variable.dtype.base_dtype or not own:
+        return None
+    for names, is_object in _named_in(tensor):
+        for name in names:
+            if name.strip("_") == own.strip("_"):
+                return f"self.{name}" if is_object else name
+    return None
+
+
+def name_of(tensor: Any) -> str | None:
+    """What a tensor is called where it is kept; null if it is kept nowhere by a name."""
+    for names, is_object in _named_in(tensor):
+        for name in names:
+            if name.isidentifier():
+                return f"self.{name}" if is_object else name
+    return None
+
+
+def _named_in(value: Any) -> Iterator[tuple[list[str], bool]]:
+    """The names that a value is kept under, and whether they are attributes of an object."""
+    for holder in gc.get_referrers(value):
+        if isinstance(holder, types.CellType):
+            yield [name for name, cell in _closed_over(holder) if cell is holder], False
+        elif isinstance(holder, dict):
+            names = [name for name, each in holder.items() if each is value and isinstance(name, str)]
+            yield names, names != [] and _is_plain_object(_owner(holder))
+        elif _is_plain_object(holder):
+            yield [name for name, each in vars(holder).items() if each is value], True
+
+
+def _closed_over(cell: Any) -> Iterator[tuple[str, Any]]:
+    for closure in gc.get_referrers(cell):
+        if isinstance(closure, tuple):
+            for function in gc.get_referrers(closure):
+                if isinstance(function, types.FunctionType) and function.__closure__ is closure:
+                    yield from zip(function.__code__.co_freevars, closure, strict=True)
+
+
+def _keepers_of_variable(owned: Owned) -> set[int]:
+    """Keepers of the variable, and of the Keras variable around it."""
+    found = _keepers(owned.variable)
+    for holder in gc.get_referrers(owned.variable):
+        wrapper = _owner(holder)
+        if getattr(wrapper, "_value", None) is owned.variable:
+            found |= _keepers(wrapper)
+    return found
+
+
+# A cache, what TensorFlow wraps around it as an attribute of a module, and a list in it.
+_NESTED = 3
+
+
+def _keepers(value: Any, *, containers: int = 0) -> set[int]:
+    """The objects, closures and containers that hold a value, by identity; and what holds those, so many containers
+    far."""
+    found: set[int] = set()
+    for holder in gc.get_referrers(value):
+        if isinstance(holder, types.CellType):
+            found.update(id(each) for each in gc.get_referrers(holder) if isinstance(each, tuple))
+        elif isinstance(holder, (dict, list)) or _is_plain_object(holder):
+            owner = _owner(holder)
+            if not isinstance(owner, types.ModuleType):
+                found.add(id(owner))
+            if containers and owner is holder and isinstance(holder, (dict, list)):
+                found |= _keepers(holder, containers=containers - 1)
+    return found
+
+
+def _is_plain_object(holder: Any) -> bool:
+    other = (types.ModuleType, types.FrameType, types.FunctionType, type, tf.Tensor, dict, list, tuple)
+    return not isinstance(holder, other) and hasattr(holder, "__dict__")
+
+
+def _owner(holder: Any) -> Any:
+    """The object whose attributes a dictionary holds, or the holder itself."""
+    if isinstance(holder, dict):
+        for each in gc.get_referrers(holder):
+            if getattr(each, "__dict__", None) is holder:
+                return each
+    return holder

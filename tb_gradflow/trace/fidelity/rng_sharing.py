@@ -1,0 +1,179 @@
+"""Random numbers that the versions of a step draw from one sequence.
+
+An op such as that of `tf.random.normal` with a seed keeps its place in the sequence to itself, and each compiled
+function has ops of its own. Recorded steps and monitored steps alternate: the ops of each would lag behind,
+and the training be another one than without the recorder. So the place is kept in a variable that both share, and what
+takes the op's numbers is given those of the op without a state, which are the same, bit for bit: Philox, whose key is
+the first seed, and whose counter has the second in its upper half and grows, with each drawing, by 256 for each number
+(TensorFlow's `GuardedPhiloxRandom::ReserveRandomOutputs`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import weakref
+from collections.abc import Callable, MutableMapping, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import tensorflow as tf
+from tensorflow.core.framework import attr_value_pb2
+from tensorflow.python.eager import record
+from tensorflow.python.ops import gen_stateless_random_ops_v2 as stateless
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable
+
+from tb_gradflow.trace.fidelity.warning import warn
+from tb_gradflow.trace.graph.random_ops import PLACE_NAME, REPLACED, SEEDED, is_seeded
+
+_PHILOX = 1
+_RESERVED = 256
+
+_WITHOUT_STATE: dict[str, Callable[..., Any]] = {
+    "RandomUniform": stateless.stateless_random_uniform_v2,
+    "RandomStandardNormal": stateless.stateless_random_normal_v2,
+    "TruncatedNormal": stateless.stateless_truncated_normal_v2,
+    "RandomUniformInt": stateless.stateless_random_uniform_int_v2,
+}
+
+
+class RandomDraws:
+    """The places of a step's random ops in their sequences.
+
+    Args:
+        is_shared: Whether these versions run and no other. XLA has generators of its own.
+        relaxes: Whether the user's step, once it was compiled for tensors of some sizes, is compiled for others of any
+            size (`reduce_retracing`): which of the two runs, each with ops of its own, depends on the order in which
+            sizes come. Else it is compiled, and has other ops, for each.
+    """
+
+    def __init__(self, *, is_shared: bool, relaxes: bool) -> None:
+        self._is_shared = is_shared
+        self._relaxes = relaxes
+        self._first: dict[Any, Any] = {}
+        self._told = False
+        self._places: dict[Any, ResourceVariable] = {}
+
+    def shared(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        """The step; wherever it is traced, it goes on in the sequences where the last run has ended."""
+
+        @functools.wraps(step)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            graph = tf.compat.v1.get_default_graph()
+            if not graph.building_function or not self._is_shared:
+                return step(*args, **kwargs)
+            before = len(graph.get_operations())
+            outputs = step(*args, **kwargs)
+            # Where it fails, the rest of the ops is as the user's own are, and told of.
+            with contextlib.suppress(Exception), record.stop_recording(), tf.name_scope("tb_gradflow"):
+                return self._given(graph, graph.get_operations()[before:], self._call(args, kwargs), outputs)
+            return outputs
+
+        return run
+
+    def _given(self, graph: Any, operations: Sequence[Any], call: Any, outputs: Any) -> Any:
+        """The results of a step that has been traced; what takes random numbers is given those of the shared place.
+
+        A function that the step calls may be called twice, and has ops of its own in each call; rounds of a loop may
+        draw in any order. Those are left as they are. So is a trace that makes variables: TensorFlow computes their
+        first values apart from the step, and traces it a second time.
+        """
+        if any(op.type == "VarIsInitializedOp" for op in operations):
+            return outputs
+        if call is None:
+            if not self._told and any(op.type in _WITHOUT_STATE and is_seeded(op) for op in operations):
+                self._told = True
+                warn(SEEDED)
+            return outputs
+        counts: dict[Any, int] = {}
+        flat = tf.nest.flatten(outputs, expand_composites=True)
+        for op in operations:
+            if op.type in _WITHOUT_STATE and is_seeded(op) and _is_on_the_host(op):
+                kind = op.type, op.get_attr("seed"), op.get_attr("seed2")
+                counts[kind] = counts.get(kind, 0) + 1
+                place = self._place((call, kind, counts[kind]))
+                graph.watch_variable(place)
+                old, new = op.outputs[0], _drawn(op, place)
+                for consumer in old.consumers():
+                    for slot, tensor in enumerate(consumer.inputs):
+                        if tensor is old:
+                            consumer._update_input(slot, new)
+                flat = [new if each is old else each for each in flat]
+                op._set_attr(REPLACED, attr_value_pb2.AttrValue(b=True))
+        return tf.nest.pack_sequence_as(outputs, flat, expand_composites=True)
+
+    def _call(self, args: Any, kwargs: Any) -> Any:
+        """What tells calls apart for which the user's step has ops of its own; null where nobody knows if it has."""
+        flat = tf.nest.flatten((args, kwargs), expand_composites=True)
+        kinds, sizes = tuple(map(_kind, flat)), tuple(map(_sizes, flat))
+        if not self._relaxes:
+            return kinds, sizes
+        first = self._first.setdefault(kinds, sizes)
+        pairs = (pair for tensors in zip(first, sizes, strict=True) for pair in zip(*tensors, strict=True))
+        return kinds if all(known is None or known == size for known, size in pairs) else None
+
+    def _place(self, key: Any) -> ResourceVariable:
+        if key not in self._places:
+            # Not a `tf.Variable`: a function that is traced anew, for other shapes, may make none.
+            with tf.init_scope(), tf.device("CPU:0"):
+                self._places[key] = ResourceVariable(0, trainable=False, dtype=tf.int64, name=PLACE_NAME)
+        return self._places[key]
+
+
+def _kind(each: Any) -> Any:
+    if isinstance(each, tf.Variable):  # each trace is given one of its own in its place
+        return each.dtype.name, str(each.shape)
+    if isinstance(each, tf.Tensor):
+        return each.dtype.name, each.shape.rank
+    return each if isinstance(each, bool | int | float | str | None) else _Same(each)
+
+
+def _sizes(each: Any) -> tuple[int | None, ...]:
+    is_known = isinstance(each, tf.Tensor) and not isinstance(each, tf.Variable) and each.shape.rank is not None
+    return tuple(each.shape) if is_known else ()
+
+
+class _Same:
+    """An argument that a step is compiled anew for, by its identity: a model, an optimizer. It is not kept alive."""
+
+    def __init__(self, argument: Any) -> None:
+        self._hash = id(argument)
+        self._argument: Callable[[], Any]
+        try:
+            self._argument = weakref.ref(argument)
+        except TypeError:
+            self._argument = lambda: argument
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self._argument() is not None and self._argument() is other._argument()
+
+
+_of_function: MutableMapping[Any, RandomDraws] = WeakKeyDictionary()
+
+
+def draws_of(function: Any, *, may_share: bool, has_run: bool) -> RandomDraws:
+    """Those of a training function of Keras's: a fit that goes on with it goes on in its sequences, whoever recorded
+    the one before. Where it `has_run` itself, nobody knows how far it went."""
+    if not may_share or (has_run and function not in _of_function):
+        return RandomDraws(is_shared=False, relaxes=True)
+    return _of_function.setdefault(function, RandomDraws(is_shared=True, relaxes=True))
+
+
+def _is_on_the_host(op: Any) -> bool:
+    """Whether it runs where one replica does, without an accelerator."""
+    return not op.device or op.device.upper().endswith("CPU:0")
+
+
+def _drawn(op: Any, place: ResourceVariable) -> Any:
+    """In an op's graph: the numbers that it would draw at a place, which moves on."""
+    shape, *others = op.inputs
+    low = place.read_value()
+    place.assign_add(tf.reduce_prod(tf.cast(shape, tf.int64)) * _RESERVED, read_value=False)
+    halves = tf.stack([low, tf.constant(op.get_attr("seed2"), tf.int64)])
+    key, counter = (tf.bitcast(each, tf.uint64) for each in (tf.constant([op.get_attr("seed")], tf.int64), halves))
+    numbers = _WITHOUT_STATE[op.type](shape, key, counter, _PHILOX, *(others or [op.get_attr("dtype")]))
+    numbers.set_shape(op.outputs[0].shape)
+    return numbers

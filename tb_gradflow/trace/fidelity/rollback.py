@@ -1,0 +1,68 @@
+"""Leaves a program as if a step had never run."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python import pywrap_tfe
+from tensorflow.python.distribute.values import DistributedVariable
+from tensorflow.python.eager import context
+from tensorflow.python.ops import stateful_random_ops
+
+from tb_gradflow.trace.fidelity.object_graph import Bindings
+from tb_gradflow.trace.graph.variables import raw_variable
+
+
+@contextlib.contextmanager
+def undone(state: Callable[[], list[Any]], roots: Sequence[Any]) -> Iterator[Bindings]:
+    """Puts back what a step changes: the variables of `state` and those that can be reached from `roots`, the places
+    that hold them, and the generators of Python, NumPy and TensorFlow."""
+    bindings = Bindings(roots)
+    before = dict(_values([*state(), *bindings.variables, *_generator()]))
+    python, numpy, eager = random.getstate(), np.random.get_state(), _eager_seeds()
+    try:
+        yield bindings
+    finally:
+        bindings.restore()
+        for raw, value in before.values():
+            raw.assign(value)
+        random.setstate(python)
+        np.random.set_state(numpy)
+        _restore_eager_seeds(eager)
+
+
+def _values(variables: Sequence[Any]) -> Iterator[tuple[int, tuple[Any, Any]]]:
+    for raw in map(raw_variable, variables):
+        # A variable of Keras that is not built yet has no value to keep; one that is not initialised neither.
+        if isinstance(raw, tf.Variable):
+            # What several replicas have of one may differ, a moving average for example.
+            for own in raw.values if isinstance(raw, DistributedVariable) else (raw,):
+                with contextlib.suppress(tf.errors.OpError):
+                    value = own.numpy()
+                    # One that a trace has made which was never finished has no value, whatever it answers.
+                    if own.shape.is_compatible_with(value.shape):
+                        yield id(own), (own, value)
+
+
+def _generator() -> list[tf.Variable]:
+    """The state of `tf.random.get_global_generator()`, if the program has one."""
+    generator = stateful_random_ops.global_generator
+    return [] if generator is None else [generator.state]
+
+
+def _eager_seeds() -> Any:
+    """Where `tf.random.set_seed` has eager ops take their seeds from; null without it."""
+    generator = getattr(context.context(), "_rng", None)
+    return None if generator is None else (generator, generator.getstate())
+
+
+def _restore_eager_seeds(seeds: Any) -> None:
+    if seeds is not None and seeds[0].getstate() != seeds[1]:
+        seeds[0].setstate(seeds[1])
+        # A kernel goes on from where it was when the same seed comes again, and is kept: as `set_seed` does.
+        pywrap_tfe.TFE_ContextClearCaches(context.context()._context_handle)

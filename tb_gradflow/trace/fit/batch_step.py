@@ -1,0 +1,118 @@
+"""Steps of `fit` that are called with their batches: where one fails, they are still at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tb_gradflow.trace.fidelity.error_attribution import Refused, StepFailed
+from tb_gradflow.trace.step.recent_batches import dataset_of, without_optionals
+from tb_gradflow.trace.tf_internals.variable_creation import UnliftableError, first_trace
+
+
+class StepOfBatch:
+    """One step on the batches of one iterator after the other, without the function that Keras compiles around it.
+
+    Keras draws a batch inside of that function and wraps up what it returns, which takes a tenth of a short step. What
+    the step itself computes is compiled in the same way.
+
+    Args:
+        function: A `tf.function` of a batch.
+        whole: A training function of the same model. Where there are no more batches, it still does what a step does
+            that needs none, such as to count. Null for one that runs `function`; it must not order its updates after
+            what needs the batch.
+    """
+
+    def __init__(self, function: Any, whole: Callable[[Any], Any] | None = None) -> None:
+        self._function = function
+        self._whole = _drawing(function) if whole is None else whole
+        self._concrete: Any = None
+        self._is_first_trace = False
+        self.spec: Any = None
+
+    def drawn(self, iterator: Any) -> Any:
+        """The next batch. Raises what `iterator` raises at its end, and `Refused` where there is an error in it."""
+        if iterator.element_spec is not self.spec or self._is_first_trace:
+            # Of the type that the iterator has, and not of the shape that this batch happens to have.
+            self._trace(without_optionals(iterator.element_spec))
+            self.spec = iterator.element_spec
+        try:
+            return without_optionals(iterator.get_next())
+        except tf.errors.OutOfRangeError:
+            self._whole(iterator)
+            raise
+        except Exception as own:
+            raise Refused(own) from own
+
+    def _trace(self, spec: Any) -> None:
+        self._is_first_trace = False
+        try:
+            self._concrete = self._function.get_concrete_function(spec)
+        except UnliftableError:
+            self._concrete = first_trace(self._function)
+            self._is_first_trace = True
+            if self._concrete is None:
+                raise
+
+    def __call__(self, batch: Any) -> Any:
+        """Runs the step on a batch that was drawn. Raises `StepFailed` with that batch."""
+        try:
+            return self._concrete(batch)
+        except Exception as error:
+            raise StepFailed(error, iter(dataset_of([batch], self.spec))) from error
+
+    def on_next(self, iterator: Any) -> Any:
+        """What a training function does."""
+        return self(self.drawn(iterator))
+
+
+class StepsOfBatches:
+    """Whole executions of a training function, on batches that are drawn for it.
+
+    Args:
+        function: Built by Keras. It draws as many batches as `count` answers before each run.
+        count: How many steps the next execution has; Keras 2 shortens the last one of an epoch.
+        most: After how many executions it draws its batches itself; null if it never does.
+    """
+
+    def __init__(self, function: Callable[[Any], Any], count: Callable[[], int], most: int | None) -> None:
+        self._function = function
+        self._count = count
+        self._left = most
+
+    def __call__(self, iterator: Any) -> Any:
+        """What the training function does. Raises `StepFailed` with the batches that were drawn for it."""
+        if self._left == 0:
+            return self._function(iterator)
+        batches = self._drawn(iterator)
+        try:
+            results = self._function(iter(dataset_of(batches, iterator.element_spec)))
+        except (StopIteration, tf.errors.OutOfRangeError):
+            raise
+        except Exception as error:
+            raise StepFailed(error, iter(dataset_of(batches, iterator.element_spec))) from error
+        if self._left is not None:
+            self._left -= 1
+        return results
+
+    def _drawn(self, iterator: Any) -> list[Any]:
+        batches: list[Any] = []
+        try:
+            for _ in range(self._count()):
+                batches.append(iterator.get_next())
+        except tf.errors.OutOfRangeError:
+            pass
+        except Exception as own:
+            raise Refused(own) from own
+        return batches
+
+
+def _drawing(function: Any) -> Any:
+    """The training function that Keras would make of a step."""
+
+    def on_next(iterator: Any) -> Any:
+        return function(without_optionals(iterator.get_next()))
+
+    return tf.function(tf.autograph.experimental.do_not_convert(on_next), reduce_retracing=True)

@@ -1,0 +1,107 @@
+"""What the callback needs of a model of Keras 2 (tf_keras) that `fit` trains."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.autograph.core import ag_ctx
+
+from tb_gradflow.trace.fit.keras3 import Fitting, version
+from tb_gradflow.trace.fit.train_function import AsCompiled
+from tb_gradflow.trace.graph.variables import Owned, Variables, has_weights, local
+
+
+class LegacyFitting(Fitting):
+    """A model of Keras 2, which has other names for some of it."""
+
+    @property
+    def keras(self) -> str:
+        return version("tf_keras")
+
+    @property
+    def steps_per_execution(self) -> int:
+        count = self._model._steps_per_execution
+        return 1 if count is None else int(count.numpy())
+
+    @property
+    def is_of_batches(self) -> bool:
+        """Its training function counts its steps besides."""
+        return False
+
+    @property
+    def _base(self) -> type:
+        base: type = sys.modules["tf_keras"].Model
+        return base
+
+    @property
+    def counters(self) -> Sequence[Any]:
+        return (local(self._model._train_counter),)
+
+    @property
+    def step_as_traced(self) -> Callable[..., Any]:
+        """Keras 2 runs it as it is, and its layers have their `call` converted by AutoGraph where that is enabled, as
+        it is inside Keras's own training function; ours leave the recorder's code unconverted."""
+        step = self.step
+
+        @functools.wraps(step)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            with ag_ctx.ControlStatusCtx(ag_ctx.Status.ENABLED):
+                return step(*args, **kwargs)
+
+        return run
+
+    def build(self) -> None:
+        """Keras 2 is left to do this by itself."""
+
+    def freeze_as_now(self, stand_in: AsCompiled) -> None:
+        """Keras 2 itself puts the flags back while it trains."""
+
+    @property
+    def must_begin_alone(self) -> bool:
+        return False
+
+    def variables(self) -> Variables:
+        model = self._model
+
+        def owned() -> Iterator[Owned]:
+            if not has_weights(model):
+                return
+            trainable = {id(variable) for variable in model.trainable_variables}
+            for variable in model.variables:
+                raw = local(variable)
+                # The words that a TextVectorization knows are listed too: they stand in a table, not in a variable.
+                if isinstance(raw, tf.Variable):
+                    yield Owned(raw, _path(variable), id(variable) in trainable, tracked=True)
+
+        def ignored() -> list[Any]:
+            optimizers = [value for value in vars(model).values() if _is_legacy_optimizer(value)]
+            slots = [variable for optimizer in optimizers for variable in _slots(optimizer)]
+            totals = [variable for metric in model.metrics for variable in metric.variables]
+            return [local(variable) for variable in (*slots, *totals, model._train_counter)]
+
+        return Variables(owned, ignored)
+
+
+def is_legacy(model: Any) -> bool:
+    """Whether a model is of Keras 2."""
+    legacy = sys.modules.get("tf_keras")
+    return legacy is not None and isinstance(model, legacy.Model)
+
+
+def _path(variable: Any) -> str:
+    return str(variable.name).removesuffix(":0")
+
+
+def _is_legacy_optimizer(value: Any) -> bool:
+    legacy = sys.modules["tf_keras"]
+    return isinstance(value, (legacy.optimizers.Optimizer, legacy.optimizers.legacy.Optimizer))
+
+
+def _slots(optimizer: Any) -> Iterable[Any]:
+    variables = optimizer.variables
+    listed: Iterable[Any] = variables() if callable(variables) else variables
+    return listed

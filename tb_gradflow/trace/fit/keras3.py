@@ -1,0 +1,263 @@
+"""What the callback needs of the model that `fit` trains, of Keras 3 or of Keras 2 (tf_keras).
+
+Both build a compiled training function from `model.train_step`, keep it as `model.train_function` and read it anew for
+each batch. So a second one is built, and run, while another step stands in the place of the model's own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+from tensorflow.python.distribute import distribute_lib
+
+from tb_gradflow.trace.fidelity.python_constants import TracedNumbers
+from tb_gradflow.trace.fidelity.rng_sharing import RandomDraws, draws_of
+from tb_gradflow.trace.fit.batch_step import StepOfBatch, StepsOfBatches
+from tb_gradflow.trace.fit.train_function import AsCompiled, keras_own, traced
+from tb_gradflow.trace.graph.variables import Variables, local, raw_variable
+from tb_gradflow.trace.step.instrumented_step import owned_variables
+from tb_gradflow.trace.step.named_inputs import Named, batch_of_keras
+
+TrainFunction = Callable[[Any], Any]
+
+
+class Fitting:
+    """A model of Keras 3 while it is trained.
+
+    Args:
+        model: The model.
+        shows_graph: Whether Keras's TensorBoard callback is there too, which takes the graph of the model's own
+            training function as soon as a first step has run, whichever that was.
+    """
+
+    def __init__(self, model: Any, *, shows_graph: bool) -> None:
+        self._model = model
+        self.shows_graph = shows_graph
+
+    @property
+    def keras(self) -> str:
+        """The version of its Keras."""
+        return version("keras")
+
+    @property
+    def is_eager(self) -> bool:
+        """Whether its steps are run eagerly."""
+        return bool(self._model.run_eagerly) or tf.config.functions_run_eagerly()
+
+    @property
+    def is_for_xla(self) -> bool:
+        """Whether XLA compiles its steps."""
+        return bool(self._model.jit_compile)
+
+    @property
+    def strategy(self) -> Any:
+        """The `tf.distribute.Strategy` that it is trained under."""
+        return self._model.distribute_strategy
+
+    @property
+    def steps_per_execution(self) -> int:
+        return int(self._model.steps_per_execution)
+
+    @property
+    def iterations(self) -> int | None:
+        """How many steps its optimizer has made; null without an optimizer."""
+        optimizer = getattr(self._model, "optimizer", None)
+        return int(local(optimizer.iterations).numpy()) if optimizer is not None else None
+
+    @property
+    def learning_rate(self) -> Any:
+        """The variable that holds it; null if a schedule or nothing does."""
+        optimizer = getattr(self._model, "optimizer", None)
+        rate = raw_variable(getattr(optimizer, "_learning_rate", None))
+        return rate if isinstance(rate, tf.Variable) else None
+
+    @property
+    def counters(self) -> Sequence[Any]:
+        """Variables that its training function changes outside of its step."""
+        return ()
+
+    @property
+    def step(self) -> Callable[..., Any]:
+        """Its training step, as Keras calls it."""
+        step: Callable[..., Any] = self._model.train_step
+        return step
+
+    @property
+    def step_as_traced(self) -> Callable[..., Any]:
+        """The same as Keras traces it."""
+        return self.step
+
+    def build(self) -> None:
+        """Makes the variables of its optimizer, as Keras does in the first step.
+
+        A step that makes variables is traced twice by TensorFlow. What the optimizer is asked to update is known
+        beforehand where the step is Keras's own. With replicas Keras itself makes those of all trainable variables,
+        from 3.6 on; before that the first step does, where they are not known beforehand.
+        """
+        optimizer = getattr(self._model, "optimizer", None)
+        own_step = type(self._model).train_step is not keras.Model.train_step or "train_step" in vars(self._model)
+        several = self.strategy.num_replicas_in_sync > 1
+        if optimizer is None or optimizer.built or (own_step and not several):
+            return
+        weights = self._model.trainable_weights
+        # A layer that its first call builds makes variables that the optimizer would not know.
+        if weights and all(layer.built for layer in self._model._flatten_layers()):
+            with self.strategy.scope(), keras.name_scope(optimizer.name, caller=optimizer):
+                optimizer.build(weights)
+            optimizer.built = True
+
+    @property
+    def must_begin_alone(self) -> bool:
+        """Whether its next step makes the variables of its optimizer with several replicas: a step that is recorded
+        would fail at this."""
+        optimizer = getattr(self._model, "optimizer", None)
+        return self.strategy.num_replicas_in_sync > 1 and optimizer is not None and not optimizer.built
+
+    def variables(self) -> Variables:
+        return owned_variables(self._model)
+
+    def inputs(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Named:
+        """The names of what a step is given."""
+        return batch_of_keras(args, kwargs)
+
+    def function_of(self, step: Callable[..., Any]) -> TrainFunction:
+        """A training function that runs `step`, built as Keras builds the model's own."""
+        step = tf.autograph.experimental.do_not_convert(step)
+        model, plain = self._model, self._model.train_function
+        compiled = getattr(model, "train_tf_function", None)
+        with self._stepping(step):
+            model.make_train_function(force=True)
+        function, model.train_function = model.train_function, plain
+        if compiled is not None:
+            model.train_tf_function = compiled
+
+        def run(iterator: Any) -> Any:
+            # Keras asks for the model's step when it traces the function, in its first run or in a later one.
+            with self._stepping(step):
+                return function(iterator)
+
+        return run
+
+    def monitoring(self, step: Callable[..., Any], recorded: TrainFunction) -> TrainFunction:
+        """A training function that runs `step`, which is monitored. Where its batches can be drawn for it, and it takes
+        no time, it raises `StepFailed`; if it takes time, in the first run. `recorded` is the function that records."""
+        if self.is_of_batches:
+            return self.step_of_batch(step, recorded).on_next
+        return self._drawn_for(self.function_of(step), most=1)
+
+    def recording(self, step: Callable[..., Any], numbers: TracedNumbers) -> TrainFunction:
+        """A training function that runs `step`, which records. It raises `StepFailed` where its batches can be drawn
+        for it. `numbers` are those that the step is traced with."""
+        model = self._model
+        of_batch = self.is_of_batches and not self.is_eager
+        function = self.step_of_batch(step).on_next if of_batch else self._drawn_for(self.function_of(step))
+        compiled, plain = getattr(model, "train_tf_function", None), model.train_function
+
+        def run(iterator: Any) -> Any:
+            result = function(iterator)
+            if self.shows_graph:
+                with numbers.as_traced():
+                    _trace(compiled if compiled is not None else plain, iterator)
+            return result
+
+        return run
+
+    def as_compiled(self, numbers: TracedNumbers) -> TrainFunction:
+        """Its training function; where that was never traced, one that stands for it and traces it with `numbers`."""
+        function: TrainFunction = self._model.train_function
+        # Keras's TensorBoard callback looks at one of these; it was traced for that in the first step.
+        is_looked_at = self.shows_graph and hasattr(function, "function_spec")
+        if self.is_eager or is_looked_at or isinstance(function, AsCompiled) or any(traced(function)):
+            return function
+        stand_in = AsCompiled(function, numbers)
+        self.freeze_as_now(stand_in)
+        return stand_in
+
+    def freeze_as_now(self, stand_in: AsCompiled) -> None:
+        """Has `stand_in` trace its function with the layers frozen that are frozen now."""
+        stand_in.freeze_as_now(self._model)
+
+    @property
+    def is_of_batches(self) -> bool:
+        """Whether its training function does nothing but run its step on the next batch, on one device."""
+        return self.steps_per_execution == 1 and self._is_keras_own
+
+    def draws(self, *, is_monitored: bool) -> RandomDraws:
+        """Where its steps are in their random numbers. Without a monitor its own function runs between those
+        that are recorded."""
+        function = keras_own(self._model.train_function)
+        may_share = is_monitored and self.is_of_batches and not self.is_eager and not self.is_for_xla
+        return draws_of(function, may_share=may_share, has_run=any(traced(function)))
+
+    def _drawn_for(self, function: TrainFunction, most: int | None = None) -> TrainFunction:
+        return StepsOfBatches(function, lambda: self.steps_per_execution, most) if self._is_keras_own else function
+
+    @property
+    def _is_keras_own(self) -> bool:
+        """Whether Keras alone decides what its training function draws and does, on one device."""
+        model = self._model
+        return isinstance(self.strategy.extended, distribute_lib._DefaultDistributionExtended) and all(
+            name not in vars(model) and getattr(type(model), name, None) is getattr(self._base, name, None)
+            for name in ("make_train_function", "_make_function")
+        )
+
+    @property
+    def _base(self) -> type:
+        """The class of its Keras that all models are of."""
+        base: type = keras.Model
+        return base
+
+    def step_of_batch(self, step: Callable[..., Any], whole: TrainFunction | None = None) -> StepOfBatch:
+        """`step`, compiled as the function inside of the model's training function is that runs the model's own.
+
+        `whole` is what to run where the data have ended; see `StepOfBatch`.
+        """
+
+        # Not a lambda: TensorFlow leaves the user's lines out of an error in a function that is called `<lambda>`.
+        def one_step_on_data(batch: Any) -> Any:
+            return _returned(self.strategy.run(step, args=(batch,)))
+
+        alone = tf.autograph.experimental.do_not_convert(one_step_on_data)
+        return StepOfBatch(tf.function(alone, reduce_retracing=True, jit_compile=self._model.jit_compile), whole)
+
+    @contextlib.contextmanager
+    def _stepping(self, step: Callable[..., Any]) -> Iterator[None]:
+        # Past Keras's own `__setattr__`, which would track it.
+        attributes = vars(self._model)
+        own = attributes.get("train_step")
+        attributes["train_step"] = step
+        try:
+            yield
+        finally:
+            del attributes["train_step"]
+            if own is not None:
+                attributes["train_step"] = own
+
+
+def _returned(results: Any) -> Any:
+    """What the user's step returns, as Keras's function returns it: from 3.7 on with tensors for lists. A monitor adds
+    its flag, in a tuple."""
+    if type(results) is dict:
+        return {name: _returned(each) for name, each in results.items()}
+    if type(results) is tuple:
+        return tuple(map(_returned, results))
+    wraps_up = hasattr(keras.Model, "_make_function")
+    return tf.convert_to_tensor(results) if isinstance(results, list) and wraps_up else results
+
+
+def _trace(own: Any, iterator: Any) -> None:
+    """Traces the model's own function, which its next run needs anyway."""
+    if hasattr(own, "function_spec") and not hasattr(own, "_concrete_variable_creation_fn"):
+        # What the user's own step raises, it raises when it runs.
+        with contextlib.suppress(Exception):
+            own.get_concrete_function(iterator)
+
+
+def version(package: str) -> str:
+    """Of a package that is loaded."""
+    return str(sys.modules[package].__version__)

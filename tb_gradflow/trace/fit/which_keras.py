@@ -1,0 +1,35 @@
+"""Which Keras the model that `fit` trains is of."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+
+from tb_gradflow.errors import SetupError
+from tb_gradflow.trace.fit.keras2 import LegacyFitting, is_legacy
+from tb_gradflow.trace.fit.keras3 import Fitting
+
+
+def check_backend() -> None:
+    """Raises SetupError where Keras computes with something else than TensorFlow."""
+    # Who loads Keras 2 trains with that, whatever backend Keras 3 has.
+    if keras.backend.backend() != "tensorflow" and "tf_keras" not in sys.modules:
+        raise SetupError(
+            f"GradFlowCallback records TensorFlow, and Keras runs on {keras.backend.backend()}: "
+            'set KERAS_BACKEND="tensorflow" before Keras is imported'
+        )
+
+
+def fitting(model: Any, beside: Sequence[Any] | None) -> Fitting:
+    """For whichever Keras the model is of, and the callbacks of the same `fit`; null if nobody knows those."""
+    shows_graph = beside is None or any(_is_tensorboard(each) for each in beside)
+    return (LegacyFitting if is_legacy(model) else Fitting)(model, shows_graph=shows_graph)
+
+
+def _is_tensorboard(callback: Any) -> bool:
+    legacy = sys.modules.get("tf_keras")
+    kinds = [each.callbacks.TensorBoard for each in (keras, legacy) if each is not None]
+    return isinstance(callback, tuple(kinds))

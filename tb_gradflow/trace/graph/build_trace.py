@@ -1,0 +1,316 @@
+"""From what a collector saw of a traced step to the record of its structure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tb_gradflow.record.schema import (
+    SNAPSHOT,
+    DroppedMask,
+    Edge,
+    GradientCheck,
+    Layer,
+    Op,
+    Target,
+    Tensor,
+    TensorGradient,
+    Trace,
+    VariableGradient,
+)
+from tb_gradflow.trace.graph.constants_and_data import constants_of, exceeds_half, given_data, given_to, has_floor
+from tb_gradflow.trace.graph.custom_gradients import own_gradient
+from tb_gradflow.trace.graph.differentiable import Differentiability, custom_gradient_name, shape_of
+from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref, consumers
+from tb_gradflow.trace.graph.flatten import Flattener
+from tb_gradflow.trace.graph.gradient_call import Answer, Call
+from tb_gradflow.trace.graph.gradient_overrides import overrides_in
+from tb_gradflow.trace.graph.random_ops import SEEDED, is_seeded
+from tb_gradflow.trace.graph.reach import influenced_by, needed_for
+from tb_gradflow.trace.graph.variables import MadeTensor, Variables, distinct
+from tb_gradflow.trace.source.frames import frames_of
+from tb_gradflow.trace.source.loss_names import target_names
+from tb_gradflow.trace.source.source_table import SourceTable
+
+_DELICATE = frozenset({"Log", "Log1p", "Sqrt", "Rsqrt", "RealDiv", "Reciprocal", "Pow", "Exp", "Acos", "Asin"})
+
+_PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
+
+# The name scope that a tape gives to what it makes: in a function's body nobody else tells.
+_GRADIENT_SCOPE = "/gradient_tape/"
+
+_STATEFUL_RANDOM = ("Random", "Multinomial", "TruncatedNormal", "ParameterizedTruncatedNormal")
+
+
+class Looked(Protocol):
+    """What somebody who looked at a step has seen.
+
+    Attributes:
+        calls: The gradients that were asked for, in order.
+        variables: The variables.
+        layers: By name scope.
+        by_tape: Whether a tape computed the gradients at the top; else `tf.gradients` did.
+        unscaled: Whether an optimizer divided gradients by a loss scale with which none had multiplied a loss.
+    """
+
+    calls: list[Call]
+    variables: Variables
+    layers: dict[str, Layer]
+    by_tape: bool
+
+    @property
+    def unscaled(self) -> bool: ...
+
+
+def trace_of(collector: Looked, index: int, *, keep_source: bool = True) -> Trace:
+    """The record of a traced step. `keep_source` false leaves the user's files and lines out."""
+    builder = _Builder(collector, keep_source)
+    for call in collector.calls:
+        builder.choose(call)
+    builder.number()
+    return builder.build(index)
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """A flat op of one of the step's graphs."""
+
+    graph: int
+    op: int
+
+
+class _Builder:
+    def __init__(self, collector: Looked, keep_source: bool) -> None:
+        self._collector = collector
+        self._sources = SourceTable(keep_source)
+        self._differentiability = Differentiability()
+        self._flatteners: list[Flattener] = []
+        self._chosen: set[_Key] = set()
+        self._data: dict[int, set[int]] = {}
+        self._numbers: dict[_Key, int] = {}
+
+    def choose(self, call: Call) -> None:
+        """The ops between variables and the target, and those where the way of an unused variable ends."""
+        graph = self._graph(call.flattener)
+        ops = call.flattener.ops
+        users = consumers(ops)
+        reads = self._reads(ops)
+        needed = needed_for(ops, [ref.op for ref in call.targets])
+        sought = {v for v in reads if v in call.variables or v in call.watched or self._collector.variables[v].tracked}
+        start = {op for v in sought for op in reads[v] if not ops[op].backward or op in needed}
+        kept = influenced_by(ops, users, start) & needed
+        if not kept:
+            # What reads the variables of a loss that no op computes from them is Python, if there is any on the way.
+            python = [op for op in needed if ops[op].type in _PYTHON and not ops[op].backward]
+            kept.update(influenced_by(ops, users, python) & needed)
+        kept.update(ref.op for ref in call.targets if ref.op in kept)
+        for variable in sought:
+            if self._collector.variables[variable].trainable and not kept.intersection(reads[variable]):
+                forward = [op for op in reads[variable] if not ops[op].backward]
+                kept.update(op for op in influenced_by(ops, users, forward) if not ops[op].backward)
+                if isinstance(self._collector.variables[variable].variable, MadeTensor):
+                    kept.update(influenced_by(ops, users, start) & needed_for(ops, forward))
+        # A distribution of TensorFlow Probability may answer for its own sample without looking at it.
+        if any("/sample/" in ops[op].name for op in kept):
+            kept.update(op for op in needed if "/log_prob/" in ops[op].name and not ops[op].backward)
+        without = [variable for variable, answer in call.variables.items() if answer.outcome == "none"]
+        cut_off = [op for variable in without for op in reads.get(variable, ()) if op in kept]
+        kept.update(self._in_vain(ops, users, cut_off, needed))
+        # What may not be finite although no variable has a part in it, and makes a variable's gradient so.
+        self._data[graph] = given_data(ops, users)
+        beside = {item.ref.op for op in kept for item in ops[op].inputs} & self._data[graph]
+        delicate = {op for op in beside if ops[op].type in _DELICATE and not has_floor(ops[op], ops)}
+        kept.update(delicate, (op for op in beside if exceeds_half(ops[op], ops)))
+        # Keras takes the loss from what goes into a model's last softmax, and the softmax itself is left aside.
+        kept.update(user for op in list(kept) for user in users.get(op, ()) if ops[user].type == "Softmax")
+        self._chosen.update(_Key(graph, op) for op in kept)
+
+    def _in_vain(
+        self, ops: Sequence[FlatOp], users: Mapping[int, list[int]], start: Sequence[int], needed: set[int]
+    ) -> set[int]:
+        """The ways of `start` that a gradient would come back on from single numbers that the target does not depend
+        on: such as a term of a loss that was never added to it."""
+
+        def passes(producer: int, op: FlatOp) -> bool:
+            answers = self._differentiability.of(op.op, by_tape=self._by_tape(op))
+            given = [item for item in op.inputs if item.ref.op == producer and not op.backward]
+            return any((item.passes or answers[item.slot]) == "yes" for item in given)
+
+        reached = influenced_by(ops, users, start, passes=passes)
+        numbers = [op for op in reached - needed if ops[op].tensors and shape_of(ops[op].tensors[0]) == ()]
+        return needed_for(ops, numbers) & reached
+
+    def number(self) -> None:
+        """Fixes the order: graph by graph, each in the order in which its ops were made."""
+        for key in sorted(self._chosen, key=self._place):
+            self._numbers[key] = len(self._numbers)
+
+    def _place(self, key: _Key) -> tuple[int, float, int]:
+        place = self._flatteners[key.graph].ops[key.op].place
+        return key.graph, key.op if place is None else place, key.op
+
+    def build(self, index: int) -> Trace:
+        ops = tuple(self._op(key) for key in self._numbers)
+        gradient_checks = tuple(self._own_gradients())
+        chosen = [self._flatteners[key.graph].ops[key.op] for key in self._numbers]
+        overrides = overrides_in(self._sources.files, chosen, list(self._all_ops()), self._sources.place)
+        return Trace(
+            index=index,
+            ops=ops,
+            variables=self._collector.variables.records(
+                (call.variables for call in self._collector.calls), keep_source=self._sources.keep
+            ),
+            targets=self._targets(),
+            variable_gradients=tuple(
+                VariableGradient(number, variable, answer.outcome, answer.row, variable in call.watched)
+                for number, call in enumerate(self._collector.calls)
+                for variable, answer in self._answers(call)
+            ),
+            tensor_gradients=tuple(
+                TensorGradient(number, op, ref.output, answer.outcome, answer.row)
+                for number, call in enumerate(self._collector.calls)
+                for ref, answer in call.tensors.items()
+                if (op := self._number(call.flattener, ref)) >= 0
+            ),
+            layers=self._layers(ops),
+            sources=self._sources.all(),
+            notes=self._notes(),
+            gradient_checks=gradient_checks,
+            unscaled=self._collector.unscaled,
+            overrides=overrides,
+            dropped_masks=tuple(
+                DroppedMask(dropped.layer, dropped.type, number, row)
+                for number, call in enumerate(self._collector.calls)
+                for dropped, row in call.padded
+            ),
+        )
+
+    def _all_ops(self) -> Iterator[FlatOp]:
+        for flattener in self._flatteners:
+            yield from (op for op in flattener.ops if not op.backward and op.known is None)
+
+    def _graph(self, flattener: Flattener) -> int:
+        if flattener not in self._flatteners:
+            self._flatteners.append(flattener)
+        return self._flatteners.index(flattener)
+
+    def _reads(self, ops: Sequence[FlatOp]) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for index, op in enumerate(ops):
+            if op.reads is not None:
+                found.setdefault(op.reads, []).append(index)
+        return found
+
+    def _number(self, flattener: Flattener, ref: Ref) -> int:
+        return self._numbers.get(_Key(self._graph(flattener), ref.op), -1)
+
+    def _op(self, key: _Key) -> Op:
+        flat = self._flatteners[key.graph].ops[key.op]
+        source, api = self._origin(flat)
+        edges, constants = self._edges(key, flat), constants_of(flat, self._flatteners[key.graph].ops)
+        return Op(
+            name=flat.name if key.graph == 0 else f"{flat.name}@{key.graph}",
+            type=flat.type,
+            inputs=edges,
+            outputs=tuple(_tensor(tensor) for tensor in flat.tensors),
+            source=source,
+            api=api,
+            reads=flat.reads,
+            writes=flat.writes,
+            custom_gradient=custom_gradient_name(flat.op),
+            backward=flat.backward or _GRADIENT_SCOPE in f"/{flat.op.name}",
+            data=key.op in self._data[key.graph],
+            constants=constants,
+            input_count=len(flat.op.inputs),
+            compiled=flat.compiled,
+            differentiable=self._passes_any(flat),
+            updated=flat.updated,
+            given=given_to(flat, {each.input for each in edges} | {each.input for each in constants}),
+        )
+
+    def _own_gradients(self) -> Iterator[GradientCheck]:
+        """The ops whose gradient the user wrote, not looked at yet."""
+        for key, number in self._numbers.items():
+            flat = self._flatteners[key.graph].ops[key.op]
+            own = own_gradient(flat.op, by_tape=self._by_tape(flat)) if flat.known is None else flat.known.own
+            if own is not None:
+                yield GradientCheck(number, own.function, self._sources.place(own.source))
+
+    def _by_tape(self, flat: FlatOp) -> bool:
+        return self._collector.by_tape and not flat.nested
+
+    def _origin(self, flat: FlatOp) -> tuple[int | None, str | None]:
+        known = flat.known
+        frames = known.frames if known is not None and known.frames is not None else frames_of(flat.op.traceback)
+        source, api = self._sources.of(frames, flat.type)
+        if known is not None and (known.api or flat.type == SNAPSHOT):
+            return source, known.api  # the line uses what was made before the step, and does not make it
+        return source, api
+
+    def _edges(self, key: _Key, flat: FlatOp) -> tuple[Edge, ...]:
+        edges = []
+        for item in flat.inputs:
+            producer = self._numbers.get(_Key(key.graph, item.ref.op))
+            if producer is None:
+                continue
+            passes = item.passes or self._differentiability.of(flat.op, by_tape=self._by_tape(flat))[item.slot]
+            carried = item.carried or producer >= self._numbers[key]
+            edges.append(Edge(producer, item.ref.output, item.slot, passes, carried))
+        return tuple(edges)
+
+    def _passes_any(self, flat: FlatOp) -> bool | None:
+        if all(item.passes is not None for item in flat.inputs):
+            return None
+        return "yes" in self._differentiability.of(flat.op, by_tape=self._by_tape(flat))
+
+    def _answers(self, call: Call) -> list[tuple[int, Answer]]:
+        unasked = sorted(call.watched - call.variables.keys())
+        # What a variable gets is what the outermost tape answers; an inner gradient is a step on the way to that.
+        outer = {each for other in self._collector.calls if call.inner and not other.inner for each in other.variables}
+        asked = [(variable, answer) for variable, answer in call.variables.items() if variable not in outer]
+        return [*asked, *((variable, Answer("not_asked", None)) for variable in unasked)]
+
+    def _layers(self, ops: Sequence[Op]) -> tuple[Layer, ...]:
+        """The layers that have ops: Keras opens scopes too in which it makes none."""
+        scopes = {op.name[:end] for op in ops for end, letter in enumerate(op.name) if letter == "/"}
+        return tuple(layer for scope, layer in self._collector.layers.items() if scope in scopes)
+
+    def _targets(self) -> tuple[Target, ...]:
+        written = list(target_names([call.frames for call in self._collector.calls]))
+        # A name says what a loss is; an expression is a piece of the user's code.
+        names = distinct([name if self._sources.keep or name.isidentifier() else "loss" for name in written])
+        targets = []
+        for name, call in zip(names, self._collector.calls, strict=True):
+            op, output = -1, 0
+            if call.targets:
+                op, output = self._number(call.flattener, call.targets[0]), call.targets[0].output
+            source, _ = self._sources.of(call.frames, "")
+            targets.append(
+                Target(
+                    name,
+                    op,
+                    output,
+                    source,
+                    call.unconnected,
+                    call.scaled,
+                    call.measured,
+                    call.automatic,
+                    call.sources,
+                    call.of_variable,
+                    call.by_hand,
+                )
+            )
+        return tuple(targets)
+
+    def _notes(self) -> tuple[str, ...]:
+        if not self._collector.by_tape:
+            return ()
+        ops = [op for flattener in self._flatteners for op in flattener.ops if not op.backward]
+        if any(op.type.startswith(_STATEFUL_RANDOM) and is_seeded(op.op) for op in ops):
+            return (SEEDED,)
+        return ()
+
+
+def _tensor(tensor: Any) -> Tensor:
+    return Tensor(shape_of(tensor), tensor.dtype.name)

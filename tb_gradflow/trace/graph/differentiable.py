@@ -1,0 +1,143 @@
+"""Which inputs of an op pass a gradient: asked of TensorFlow, never looked up in a table of our own.
+
+The op's gradient function is called once with placeholder gradients inside a scratch graph; the inputs for which
+it returns None pass nothing. Nothing is added to the user's graph, and nothing is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager import backprop_util, record
+from tensorflow.python.framework import func_graph, ops
+
+from tb_gradflow.record.schema import Passes
+from tb_gradflow.trace.tf_internals.outside_tapes import untaped
+
+Signature = tuple[object, ...]
+
+# These see sizes and types, never values: a value that reaches one of them influences nothing behind it.
+VALUE_FREE = frozenset(
+    {"Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike", "VariableShape", "TensorListLength"}
+)
+
+
+_CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+
+
+class Differentiability:
+    """Answers per op, remembered by everything of the op that the answer can depend on."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[bool, Signature], tuple[Passes, ...]] = {}
+
+    def of(self, op: Any, *, by_tape: bool) -> tuple[Passes, ...]:
+        """For each input of `op`, whether it hands its gradient on to it where a tape, or else `tf.gradients`, asks."""
+        key = (by_tape, _signature(op))
+        if key not in self._known:
+            self._known[key] = _ask(op, by_tape)
+        return self._known[key]
+
+
+def is_differentiable_dtype(tensor: Any) -> bool:
+    """Whether the tape follows tensors of this type at all."""
+    return bool(backprop_util.IsTrainable(tensor))
+
+
+def shape_of(tensor: Any) -> tuple[int, ...] | None:
+    """Sizes as in `record.schema.Tensor`."""
+    if tensor.shape.rank is None:
+        return None
+    # A list has numbers in it whatever version of TensorFlow's behaviour is switched on.
+    return tuple(-1 if size is None else int(size) for size in tensor.shape.as_list())
+
+
+def custom_gradient_name(op: Any) -> str | None:
+    """Name of the gradient function that replaces the registered one; null for most ops."""
+    try:
+        name = op.get_attr("_gradient_op_type")
+    except ValueError:
+        return None
+    return name.decode() if isinstance(name, bytes) else str(name)
+
+
+def _signature(op: Any) -> Signature:
+    attributes = tuple(
+        sorted(
+            (name, value.SerializeToString())
+            for name, value in op.node_def.attr.items()
+            if name not in ("_class", "_output_shapes", "value")
+        )
+    )
+    tensors = tuple((tensor.dtype, tensor.shape.rank) for tensor in (*op.inputs, *op.outputs))
+    return (op.type, attributes, tensors)
+
+
+def is_overridden(op: Any) -> bool:
+    """Whether `gradient_override_map` names another gradient for the op. A tape does not look at that [seen with
+    TensorFlow 2.21]; `tf.gradients` does, and with it the gradient of a function's body, a loop or a branch."""
+    return op.type != "IdentityN" and custom_gradient_name(op) is not None
+
+
+def gradient_function_of(op: Any, *, by_tape: bool) -> Any:
+    """What computes the op's gradient; null if it is registered as not differentiable. Raises LookupError if nothing
+    is registered."""
+    if by_tape and is_overridden(op):
+        return ops.gradient_registry.lookup(op.type)
+    return ops.get_gradient_function(op)
+
+
+def _ask(op: Any, by_tape: bool) -> tuple[Passes, ...]:
+    if not any(is_differentiable_dtype(tensor) for tensor in op.outputs):
+        return _per_input(op, "none" if _has_gradient_function(op) else "not_differentiable")
+    try:
+        function = gradient_function_of(op, by_tape=by_tape)
+    except LookupError:
+        # Where it is called eagerly, a tape records the gradient of the whole function.
+        return _per_input(op, "unknown" if by_tape and op.type in _CALLS else "unregistered")
+    if function is None:
+        return _per_input(op, "not_differentiable")
+    try:
+        gradients = _call(function, op)
+    # A gradient function is foreign code (`tf.custom_gradient` may hold anything), and its failure is an answer.
+    except Exception:
+        return _per_input(op, "error")
+    return tuple(_passes(tensor, gradient) for tensor, gradient in zip(op.inputs, gradients, strict=True))
+
+
+def _has_gradient_function(op: Any) -> bool:
+    try:
+        return ops.get_gradient_function(op) is not None
+    except LookupError:
+        return False
+
+
+def _per_input(op: Any, answer: Passes) -> tuple[Passes, ...]:
+    return tuple(answer if is_differentiable_dtype(tensor) else "dtype" for tensor in op.inputs)
+
+
+def _passes(tensor: Any, gradient: Any) -> Passes:
+    if not is_differentiable_dtype(tensor):
+        return "dtype"
+    return "none" if gradient is None else "yes"
+
+
+def _call(function: Any, op: Any) -> Sequence[Any]:
+    with op.graph.as_default():
+        scratch = func_graph.FuncGraph("gradflow_probe")
+    with scratch.as_default(), record.stop_recording():
+        incoming = [_placeholder(tensor) for tensor in op.outputs]
+        own = custom_gradient_name(op) is not None
+        gradients = untaped(function, op, *incoming) if own else function(op, *incoming)
+    listed = list(gradients) if isinstance(gradients, (list, tuple)) else [gradients]
+    return listed + [None] * (len(op.inputs) - len(listed))
+
+
+def _placeholder(tensor: Any) -> Any:
+    if not is_differentiable_dtype(tensor):
+        return None
+    if tensor.dtype in (tf.resource, tf.variant):
+        return tf.zeros_like(tensor) if tensor.dtype == tf.variant else None
+    return tf.compat.v1.placeholder(tensor.dtype, tensor.shape)

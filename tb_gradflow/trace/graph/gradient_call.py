@@ -1,0 +1,80 @@
+"""What one call of `tape.gradient` asked for, and what the tape answered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tb_gradflow.record.schema import Outcome
+from tb_gradflow.trace.graph.dropped_masks import Dropped
+from tb_gradflow.trace.graph.flat_ops import Ref
+from tb_gradflow.trace.graph.flatten import Flattener
+from tb_gradflow.trace.source.frames import Frame
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the tape answered for one source. `row` is its place among the statistics, or null."""
+
+    outcome: Outcome
+    row: int | None
+
+    def moved(self, rows: int) -> Answer:
+        return self if self.row is None else Answer(self.outcome, self.row + rows)
+
+
+@dataclass(slots=True)
+class Call:
+    """One call of `tape.gradient`.
+
+    Attributes:
+        flattener: The graph that the target lives in.
+        targets: The flat ops' outputs that were differentiated.
+        loss: Their unscaled sum.
+        frames: The stack at the call.
+        unconnected: What the caller wanted for a missing gradient.
+        watched: Indices of the variables that the tape watched.
+        scaled: Whether an optimizer had scaled the loss.
+        measured: Whether `loss` is its value.
+        automatic: Whether the tape watches all trainable variables that are read; null if not known.
+        inner: Whether another tape watched what this call computed.
+        sources: How many sources it lists.
+        of_variable: Whether a variable is what it differentiates.
+        by_hand: Whether its gradients were given, and no tape has made them.
+        first_row: Of those in `statistics`.
+        statistics: float32 `[rows, 6]`, unscaled: the statistics of all answers that are gradients; null until
+            there is an answer. In a nested function's graph, this and the loss are sinks.
+        aliases: For tensors that were not asked for, the one whose gradient has the same statistics.
+        variables: Answer by index of the variable that was asked for.
+        tensors: Answer by the tensor on the way that was asked for.
+        padded: Of the layers that drop a mask, the rows of the gradient at padded steps.
+    """
+
+    flattener: Flattener
+    targets: tuple[Ref, ...]
+    loss: Any
+    frames: Sequence[Frame]
+    unconnected: Literal["none", "zero"]
+    watched: frozenset[int]
+    scaled: bool = False
+    measured: bool = True
+    automatic: bool | None = None
+    inner: bool = False
+    sources: int | None = None
+    of_variable: bool = False
+    by_hand: bool = False
+    first_row: int = 0
+    statistics: Any = None
+    aliases: dict[Ref, Ref] = field(default_factory=dict)
+    variables: dict[int, Answer] = field(default_factory=dict)
+    tensors: dict[Ref, Answer] = field(default_factory=dict)
+    padded: list[tuple[Dropped, int]] = field(default_factory=list)
+
+    def renumber(self, first_row: int) -> None:
+        """Its rows begin with another one."""
+        by = first_row - self.first_row
+        self.variables = {source: answer.moved(by) for source, answer in self.variables.items()}
+        self.tensors = {source: answer.moved(by) for source, answer in self.tensors.items()}
+        self.padded = [(dropped, row + by) for dropped, row in self.padded]
+        self.first_row = first_row

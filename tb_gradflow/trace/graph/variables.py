@@ -1,0 +1,297 @@
+"""The variables of a step: which there are, what they are called, and which handle belongs to which."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.distribute.values import DistributedVariable
+from tensorflow.python.framework import ops
+
+from tb_gradflow.record import schema
+from tb_gradflow.trace.graph.differentiable import shape_of
+from tb_gradflow.trace.graph.random_ops import is_place
+from tb_gradflow.trace.tf_internals.tapes import flat_sources
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """A variable that somebody owns.
+
+    Attributes:
+        variable: The `tf.Variable`, or a `GivenTensor`.
+        name: What its owner calls it.
+        trainable: Whether its owner means it to be trained.
+        tracked: Whether the model lists it.
+        rebound: The attribute that held it and holds a tensor now; empty if there is none.
+    """
+
+    variable: Any
+    name: str
+    trainable: bool
+    tracked: bool
+    rebound: str = ""
+
+    @property
+    def source(self) -> Any:
+        """What a tape is asked for."""
+        return self.variable.tensor if isinstance(self.variable, GivenTensor) else self.variable
+
+
+@dataclass(frozen=True, slots=True)
+class GivenTensor:
+    """An eager tensor in the place of a variable, for which somebody asks a gradient; made to look like one.
+
+    Attributes:
+        tensor: The tensor.
+    """
+
+    tensor: Any
+
+    @property
+    def handle(self) -> Any:
+        return self.tensor
+
+    @property
+    def shape(self) -> Any:
+        return self.tensor.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.tensor.dtype
+
+    def read_value(self) -> Any:
+        return self.tensor
+
+    def numpy(self) -> Any:
+        return self.tensor.numpy()
+
+
+class MadeTensor(GivenTensor):
+    """A tensor that the step computes, for which somebody asks a gradient."""
+
+
+class Variables:
+    """Variables by the handle that ops know them by. Grows when a step turns out to read others.
+
+    Args:
+        owned: Answers those that the owner has by now: a model may be built by its first step.
+        ignored: Answers what is none of the owner's business: an optimizer's slots, a metric's totals.
+    """
+
+    def __init__(
+        self, owned: Callable[[], Iterable[Owned]] = tuple, ignored: Callable[[], Iterable[Any]] = tuple
+    ) -> None:
+        self._owner = (owned, ignored)
+        self._began = ops.uid()
+        self._owned: list[Owned] = []
+        self._by_handle: dict[object, int] = {}
+        self._ignored: set[object] = set()
+        self._unlisted: dict[object, int] = {}
+        self._captures: dict[int, dict[int, Any]] = {}
+        self._layers: dict[int, Any] = {}
+        self._ask_owner()
+
+    def __len__(self) -> int:
+        return len(self._owned)
+
+    def __getitem__(self, index: int) -> Owned:
+        return self._owned[index]
+
+    def __iter__(self) -> Any:
+        return iter(self._owned)
+
+    def add(self, item: Owned) -> int:
+        """The index of a variable, which is added if it is new."""
+        key = _key(item.variable)
+        if key not in self._by_handle:
+            self._by_handle[key] = len(self._owned)
+            self._owned.append(item)
+        return self._by_handle[key]
+
+    def index_of(self, variable: Any) -> int:
+        """The index of a `tf.Variable` or Keras variable, which is added under its own name if it is new."""
+        raw = local(variable)
+        path = getattr(variable, "path", None)
+        found = self._by_handle.get(_key(raw))
+        if found is None:
+            return self.add(Owned(raw, path or raw.name.removesuffix(":0"), bool(raw.trainable), tracked=False))
+        if path and not self._owned[found].tracked:
+            # Met before without its layer's name.
+            self._owned[found] = replace(self._owned[found], name=path)
+        return found
+
+    def add_made(self, tensor: Any, name: str, rebound: str = "") -> int:
+        """The index of a tensor of the step that a gradient is asked for."""
+        return self.add(Owned(MadeTensor(tensor), name, trainable=True, tracked=False, rebound=rebound))
+
+    def index_of_source(self, source: Any) -> int | None:
+        """The index of something that a gradient is asked for; null for tensors that are none of the variables."""
+        if isinstance(raw_variable(source), tf.Variable):
+            return self.index_of(source)
+        return self._by_handle.get(id(source))
+
+    def rebind(self, index: int, place: str) -> None:
+        """What held a variable, an attribute for example, holds a tensor now."""
+        self._owned[index] = replace(self._owned[index], rebound=place)
+
+    def of_handle(self, graph: Any, handle: Any) -> int | None:
+        """The index of the variable whose handle `graph` captured as `handle`.
+
+        A negative number of its own for every resource that is not listed, such as the total of a metric; null if
+        the handle was not captured.
+        """
+        captured = self._outermost(graph, handle)
+        if captured is None:
+            return None
+        key = id(captured)
+        if key not in self._by_handle and key not in self._ignored:
+            self._ask_owner()
+        if key not in self._by_handle and key not in self._ignored:
+            for variable in getattr(graph, "variables", ()):
+                if _key(variable) == key and not is_place(variable):
+                    return self.index_of(variable)
+        return self._by_handle.get(key, -1 - self._unlisted.setdefault(key, len(self._unlisted)))
+
+    def _ask_owner(self) -> None:
+        owned, ignored = self._owner
+        self._ignored.update(_key(variable) for variable in ignored())
+        for item in owned():
+            self.add(item)
+
+    def _outermost(self, graph: Any, tensor: Any) -> Any:
+        """What a graph's placeholder captured, followed through the graphs that this one is nested in."""
+        while True:
+            tensor = self._captured(graph, tensor)
+            if tensor is None or isinstance(tensor, tf.__internal__.EagerTensor):
+                return tensor
+            graph = tensor.graph
+
+    def _captured(self, graph: Any, tensor: Any) -> Any:
+        known = self._captures.get(id(graph))
+        if known is None or id(tensor) not in known:
+            known = {id(inner): outer for outer, inner in getattr(graph, "captures", ())}
+            self._captures[id(graph)] = known
+        return known.get(id(tensor))
+
+    def meet(self, layer: Any) -> None:
+        """The step calls a Keras layer, which knows what of its weights is not to be trained."""
+        self._layers[id(layer)] = layer
+
+    def _frozen(self) -> frozenset[int]:
+        """Of those that no owner lists, the ones of layers with `trainable = False`: TensorFlow's own variables do not
+        know of it. Asked at the end, since a step may build its layers."""
+        weights: list[Any] = []
+        for layer in self._layers.values():
+            with contextlib.suppress(Exception):  # what a layer of the user's answers is its own business
+                weights += map(local, layer.non_trainable_weights)
+        known = {self._by_handle.get(_key(weight)) for weight in weights if isinstance(weight, tf.Variable)}
+        return frozenset(index for index in known if index is not None and not self._owned[index].tracked)
+
+    def records(self, asked: Iterable[Iterable[int]] = (), *, keep_source: bool = True) -> tuple[schema.Variable, ...]:
+        """As they stand in the log, where each has a name of its own. Who asks for the gradient of a weight, with one
+        of the lists `asked`, means to train it, whatever its layer says: a tape has an answer."""
+        frozen = self._frozen().difference(*asked)
+        names = distinct([item.name if keep_source or not self._is_expression(item) else "tensor" for item in self])
+        return tuple(
+            schema.Variable(
+                name=name,
+                shape=shape_of(item.variable) or (),
+                dtype=item.variable.dtype.base_dtype.name,
+                trainable=item.trainable and index not in frozen,
+                tracked=item.tracked,
+                computed=self._is_computed(item),
+                rebound=item.rebound,
+                made=self._is_made(item),
+            )
+            for index, (name, item) in enumerate(zip(names, self._owned, strict=True))
+        )
+
+    def _is_computed(self, item: Owned) -> bool:
+        return isinstance(item.variable, GivenTensor)
+
+    def _is_expression(self, item: Owned) -> bool:
+        """Whether the name of a tensor is a piece of the user's code."""
+        return self._is_computed(item) and not all(part.isidentifier() for part in item.name.split("."))
+
+    def _is_made(self, item: Owned) -> bool:
+        return not self._is_computed(item) and bool(_handle_of(item.variable)._id > self._began)
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """Each name once: `loss`, `loss (2)`."""
+    seen: dict[str, int] = {}
+    result = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        result.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return result
+
+
+def raw_variable(variable: Any) -> Any:
+    """The `tf.Variable` inside a Keras variable, of Keras 3 or 2."""
+    for wrapped in ("_value", "_variable"):
+        value = getattr(variable, wrapped, None)
+        if isinstance(value, tf.Variable):
+            return value
+    return variable
+
+
+def listed_sources(sources: Any) -> list[Any]:
+    """What a gradient is requested for, one by one: a variable or a tensor alone, or any nest of them. A ragged or
+    sparse tensor stands for its values."""
+    is_one = isinstance(raw_variable(sources), (tf.Variable, tf.Tensor, np.ndarray))
+    listed = [sources] if is_one else flat_sources(sources)
+    return [each.values if isinstance(each, tf.SparseTensor) else each for each in listed]
+
+
+def is_variable(value: Any) -> bool:
+    """Whether a value is a variable, of TensorFlow's or of Keras's."""
+    return isinstance(raw_variable(value), tf.Variable)
+
+
+def replica_here() -> int:
+    """Which of this process's replicas the current thread traces: TensorFlow gives each of several a thread."""
+    return int(getattr(threading.current_thread(), "replica_id", 0))
+
+
+def is_replica() -> bool:
+    """Whether the current thread is one that a strategy made for one of its replicas."""
+    return hasattr(threading.current_thread(), "replica_id")
+
+
+def local(variable: Any) -> Any:
+    """The `tf.Variable` that the current replica has of one that is mirrored; the variable itself otherwise."""
+    raw = raw_variable(variable)
+    return raw.values[replica_here()] if isinstance(raw, DistributedVariable) else raw
+
+
+def has_weights(model: Any) -> bool:
+    """Whether a model may be asked for its weights: one of Keras 2 that its first step builds, such as a `Sequential`
+    without an input shape, raises before that."""
+    try:
+        getattr(model, "_assert_weights_created", tuple)()
+    except ValueError:
+        return False
+    return True
+
+
+def is_floating(item: Owned) -> bool:
+    """Whether norms of it mean anything."""
+    if isinstance(item.variable, MadeTensor):
+        return False
+    dtype = item.variable.dtype
+    return bool(dtype.is_floating or dtype.is_complex)
+
+
+def _key(variable: Any) -> object:
+    return id(_handle_of(variable))
+
+
+def _handle_of(variable: Any) -> Any:
+    return local(variable).handle

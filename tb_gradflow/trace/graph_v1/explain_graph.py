@@ -1,0 +1,249 @@
+"""A loss in a `tf.compat.v1` graph, looked at: what `tb_gradflow.explain(loss_tensor, variables=…)` measures.
+
+The graph's own ops, with the lines that made them, are its structure. Gradients are built and run in a copy, so that
+the user's graph, and every number drawn in their session, stays as it is.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tb_gradflow.errors import SetupError
+from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Layer, Outcome, StepRecord, Trace
+from tb_gradflow.trace.custom_gradient_checks.probe import RAISED
+from tb_gradflow.trace.custom_gradient_checks.step_checks import GradientChecks
+from tb_gradflow.trace.explain.explanation import Explained, session_of
+from tb_gradflow.trace.graph.build_trace import trace_of
+from tb_gradflow.trace.graph.custom_gradients import OwnGradient, own_gradient
+from tb_gradflow.trace.graph.differentiable import Differentiability, is_differentiable_dtype
+from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref, consumers
+from tb_gradflow.trace.graph.gradient_call import Answer, Call
+from tb_gradflow.trace.graph.reach import influenced_by, needed_for
+from tb_gradflow.trace.graph.variables import Variables, listed_sources
+from tb_gradflow.trace.graph_v1.flat_ops_v1 import GraphFlattener
+from tb_gradflow.trace.graph_v1.gradients_v1 import Built, build, norms_of, run, statistics_of
+from tb_gradflow.trace.graph_v1.updates_v1 import movement_of, movements, run_updates, updates_in
+from tb_gradflow.trace.graph_v1.values_v1 import CannotMeasureError, Values, to_be_fed, values_for, with_values_of
+from tb_gradflow.trace.graph_v1.variables_v1 import GraphVariables
+
+
+@dataclass(slots=True)
+class _Seen:
+    """As `structure.Looked`."""
+
+    calls: list[Call]
+    variables: Variables
+    layers: dict[str, Layer] = field(default_factory=dict)
+    by_tape: bool = False
+    unscaled: bool = False
+
+
+def is_graph_tensor(value: Any) -> bool:
+    """Whether a value is a tensor of a graph, and not a number that is known."""
+    return isinstance(value, tf.Tensor) and not isinstance(value, tf.__internal__.EagerTensor)
+
+
+def explain_graph(loss: Any, variables: Sequence[Any] | None, feed_dict: Mapping[Any, Any] | None) -> Explained:
+    """The gradient of `loss`, a tensor of a `tf.compat.v1` graph, with respect to `variables`: by default the graph's
+    trainable ones.
+
+    Measured if there is a default session in which everything that the loss needs is known; otherwise the structure
+    alone is told, with the reason in the trace's notes.
+    """
+    if hasattr(loss.graph, "captures"):
+        raise SetupError(
+            f"the loss {loss.name} belongs to a `tf.function` that is being traced: call `explain` outside of it, with "
+            "a function that computes the loss"
+        )
+    if not loss.dtype.is_floating:
+        raise SetupError(f"the loss {loss.name} is {loss.dtype.name}: only floating tensors have gradients")
+    requested = loss.graph.get_collection("trainable_variables") if variables is None else variables
+    step = _Step(loss, GraphVariables(loss.graph, listed_sources(requested)))
+    try:
+        return step.explained(values_for(loss, feed_dict))
+    except CannotMeasureError as reason:
+        return step.unmeasured(str(reason))
+
+
+class _Step:
+    """One look at one loss."""
+
+    def __init__(self, loss: Any, variables: GraphVariables) -> None:
+        self._loss = loss
+        self._variables = variables
+        self._checks = GradientChecks()
+        flattener = GraphFlattener(loss.graph, variables.of_handle)
+        flattener.extend()
+        for index, tensor in variables.tensors():
+            flattener.mark_tensor(tensor, index)
+        target = flattener.ref(loss)
+        asked = frozenset(index for index, _ in variables.sources())
+        self._call = Call(flattener, () if target is None else (target,), None, (), "none", asked)
+
+    def explained(self, tries: Iterable[Values]) -> Explained:
+        """What the first of some values shows that shows something. Raises CannotMeasureError if none does."""
+        reason = ""
+        built = self._built
+        for values in tries:
+            if built.error is not None and not built.is_partial:
+                return self.unmeasured("")
+            try:
+                fetched = run(built, values, self._fetches(built))
+            except CannotMeasureError as error:
+                reason = to_be_fed(values.invented) if values.invented else str(error)
+                continue
+            record = self._record(fetched, values)
+            if values.invented and not self._is_plain(record):
+                reason = to_be_fed(values.invented)
+                continue
+            arrives = any(answer.row is not None for answer in self._call.variables.values())
+            notes = [values.note, _invention(values.invented) if arrives else "", _IN_PART if built.is_partial else ""]
+            trace = self._checks.filled(self._trace(*notes), fetched)
+            if not values.invented:
+                trace, record = self._with_updates(trace, record, values)
+            return Explained(session_of(self._loss.op.name), trace, record)
+        raise CannotMeasureError(reason)
+
+    def _with_updates(self, trace: Trace, record: StepRecord, values: Values) -> tuple[Trace, StepRecord]:
+        """The same, with what the optimizers in the graph do to the variables, as far as they can be run."""
+        updates = updates_in(self._loss.graph, dict(self._variables.sources()))
+        if not updates:
+            return trace, record
+        try:
+            ran = run_updates(self._built, with_values_of(values, [update.op for update in updates]), updates)
+        except CannotMeasureError:
+            return trace, record
+        gradients = np.frombuffer(record.gradients, "<f4").reshape(-1, len(GRADIENT_STATISTICS))
+        rows = [movement_of(update, each) for update, each in zip(updates, ran, strict=True)]
+        norms = np.frombuffer(record.variables, "<f4").reshape(-1, len(VARIABLE_STATISTICS)).copy()
+        for update, each in zip(updates, ran, strict=True):
+            norms[update.variable, VARIABLE_STATISTICS.index("update_norm")] = np.linalg.norm(each.after - each.before)
+        trace = replace(
+            trace,
+            optimizers=tuple(update.optimizer for update in updates),
+            movements=movements(updates, len(gradients)),
+        )
+        whole = np.concatenate([gradients, np.array(rows, "<f4")])
+        return trace, replace(record, gradients=whole.tobytes(), variables=norms.tobytes())
+
+    def unmeasured(self, note: str) -> Explained:
+        """What the structure alone shows, and why no more was measured."""
+        built = self._built
+        if built.error is not None and not _is_an_answer(built):
+            said = (str(built.error).strip().splitlines() or [""])[0]
+            note = f"`tf.gradients` raises {type(built.error).__name__} for this loss: {said}"
+        elif built.error is not None:
+            note = ""
+        trace = self._checks.filled(self._trace(note), {})
+        return Explained(session_of(self._loss.op.name), trace, None)
+
+    @functools.cached_property
+    def _built(self) -> Built:
+        sources = dict(self._variables.sources())
+        built = build(self._loss, sources, self._on_the_way(), self._own_gradients(), self._raising)
+        self._checks.probes.update(built.probes)
+        self._answer(built)
+        return built
+
+    def _raising(self) -> list[Any]:
+        """The ops that TensorFlow has no gradient for."""
+        ops, known = self._call.flattener.ops, Differentiability()
+        needed = needed_for(ops, [ref.op for ref in self._call.targets])
+        listed = [ops[index].op for index in sorted(needed) if _is_at_the_top(ops[index])]
+        return [op for op in listed if "unregistered" in known.of(op, by_tape=False)]
+
+    def _is_plain(self, record: StepRecord) -> bool:
+        """Whether all gradients that arrive are neither zero nor large nor broken: of numbers that were invented
+        nothing else is to be said."""
+        rows = np.frombuffer(record.gradients, "<f4").reshape(-1, len(GRADIENT_STATISTICS))
+        arrived = [answer.row for answer in self._call.variables.values() if answer.row is not None]
+        sizes = rows[arrived, GRADIENT_STATISTICS.index("max_abs")]
+        broken = rows[:, GRADIENT_STATISTICS.index("nan_count") :].any()
+        return not broken and bool(np.all((sizes > _PLAIN[0]) & (sizes < _PLAIN[1]))) and np.isfinite(record.losses[0])
+
+    def _on_the_way(self) -> dict[Ref, Any]:
+        """The tensors between variables and loss whose gradient can be asked for: those in branches and loops of
+        TensorFlow 1 live in frames of their own."""
+        ops = self._call.flattener.ops
+        start = [index for index, op in enumerate(ops) if op.reads is not None]
+        needed = needed_for(ops, [ref.op for ref in self._call.targets])
+        return {
+            Ref(index, number): tensor
+            for index in sorted(influenced_by(ops, consumers(ops), start) & needed)
+            if _is_at_the_top(ops[index])
+            for number, tensor in enumerate(ops[index].tensors)
+            if is_differentiable_dtype(tensor) and tensor.dtype not in (tf.resource, tf.variant)
+            if not tensor.dtype._is_ref_dtype
+        }
+
+    def _own_gradients(self) -> list[OwnGradient]:
+        ops = self._call.flattener.ops
+        needed = needed_for(ops, [ref.op for ref in self._call.targets])
+        listed = [own_gradient(ops[index].op, by_tape=False) for index in sorted(needed) if _is_at_the_top(ops[index])]
+        return [own for own in listed if own is not None]
+
+    def _answer(self, built: Built) -> None:
+        """Numbers the rows: variables, then tensors on the way."""
+        missing: Outcome = "none" if built.error is None else "error" if _is_an_answer(built) else "value"
+        rows = iter(range(len(built.variables) + len(built.tensors)))
+        for index, gradient in built.variables.items():
+            self._call.variables[index] = Answer(missing, None) if gradient is None else Answer("value", next(rows))
+        for ref, gradient in built.tensors.items():
+            self._call.tensors[ref] = Answer(missing, None) if gradient is None else Answer("value", next(rows))
+
+    def _fetches(self, built: Built) -> dict[str, Any]:
+        gradients = [each for each in (*built.variables.values(), *built.tensors.values()) if each is not None]
+        numbered = {f"gradient/{row}": gradient for row, gradient in enumerate(gradients)}
+        return {"loss": built.loss, **numbered, **self._checks.fetches()}
+
+    def _record(self, fetched: Mapping[str, Any], values: Values) -> StepRecord:
+        rows = [statistics_of(value) for name, value in fetched.items() if name.startswith("gradient/")]
+        norms = [norms_of(values.variables.get(tensor.op.name, ())) for _, tensor in self._variables.sources()]
+        return StepRecord(
+            trace=0,
+            step=0,
+            wall_time=time.time(),
+            losses=(float(np.sum(fetched["loss"])),),
+            gradients=np.array(rows, "<f4").tobytes(),
+            variables=np.array(norms, "<f4").tobytes(),
+        )
+
+    def _trace(self, *notes: str) -> Trace:
+        trace = trace_of(_Seen([self._call], self._variables), 0)
+        return replace(trace, notes=(*trace.notes, *filter(None, notes)))
+
+
+# Gradients of invented numbers between these show that a gradient arrives, and call for no further word.
+_PLAIN = (1e-6, 1e3)
+
+_IN_PART = (
+    "`tf.gradients` raises for this loss. The gradients that do not come through the op that has none were measured."
+)
+
+
+def _invention(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    listed = " and ".join(f"`{name}`" for name in names)
+    verb = "was" if len(names) == 1 else "were"
+    return (
+        f"{listed} {verb} not fed, so random numbers stood in: they show that a gradient arrives, not how large yours "
+        "is. Pass `feed_dict` for that."
+    )
+
+
+def _is_an_answer(built: Built) -> bool:
+    """Whether the exception says something of the graph: no gradient is registered, or one of the user's own raised."""
+    raised = any(probe.problem.startswith(RAISED) for probe in built.probes.values())
+    return isinstance(built.error, LookupError) or raised
+
+
+def _is_at_the_top(op: FlatOp) -> bool:
+    return not op.nested and op.writes is None

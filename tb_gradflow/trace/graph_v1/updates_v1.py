@@ -1,0 +1,122 @@
+"""The updates that an optimizer of TensorFlow 1 has put into a graph, and what they do to a variable's elements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_gradflow.record.schema import Movement, Optimizer
+from tb_gradflow.trace.graph_v1.gradients_v1 import Built, opened
+from tb_gradflow.trace.graph_v1.graph_copy import twin_of
+from tb_gradflow.trace.graph_v1.values_v1 import Values, value_of
+
+_PREFIXES = ("ResourceApply", "Apply")
+
+# The inputs, as the ops call them, in which earlier gradients are kept that move weights later.
+_MEMORIES = frozenset({"m", "mom", "linear"})
+
+# `ApplyMomentum` calls its own what others call a sum of squares.
+_MOMENTUM = frozenset({"Momentum", "KerasMomentum"})
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """The op that updates one variable with a dense gradient.
+
+    Attributes:
+        variable: Index of the variable.
+        op: The op.
+        given: Its inputs by their names in the op's definition.
+    """
+
+    variable: int
+    op: Any
+    given: Mapping[str, Any]
+
+    @property
+    def kind(self) -> str:
+        """The optimizer, such as `Adam`."""
+        return str(self.op.type).removeprefix("Resource").removeprefix("Apply").removesuffix("V2")
+
+    @property
+    def memories(self) -> list[Any]:
+        """The handles or references of what it remembers."""
+        names = _MEMORIES | ({"accum"} if self.kind in _MOMENTUM else set())
+        return [tensor for name, tensor in self.given.items() if name in names]
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """As it stands in a log."""
+        kind = "SGD" if self.kind == "GradientDescent" else self.kind
+        return Optimizer(kind, bool(self.memories), False, "", False, 1, False, has_slots=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What an update was given and has done: arrays like the variable."""
+
+    gradient: npt.NDArray[Any]
+    before: npt.NDArray[Any]
+    after: npt.NDArray[Any]
+    memories: Sequence[npt.NDArray[Any]]
+    rate: float
+
+
+def updates_in(graph: Any, sources: Mapping[int, Any]) -> list[Update]:
+    """The updates of the variables whose handles or references are `sources`; of a variable with several, none."""
+    by_name = {tensor.op.name: index for index, tensor in sources.items()}
+    found: dict[int, list[Update]] = {}
+    for op in graph.get_operations():
+        index = by_name.get(op.inputs[0].op.name) if op.type.startswith(_PREFIXES) and op.inputs else None
+        names = [argument.name for argument in op.op_def.input_arg] if index is not None else []
+        if index is not None and len(names) == len(op.inputs):
+            # Plain descent calls its gradient another name.
+            given = {"grad" if name == "delta" else name: tensor for name, tensor in zip(names, op.inputs, strict=True)}
+            found.setdefault(index, []).append(Update(index, op, given))
+    return [listed[0] for listed in found.values() if len(listed) == 1]
+
+
+def movement_of(update: Update, ran: Ran) -> list[float]:
+    """The numbers of `record.schema.MOVEMENT_STATISTICS`, as `statistics` counts them in a step."""
+    zero, changed = ran.gradient == 0, ran.after != ran.before
+    remembers = np.any([memory != 0 for memory in ran.memories], axis=0) if ran.memories else np.zeros_like(zero)
+    unmoved = ~zero & ~changed & np.isfinite(ran.gradient)
+    step = ran.rate * (np.abs(ran.gradient) if update.kind == "GradientDescent" else 1.0)
+    rounded = unmoved & (ran.rate > 0) & (step < np.abs(ran.before) * np.finfo(ran.before.dtype).eps / 2)
+    counts = [np.count_nonzero(mask) for mask in (zero, zero & changed, zero & changed & remembers, unmoved, rounded)]
+    return [*map(float, counts), ran.rate]
+
+
+def movements(updates: Sequence[Update], first_row: int) -> tuple[Movement, ...]:
+    """As they stand in a log; the updates are the optimizers, in their order."""
+    return tuple(Movement(each.variable, place, first_row + place, 0.0, "") for place, each in enumerate(updates))
+
+
+def run_updates(built: Built, values: Values, updates: Sequence[Update]) -> list[Ran]:
+    """Runs the updates in the copy of the graph, and looks what they have done. Raises CannotMeasureError if that
+    cannot be."""
+    twin = built.twin
+    wanted = {
+        (number, name): twin_of(tensor, twin)
+        for number, update in enumerate(updates)
+        for name, tensor in update.given.items()
+        if name in ("grad", "lr", "alpha")
+    }
+    with opened(built, values) as session:
+        ops = [twin.get_operation_by_name(update.op.name) for update in updates]
+        seen, _ = session.run((wanted, ops), values.fed)
+        after = session.run([twin_of(value_of(update.op.inputs[0].op), twin) for update in updates])
+    return [
+        Ran(
+            gradient=np.asarray(seen[number, "grad"]),
+            before=np.asarray(values.variables[update.op.inputs[0].op.name]),
+            after=np.asarray(now),
+            memories=[np.asarray(values.variables[tensor.op.name]) for tensor in update.memories],
+            rate=float(seen.get((number, "lr"), seen.get((number, "alpha"), np.nan))),
+        )
+        for number, (update, now) in enumerate(zip(updates, after, strict=True))
+    ]

@@ -1,0 +1,214 @@
+"""The values that a `tf.compat.v1` graph needs before it can be run elsewhere: those of its variables, and what is fed.
+
+Everything is read from the user's session without adding anything to their graph, and without running anything that
+would move on, such as an iterator over data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tb_gradflow.errors import SetupError
+from tb_gradflow.trace.graph_v1.graph_copy import copied
+from tb_gradflow.trace.graph_v1.variables_v1 import MAKERS
+
+
+class CannotMeasureError(Exception):
+    """The graph cannot be run; the text says why, in a whole sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What the copy of a graph is given.
+
+    Attributes:
+        variables: By the name of the op that makes the handle or the reference.
+        fed: By the name of the tensor.
+        invented: The placeholders that numbers were invented for, by the names of their ops.
+        note: What else a reader has to know of these values; empty if nothing.
+    """
+
+    variables: dict[str, Any]
+    fed: dict[str, Any]
+    invented: tuple[str, ...] = ()
+    note: str = ""
+
+
+def values_for(loss: Any, feed_dict: Mapping[Any, Any] | None) -> Iterator[Values]:
+    """What has to be known to run `loss` outside of its session: several tries, if numbers have to be invented for
+    placeholders. Raises CannotMeasureError if that is not enough, or cannot be had; SetupError if `feed_dict` does not
+    fit the graph."""
+    fed = _fed(loss.graph, feed_dict or {})
+    needed = _needed([loss], set(fed))
+    missing = [op for op in needed if op.type == "Placeholder" and op.outputs[0].name not in fed]
+    for op in needed:
+        _refuse(op, fed)
+    variables, note = _variables(loss.graph, [op for op in needed if op.type in MAKERS])
+    if not missing:
+        yield Values(variables, fed, note=note)
+        return
+    names = tuple(sorted(op.name for op in missing))
+    for draw in _DRAWS:
+        invented = {op.outputs[0].name: _invented(op.outputs[0], draw) for op in missing}
+        if any(value is None for value in invented.values()):
+            raise CannotMeasureError(to_be_fed(names))
+        yield Values(variables, {**fed, **invented}, names, note)
+
+
+def with_values_of(values: Values, ops: Sequence[Any]) -> Values:
+    """The same, and what else some ops need that run in the default session. Raises CannotMeasureError if that is not
+    known."""
+    graph, session = ops[0].graph, tf.compat.v1.get_default_session()
+    needed = {each.name: each for op in ops for each in _needed(op.inputs, set(values.fed))}
+    missing = [op for op in needed.values() if op.type == "Placeholder" and op.outputs[0].name not in values.fed]
+    if missing or session is None or session.graph is not graph:
+        raise CannotMeasureError(to_be_fed(tuple(op.name for op in missing)) if missing else "There is no session.")
+    for op in needed.values():
+        _refuse(op, values.fed)
+    makers = [op for op in needed.values() if op.type in MAKERS and op.name not in values.variables]
+    return replace(values, variables={**values.variables, **_read(session, makers)})
+
+
+def to_be_fed(names: Sequence[str]) -> str:
+    """Why nothing could be measured, where placeholders were not fed."""
+    listed = " and ".join(f"`{name}`" for name in names)
+    values = ", ".join(f"{name}: value" for name in names)
+    have = "has" if len(names) == 1 else "have"
+    return f"{listed} {have} to be fed, so nothing was measured: pass `feed_dict={{{values}}}`."
+
+
+# Numbers that most functions are made for, the safest first: what only shows that a gradient arrives.
+_DRAWS: tuple[Callable[[Any, tuple[int, ...]], Any], ...] = (
+    lambda generator, shape: generator.uniform(0.2, 0.8, shape),
+    lambda generator, shape: generator.normal(size=shape),
+)
+_UNKNOWN_SIZE = 4
+
+
+def _invented(tensor: Any, draw: Callable[[Any, tuple[int, ...]], Any]) -> Any:
+    """Numbers for a placeholder; `None` for what is no number. Integers may be indices: zero is always one."""
+    sizes = [None] if tensor.shape.rank is None else tensor.shape.as_list()
+    shape = tuple(_UNKNOWN_SIZE if size is None else int(size) for size in sizes)
+    if tensor.dtype.is_floating or tensor.dtype.is_complex:
+        return np.asarray(draw(np.random.default_rng(0), shape), tensor.dtype.as_numpy_dtype)
+    if tensor.dtype.is_integer or tensor.dtype.is_bool:
+        return np.zeros(shape, tensor.dtype.as_numpy_dtype)
+    return None
+
+
+def _variables(graph: Any, makers: Sequence[Any]) -> tuple[dict[str, Any], str]:
+    """The values of variables, and a note where they are not those of a session."""
+    if not makers:
+        return {}, ""
+    session = tf.compat.v1.get_default_session()
+    if session is not None and session.graph is graph:
+        return _read(session, makers), ""
+    return _initial(graph, makers), (
+        "There is no default session of this graph, so its variables were given their initial values. To measure "
+        "with others call `explain` inside `with tf.compat.v1.Session() as session:`."
+    )
+
+
+def _initial(graph: Any, makers: Sequence[Any]) -> dict[str, Any]:
+    """The initial values of variables, which a copy of the graph computes."""
+    initialisers = [op.name for op in graph.get_operations() if is_initialiser(op)]
+    twin = copied(graph)
+    try:
+        with tf.compat.v1.Session(graph=twin) as session:
+            session.run([twin.get_operation_by_name(name) for name in initialisers])
+            fetches = {op.name: twin.get_tensor_by_name(value_of(op).name) for op in makers}
+            return dict(session.run(fetches))
+    except tf.errors.OpError as error:
+        raise CannotMeasureError(
+            "There is no default session of this graph, so nothing was measured: call `explain` inside "
+            "`with tf.compat.v1.Session() as session:`, after the variables are initialised."
+        ) from error
+
+
+def is_initialiser(op: Any) -> bool:
+    """The first assignment of a variable, which `get_variable` makes beside it."""
+    return (
+        bool(op.inputs) and op.name.startswith(op.inputs[0].op.name + "/") and op.type in ("Assign", "AssignVariableOp")
+    )
+
+
+def _fed(graph: Any, feed_dict: Mapping[Any, Any]) -> dict[str, Any]:
+    found = {}
+    for key, value in (part for pair in feed_dict.items() for part in _parts(*pair)):
+        try:
+            tensor = graph.as_graph_element(key, allow_operation=False)
+        except (TypeError, ValueError, KeyError) as error:
+            raise SetupError(f"feed_dict: {key!r:.80} is no tensor of the loss's graph") from error
+        array = np.asarray(value, tensor.dtype.as_numpy_dtype)
+        if not tensor.shape.is_compatible_with(array.shape):
+            raise SetupError(f"feed_dict: {tensor.name} has the shape {tensor.shape}, got {array.shape}")
+        found[tensor.name] = array
+    return found
+
+
+def _parts(key: Any, value: Any) -> Iterator[tuple[Any, Any]]:
+    """What is fed to one placeholder: for a sparse or ragged one to each of the tensors that it is made of."""
+    if isinstance(key, tf.SparseTensor):
+        yield from zip((key.indices, key.values, key.dense_shape), tuple(_components(value)), strict=True)
+    elif isinstance(key, tf.RaggedTensor):
+        yield key.flat_values, value.flat_values
+        yield from zip(key.nested_row_splits, value.nested_row_splits, strict=True)
+    else:
+        yield key, value
+
+
+def _components(value: Any) -> Sequence[Any]:
+    """Indices, values and shape of what is fed to a sparse placeholder: as one object or as a tuple."""
+    return value if isinstance(value, tuple) else (value.indices, value.values, value.dense_shape)
+
+
+def _needed(ends: Iterable[Any], fed: set[str]) -> list[Any]:
+    """The ops that have to run, as far back as what is fed."""
+    seen: dict[str, Any] = {}
+    stack = [end.op for end in ends]
+    while stack:
+        op = stack.pop()
+        if op.name in seen:
+            continue
+        seen[op.name] = op
+        stack.extend(tensor.op for tensor in op.inputs if tensor.name not in fed)
+        stack.extend(op.control_inputs)
+    return list(seen.values())
+
+
+def _refuse(op: Any, fed: Mapping[str, Any]) -> None:
+    if op.outputs and all(tensor.name in fed for tensor in op.outputs):
+        return
+    # Iterators, queues and tables live in the user's session, and looking would take something out of them.
+    if not op.inputs and op.type not in MAKERS and any(tensor.dtype == tf.resource for tensor in op.outputs):
+        raise CannotMeasureError(
+            f"The loss reads from `{op.name}` ({op.type}), which looking would change, so nothing was measured: pass "
+            "what comes out of it in `feed_dict`."
+        )
+
+
+def _read(session: Any, makers: Sequence[Any]) -> dict[str, Any]:
+    fetches = {op.name: value_of(op) for op in makers}
+    try:
+        return dict(session.run(fetches))
+    except tf.errors.FailedPreconditionError as error:
+        raise CannotMeasureError(
+            "The variables are not initialised in the default session, so nothing was measured: run "
+            "`session.run(tf.compat.v1.global_variables_initializer())` first."
+        ) from error
+
+
+def value_of(maker: Any) -> Any:
+    """A tensor of the graph that holds the value of the variable: nothing is added to the graph."""
+    made = maker.outputs[0]
+    if made.dtype != tf.resource:
+        return made
+    for op in made.consumers():
+        if op.type == "ReadVariableOp" and op._get_control_flow_context() is None and not op.control_inputs:
+            return op.outputs[0]
+    raise CannotMeasureError(f"Nothing in the graph reads `{maker.name}` by itself, so nothing was measured.")

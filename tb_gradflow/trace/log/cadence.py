@@ -1,0 +1,96 @@
+"""Which steps to record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, Protocol
+
+from tb_gradflow.errors import SetupError
+from tb_gradflow.trace.log.meter import Meter
+
+UpdateFreq = int | Literal["auto", "epoch"]
+
+DENSE_STEPS = 10
+"""Trouble at the start (a cut, a dead layer, a wrong initial value) shows within the first few steps."""
+
+CLOSEST = 10
+"""However cheap, no two recorded steps after the first ones are closer: nobody looks at more, and a log holds them."""
+
+
+class Cadence(Protocol):
+    """A rule for which steps to record.
+
+    Attributes:
+        meter: What recording costs. Whoever runs the steps tells it how long each was.
+    """
+
+    @property
+    def meter(self) -> Meter: ...
+
+    def is_due(self, steps: int, new_epoch: bool, is_last: bool = False) -> bool:
+        """Whether to record, given the number of steps since recording began, whether an epoch begins, and whether a
+        fit is known to end with this step."""
+
+
+class Fixed:
+    """A rule that does not depend on the time."""
+
+    def __init__(self, rule: Callable[[int, bool], bool]) -> None:
+        self.meter = Meter()
+        self._rule = rule
+
+    def is_due(self, steps: int, new_epoch: bool, is_last: bool = False) -> bool:
+        return self._rule(steps, new_epoch)
+
+
+class Affordable:
+    """The first steps, then as often as recording takes no more than a share of the training time, together with what
+    is done around plain steps; at least half of that share is for recording.
+
+    The debt of the first steps is paid off before the next is recorded, so that the recorded ones are spread evenly
+    after that. The last step of a fit does not wait for that: whoever trains for a minute wants to see how it ended.
+    """
+
+    def __init__(self, overhead: float) -> None:
+        self.meter = Meter()
+        self._overhead = overhead
+        self._last = 0
+        self._elapsed_then = 0.0
+
+    def is_due(self, steps: int, new_epoch: bool, is_last: bool = False) -> bool:
+        due = steps < DENSE_STEPS or (
+            steps - self._last >= CLOSEST and (self._affords_one() or (is_last and self._affords_an_end()))
+        )
+        if due:
+            self._last, self._elapsed_then = steps, self.meter.elapsed
+        return due
+
+    def _affords_an_end(self) -> bool:
+        """Whether one more is a small enough part of the time since the last one, whatever was spent before."""
+        expected = self.meter.expected
+        return expected is not None and expected <= self._overhead * (self.meter.elapsed - self._elapsed_then)
+
+    def _affords_one(self) -> bool:
+        expected = self.meter.expected
+        if expected is None:
+            return False
+        all_of_it = self._overhead * self.meter.elapsed
+        # Steps of a millisecond are recorded too, though what is done around the others takes all of it there.
+        share = max(all_of_it - self.meter.around, all_of_it / 2)
+        return self.meter.spent + expected <= share
+
+
+def cadence(update_freq: UpdateFreq, overhead: float) -> Cadence:
+    """The rule that the arguments of those names stand for."""
+    if isinstance(overhead, bool) or not isinstance(overhead, (int, float)) or not 0 < overhead <= 1:
+        raise SetupError(f"overhead must be a share of the training time, above 0 and at most 1, got {overhead!r}")
+    if update_freq == "auto":
+        return Affordable(overhead)
+    if update_freq == "epoch":
+        return Fixed(lambda steps, new_epoch: new_epoch)
+    if isinstance(update_freq, bool) or not isinstance(update_freq, int):
+        raise SetupError(f"update_freq must be 'auto', 'epoch' or a number of steps, got {update_freq!r}")
+    if update_freq < 1:
+        raise SetupError(f"update_freq must be at least 1 step, got {update_freq}")
+    every = update_freq
+    return Fixed(lambda steps, new_epoch: steps % every == 0)

@@ -1,0 +1,69 @@
+"""What the public recorders are told, checked before any training."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tb_gradflow.errors import SetupError
+from tb_gradflow.store.elsewhere import is_elsewhere, local_path
+from tb_gradflow.trace.capture.collector import Tensors
+from tb_gradflow.trace.log.cadence import Cadence, UpdateFreq, cadence
+from tb_gradflow.trace.log.recorder import check_directory
+from tb_gradflow.trace.step.instrumented_step import Settings
+
+# `pathlib` makes one slash of two. A drive of Windows has one letter.
+_ADDRESS_IN_PATH = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+):/(?P<rest>[^/].*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The arguments of a recorder.
+
+    Attributes:
+        log_dir: Absolute, or the address of another filesystem.
+        cadence: Which steps to record.
+        expected: Name patterns of variables that are meant to get no gradient.
+        settings: What of a step to record.
+        catch_nonfinite: Whether to record the first step with a gradient that is not finite, whatever the cadence.
+    """
+
+    log_dir: str
+    cadence: Cadence
+    expected: tuple[str, ...]
+    settings: Settings
+    catch_nonfinite: bool = True
+
+
+def checked(
+    log_dir: str | os.PathLike[str],
+    update_freq: UpdateFreq,
+    overhead: float,
+    tensors: Tensors,
+    catch_nonfinite: bool,
+    expected: Sequence[str],
+    source: bool,
+) -> Options:
+    """Raises SetupError if an argument is wrong, or if `log_dir` cannot be written."""
+    if tensors not in ("all", "layers", "variables"):
+        raise SetupError(f"tensors must be 'all', 'layers' or 'variables', got {tensors!r}")
+    if isinstance(expected, str) or not all(isinstance(pattern, str) for pattern in expected):
+        raise SetupError(f"expected must be a sequence of name patterns, got {expected!r}")
+    if not isinstance(log_dir, (str, os.PathLike)) or not os.fspath(log_dir):
+        raise SetupError(f"log_dir must name a directory, got {log_dir!r}")
+    if (address := _ADDRESS_IN_PATH.match(os.fspath(log_dir))) and not isinstance(log_dir, str):
+        raise SetupError(
+            f"log_dir is the path object {log_dir!r}, which cannot hold the address of another filesystem: give the "
+            f"string '{address['scheme']}://{address['rest']}'"
+        )
+    rule = cadence(update_freq, overhead)
+    directory = _fixed(os.fspath(log_dir))
+    check_directory(directory)
+    return Options(directory, rule, tuple(expected), Settings(tensors, bool(source)), bool(catch_nonfinite))
+
+
+def _fixed(log_dir: str) -> str:
+    """The directory that `log_dir` names now, whatever the program's working directory is later."""
+    return log_dir if is_elsewhere(log_dir) else os.path.abspath(local_path(log_dir))

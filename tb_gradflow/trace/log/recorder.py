@@ -1,0 +1,273 @@
+"""Writes what instrumented steps measured into the log, and tells the first findings in the terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import posixpath
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tb_gradflow.analyse.diagnose import diagnose
+from tb_gradflow.errors import SetupError
+from tb_gradflow.record.report import Diagnosis
+from tb_gradflow.record.schema import FORMAT, GRADIENT_STATISTICS, VARIABLE_STATISTICS, Session, StepRecord, Trace
+from tb_gradflow.store.directory import DirectoryReader
+from tb_gradflow.store.elsewhere import is_elsewhere
+from tb_gradflow.store.layout import PLUGIN, event_file_path
+from tb_gradflow.store.run import StoredRun
+from tb_gradflow.store.thinning import thin
+from tb_gradflow.store.writer import VOLUME_CAP_BYTES, LogWriter
+from tb_gradflow.trace.log.meter import Meter
+from tb_gradflow.trace.log.progress import told_if_long
+from tb_gradflow.version import VERSION
+
+_LOGGER = logging.getLogger("tb_gradflow")
+
+MANY_TRACES = 16
+"""An eager step has a structure of its own for each size of its batch. From here on those of other sizes are recorded
+under one that is the same otherwise."""
+
+MOST_TRACES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a log says of the program that it comes from."""
+
+    model: str
+    keras: str
+    expected: tuple[str, ...]
+
+
+class Recorder:
+    """One session of one log. The event file is made when there is something to write, and made anew, with every second
+    step, when it has reached its cap.
+
+    Attributes:
+        meter: Knows what recording has cost; null if nobody measures it.
+    """
+
+    def __init__(self, log_dir: str, identity: Identity, *, cap_bytes: int = VOLUME_CAP_BYTES) -> None:
+        self.meter: Meter | None = None
+        self._log_dir = log_dir
+        self._cap_bytes = cap_bytes
+        self._session = Session(
+            format=FORMAT,
+            id=f"{time.time_ns() // 1_000_000:013d}",
+            tool=VERSION,
+            tensorflow=tf.__version__,
+            keras=identity.keras,
+            model=identity.model,
+            expected=identity.expected,
+        )
+        self._writer: LogWriter | None = None
+        self._path = ""
+        self._traces: list[Trace] = []
+        self._noted: set[str] = set()
+        self._told = False
+        self._pinned: list[int] = []
+        # What is elsewhere cannot be read back as fast; there the writer keeps fewer steps from its cap on.
+        self._may_thin = not is_elsewhere(log_dir)
+
+    def add_trace(self, trace: Trace) -> int:
+        """Records a structure, once; the number that its steps are recorded under."""
+        for known in self._traces:
+            if replace(trace, index=known.index) == known:
+                return known.index
+        if len(self._traces) >= MANY_TRACES:
+            for known in self._traces:
+                if _sizeless(trace) == _sizeless(known):
+                    return known.index
+        if len(self._traces) >= MOST_TRACES:
+            raise ValueError(f"{MOST_TRACES} different steps are recorded, and this is yet another one")
+        numbered = replace(trace, index=len(self._traces))
+        self._traces.append(numbered)
+        self._open().write_trace(numbered)
+        return numbered.index
+
+    def add_failed_trace(self, trace: Trace) -> None:
+        """Records the structure of a step that raised while it was traced, and says what is wrong with it."""
+        index = self.add_trace(trace)
+        self._tell_notes(trace)
+        self._tell(lambda: diagnose(self._traces[index], self._session, None, None, (), -1))
+
+    def add_step(self, step: int, trace: int, measurements: dict[str, Any], *, tell: bool = False) -> None:
+        """Records the numbers of one step: those that `step.InstrumentedStep` returned. The first one is judged and
+        told in the terminal, others if `tell` says so."""
+        self._tell_notes(self._traces[trace])
+        gradients = np.ascontiguousarray(measurements["gradients"], "<f4")
+        variables = np.ascontiguousarray(measurements["variables"], "<f4")
+        losses = tuple(float(value) for value in np.ravel(measurements["losses"]))
+        record = StepRecord(trace, step, time.time(), losses, gradients.tobytes(), variables.tobytes())
+        writer = self._open()
+        if self.meter is not None:
+            writer.write_cost(self.meter.cost())
+        writer.write_step(record)
+        if tell or not self._pinned:
+            self._pinned.append(step)
+        if writer.is_full and self._may_thin:
+            self._thin(writer)
+        if tell or not self._told:
+            shaped = gradients.reshape(-1, len(GRADIENT_STATISTICS))
+            norms = variables.reshape(-1, len(VARIABLE_STATISTICS))
+            self._tell(lambda: diagnose(self._traces[trace], self._session, shaped, norms, losses, step))
+
+    def _tell_notes(self, trace: Trace) -> None:
+        """Once each, of a trace that a step has run: one that makes variables is traced twice, and runs the second."""
+        for note in set(trace.notes) - self._noted:
+            _LOGGER.warning("tb_gradflow: %s", note)
+        self._noted.update(trace.notes)
+
+    def flush(self) -> None:
+        """Everything recorded so far can be read when this returns."""
+        if self._writer is not None:
+            self._writer.flush()
+            if not tf.io.gfile.exists(self._path):
+                self._start_again()
+
+    def _start_again(self) -> None:
+        _LOGGER.warning(
+            "tb_gradflow: the log %s was deleted while the training runs; what it held is lost, the steps from now on "
+            "are recorded in a new one.",
+            self._path,
+        )
+        self._writer = None
+        for trace in self._traces:
+            self._open().write_trace(trace)
+
+    def _open(self) -> LogWriter:
+        if self._writer is None:
+            self._path = event_file_path(self._log_dir)
+            tf.io.gfile.makedirs(posixpath.dirname(self._path))
+            self._writer = LogWriter(self._session, tf.io.TFRecordWriter(self._path), cap_bytes=self._cap_bytes)
+        return self._writer
+
+    def _thin(self, full: LogWriter) -> None:
+        """Goes on in another file, in a session of its own, which readers take for the newest: with every second step
+        of this one."""
+        full.flush()
+        later = replace(self._session, id=f"{max(time.time_ns() // 1_000_000, int(self._session.id) + 1):013d}")
+        path = event_file_path(self._log_dir)
+        # Readers do not take it for a log before it has everything.
+        part = f"{path}.part"
+        try:
+            sink = tf.io.TFRecordWriter(part)
+            writer = LogWriter(later, sink, cap_bytes=self._cap_bytes, stride=2 * full.stride)
+            thin(StoredRun(DirectoryReader(posixpath.dirname(self._path))), writer, self._pinned)
+            tf.io.gfile.rename(part, path)
+        except Exception as error:
+            self._may_thin = False
+            with contextlib.suppress(Exception):
+                tf.io.gfile.remove(part)
+            _LOGGER.warning("tb_gradflow: the log %s cannot be thinned (%s); it goes on as it is.", self._path, error)
+            return
+        full.close()
+        tf.io.gfile.remove(self._path)
+        self._writer, self._session, self._path = writer, later, path
+
+    def _tell(self, judged: Callable[[], Diagnosis]) -> None:
+        """Says once in the terminal what the first step shows. What is recorded does not depend on it."""
+        self._told = True
+        try:
+            lines = warning_lines(judged())
+        except Exception as error:
+            lines = [
+                "tb_gradflow: the first step is recorded and could not be judged. Please report this: "
+                f"{type(error).__name__}: {error}"
+            ]
+        for line in lines:
+            _LOGGER.warning("%s", line)
+
+
+class SilentRecorder(Recorder):
+    """Writes nothing: for the workers of a training whose log another one writes."""
+
+    def add_trace(self, trace: Trace) -> int:
+        return 0
+
+    def add_failed_trace(self, trace: Trace) -> None:
+        pass
+
+    def add_step(self, step: int, trace: int, measurements: dict[str, Any], *, tell: bool = False) -> None:
+        pass
+
+
+def index_of(measurements: dict[str, Any]) -> int:
+    """Which of an instrumented step's traces its numbers are of."""
+    return int(np.ravel(measurements["trace"])[0])
+
+
+def _sizeless(trace: Trace) -> Trace:
+    """The structure without the shapes of tensors."""
+
+    def of(tensors: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(replace(tensor, shape=None) for tensor in tensors)
+
+    ops = tuple(replace(op, outputs=of(op.outputs), given=of(op.given)) for op in trace.ops)
+    return replace(trace, index=0, ops=ops)
+
+
+class Tracing:
+    """Which recorded trace each compiled version of the step is, and whether the recorder failed in one."""
+
+    def __init__(self, recorder: Recorder | None = None) -> None:
+        self.fault: Exception | None = None
+        self.indices: dict[int, int] = {}
+        self._recorder = recorder
+
+    def failed(self, fault: Exception) -> None:
+        """The recorder itself has failed while the step was traced."""
+        self.fault = fault
+
+    def told(self) -> contextlib.AbstractContextManager[None]:
+        """Open while a recorded step runs: the first one is compiled, which may take long."""
+        first = not self.indices and self.fault is None
+        return told_if_long("compiling the step that records (once)") if first else contextlib.nullcontext()
+
+    def finished(self, trace: Trace, error: BaseException | None) -> None:
+        assert self._recorder is not None
+        if error is None:
+            self.indices[trace.index] = self._recorder.add_trace(trace)
+        else:
+            self._recorder.add_failed_trace(trace)
+
+
+def fault_message(step: int, fault: Exception, lost: str = "") -> str:
+    """What to tell when the recorder fails at a step, or finds there that it cannot record such a training."""
+    if isinstance(fault, SetupError):
+        return f"tb_gradflow records nothing of this training: {fault}"
+    return (
+        f"tb_gradflow could not record step {step} and stops recording; training goes on.{lost} "
+        f"Please report this: {type(fault).__name__}: {fault}"
+    )
+
+
+def warning_lines(diagnosis: Diagnosis, *, most: int = 3) -> Sequence[str]:
+    """What to say in the terminal about a first step: its errors and warnings, a line each; nothing if healthy."""
+    loud = [finding for finding in diagnosis.findings if finding.severity in ("error", "warning")]
+    lines = [f"tb_gradflow: {finding.message} {finding.fix}".rstrip() for finding in loud[:most]]
+    if len(loud) > most:
+        lines.append(f'tb_gradflow: {len(loud) - most} more findings are in TensorBoard\'s tab "Gradient flow".')
+    return lines
+
+
+def check_directory(log_dir: str) -> None:
+    """Raises SetupError if no file can be written below `log_dir`."""
+    directory = posixpath.join(log_dir, PLUGIN)
+    probe = posixpath.join(directory, f".probe-{time.time_ns()}")
+    try:
+        tf.io.gfile.makedirs(directory)
+        with tf.io.gfile.GFile(probe, "w") as file:
+            file.write("")
+        tf.io.gfile.remove(probe)
+    except (tf.errors.OpError, OSError) as error:
+        reason = error.message if isinstance(error, tf.errors.OpError) else str(error)
+        raise SetupError(
+            f"cannot write to log_dir {log_dir!r} ({reason}): give a directory that this process may write to"
+        ) from error

@@ -1,0 +1,60 @@
+"""The user's `tf.summary` writer, as the place of a log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tb_gradflow.store.writer import LogWriter
+from tb_gradflow.trace.log.recorder import Identity, Recorder
+
+
+class WriterRecorder(Recorder):
+    """One session of a log that lies in the file of a `tf.summary` writer."""
+
+    def __init__(self, writer: Any) -> None:
+        super().__init__("", Identity("summary", keras.__version__, ()))
+        self._summary_writer = writer
+
+    def flush(self) -> None:
+        if self._writer is not None:
+            self._writer.flush()
+
+    def _open(self) -> LogWriter:
+        if self._writer is None:
+            self._writer = LogWriter(self._session, _WriterSink(self._summary_writer))
+        return self._writer
+
+
+class _WriterSink:
+    """Takes the records of an event file, and has a writer write their summaries."""
+
+    def __init__(self, writer: Any) -> None:
+        self._writer = writer
+
+    def write(self, record: bytes) -> None:
+        event = tf.compat.v1.Event.FromString(record)
+        # The file's first record, with its version, is the writer's own.
+        if event.HasField("summary") and not getattr(self._writer, "_closed", False):
+            with tf.init_scope(), self._writer.as_default(), tf.summary.record_if(True):
+                tf.summary.experimental.write_raw_pb(event.summary.SerializeToString(), step=event.step)
+
+    def flush(self) -> None:
+        """The writer has a rhythm of its own."""
+
+    def close(self) -> None:
+        """The writer is the user's."""
+
+
+def before_flush(writer: Any, write: Callable[[], None]) -> None:
+    """Whoever flushes or closes a writer wants to read all that was recorded."""
+    flush_writer = writer.flush
+
+    def flush() -> Any:
+        write()
+        return flush_writer()
+
+    writer.flush = flush

@@ -1,0 +1,103 @@
+"""What a recorder does differently where several devices or several processes train one model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager import context
+
+from tb_gradflow.record.schema import Trace
+from tb_gradflow.trace.eager.shadow_collector import EAGER_REPLICAS
+from tb_gradflow.trace.fidelity.warning import warn
+from tb_gradflow.trace.log.cadence import DENSE_STEPS, Affordable, Fixed
+from tb_gradflow.trace.log.options import Options
+from tb_gradflow.trace.log.recorder import Identity, Recorder, SilentRecorder
+from tb_gradflow.trace.tf_internals.versions import replicas_begin_alone
+
+SPARSE_STEPS = 100
+"""With several workers every one must record the same steps: what recording costs on each of them cannot decide. One
+step in a hundred, at 1.5 times a plain one, is half a percent."""
+
+
+def unsupported(strategy: Any, is_eager: bool) -> str | None:
+    """Why a training under a strategy cannot be recorded; null if it can."""
+    if isinstance(strategy, tf.distribute.experimental.ParameterServerStrategy):
+        return "a ParameterServerStrategy's workers run its steps on their own, and no one sees a whole step."
+    if is_eager and strategy.num_replicas_in_sync > 1:
+        return EAGER_REPLICAS
+    return None
+
+
+def must_begin_alone(step: Any) -> bool:
+    """Whether a `tf.function` has to run once by itself before it may be recorded: what it makes then, such as an
+    optimizer's variables, would have no values otherwise. Whether it has replicas shows nowhere before it runs; where
+    there are several devices of one kind, it may."""
+    if not replicas_begin_alone(tf.__version__) or tf.config.functions_run_eagerly():
+        return False
+    kinds = Counter(device.device_type for device in tf.config.list_logical_devices())
+    return max(kinds.values()) > 1 and step.experimental_get_tracing_count() == 0
+
+
+def is_one_of_several() -> bool:
+    """Whether other processes train in step with this one, and meet it in collective ops."""
+    return context.context()._collective_ops_server_def is not None and _worker_count() > 1
+
+
+def in_step_with_others(options: Options) -> Options:
+    """The same, with a rule that chooses the same steps in each worker."""
+    if not is_one_of_several():
+        return options
+    options = replace(options, settings=replace(options.settings, among_workers=True))
+    if not isinstance(options.cadence, Affordable):
+        return options
+    return replace(options, cadence=Fixed(lambda steps, new_epoch: steps < DENSE_STEPS or steps % SPARSE_STEPS == 0))
+
+
+def recorder_for(log_dir: str, identity: Identity) -> Recorder:
+    """Of several workers, the chief writes the log."""
+    if not is_one_of_several():
+        return Recorder(log_dir, identity)
+    return ChiefRecorder(log_dir, identity) if _is_chief() else SilentRecorder(log_dir, identity)
+
+
+class ChiefRecorder(Recorder):
+    """Writes for several workers. Where it cannot, it says so once and is silent: a chief that stopped to run recorded
+    steps would leave the others waiting for it."""
+
+    _failed = False
+
+    def add_trace(self, trace: Trace) -> int:
+        return self._tried(lambda: super(ChiefRecorder, self).add_trace(trace)) or 0
+
+    def add_step(self, *args: Any, **kwargs: Any) -> None:
+        self._tried(lambda: super(ChiefRecorder, self).add_step(*args, **kwargs))
+
+    def flush(self) -> None:
+        self._tried(super().flush)
+
+    def _tried(self, action: Callable[[], Any]) -> Any:
+        if self._failed:
+            return None
+        try:
+            return action()
+        except Exception as error:
+            self._failed = True
+            warn(f"tb_gradflow stops writing; training goes on. Please report this: {type(error).__name__}: {error}")
+            return None
+
+
+def _is_chief() -> bool:
+    """As TensorFlow's own: the task called chief, or the first worker where there is none."""
+    own = context.context()._collective_ops_server_def
+    if any(job.name == "chief" for job in own.cluster.job):
+        return bool(own.job_name == "chief")
+    return bool(own.task_index == 0)
+
+
+def _worker_count() -> int:
+    jobs = context.context()._collective_ops_server_def.cluster.job
+    return sum(len(job.tasks) for job in jobs if job.name in ("chief", "worker"))

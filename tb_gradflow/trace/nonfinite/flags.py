@@ -1,0 +1,151 @@
+"""Which of the latest steps was the first that had a gradient which is not finite.
+
+Steps of one device return that beside their results. Where several replicas run, or several steps in one execution, it
+is noted where they run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import tensorflow as tf
+
+from tb_gradflow.trace.graph.variables import is_replica, replica_here
+from tb_gradflow.trace.tf_internals.resource_cells import Slot
+
+_NONE = -1
+
+
+class Flags(Protocol):
+    """Is told by steps which of their gradients are not finite, from a number of steps on."""
+
+    def reset(self) -> None:
+        """From now on, steps count from zero."""
+
+    def begin(self) -> None:
+        """In a step, at its beginning."""
+
+    def note(self, wrong: Any) -> None:
+        """In a step, or a function inside of it: that its gradients are not finite, where `wrong` is true."""
+
+    def beside(self, results: Any) -> Any:
+        """In a step, at its end: what it is to return for these results of the user's."""
+
+    def parted(self, returned: Any) -> Any:
+        """After a step: the user's results, of what it has returned."""
+
+    @property
+    def count(self) -> int:
+        """How many steps have run."""
+
+    @property
+    def first(self) -> int | None:
+        """The first of them that was noted, from zero; null if none was."""
+
+
+class ReturnedFlags:
+    """Each step runs in a call of its own, on one device, and returns its flag: a `Flags`.
+
+    Args:
+        device: The step's.
+    """
+
+    def __init__(self, device: str) -> None:
+        self._step: Any = None
+        self._noted: list[Any] = []
+        self._is_nested = False
+        with tf.device(device):
+            self._nested = Slot(tf.bool, [])
+            self._nested.write(tf.constant(False))
+        self.reset()
+
+    def reset(self) -> None:
+        self._flags: list[Any] = []
+        self._looked_at = 0
+        self._first: int | None = None
+
+    def begin(self) -> None:
+        self._step, self._noted, self._is_nested = tf.compat.v1.get_default_graph(), [], False
+
+    def note(self, wrong: Any) -> None:
+        if wrong.graph is self._step:
+            self._noted.append(wrong)
+        else:  # a graph cannot return what was made inside of another one
+            self._is_nested = True
+            self._nested.write(wrong | self._nested.read())
+
+    def beside(self, results: Any) -> Any:
+        noted = list(self._noted)
+        if self._is_nested:
+            noted.append(self._nested.read())
+            self._nested.write(tf.constant(False))
+        self._step, self._noted = None, []
+        return results, tf.reduce_any(tf.stack(noted)) if noted else tf.constant(False)
+
+    def parted(self, returned: Any) -> Any:
+        results, flag = returned
+        self._flags.append(flag)
+        return results
+
+    @property
+    def count(self) -> int:
+        return len(self._flags)
+
+    @property
+    def first(self) -> int | None:
+        if self._first is None and self._looked_at < len(self._flags):
+            wrong = np.flatnonzero(tf.stack(self._flags[self._looked_at :]).numpy())
+            self._first = self._looked_at + int(wrong[0]) if len(wrong) else None
+            self._looked_at = len(self._flags)
+        return self._first
+
+
+class CountedFlags:
+    """Counts steps in a compiled step, of each replica by itself: a `Flags`. XLA has room for two numbers.
+
+    Args:
+        devices: Of each replica of this process.
+    """
+
+    def __init__(self, devices: Sequence[str]) -> None:
+        self._devices = devices
+        self._counts: list[Slot] = []
+        self._firsts: list[Slot] = []
+        for device in devices:
+            with tf.device(device):
+                self._counts.append(Slot(tf.int64, []))
+                self._firsts.append(Slot(tf.int64, []))
+        self.reset()
+
+    def reset(self) -> None:
+        for device, count, first in zip(self._devices, self._counts, self._firsts, strict=True):
+            with tf.device(device):
+                count.write(tf.constant(0, tf.int64))
+                first.write(tf.constant(_NONE, tf.int64))
+
+    def begin(self) -> None:
+        """At the beginning of a replica's own step, or of that of all."""
+        for count in [self._counts[replica_here()]] if is_replica() else self._counts:
+            count.write(count.read() + 1)
+
+    def note(self, wrong: Any) -> None:
+        first = self._firsts[replica_here()]
+        seen = first.read()
+        now = self._counts[replica_here()].read() - 1
+        first.write(tf.where(wrong & tf.equal(seen, _NONE), now, seen))
+
+    def beside(self, results: Any) -> Any:
+        return results
+
+    def parted(self, returned: Any) -> Any:
+        return returned
+
+    @property
+    def count(self) -> int:
+        return max(int(each.read()) for each in self._counts)
+
+    @property
+    def first(self) -> int | None:
+        return min((number for each in self._firsts if (number := int(each.read())) != _NONE), default=None)

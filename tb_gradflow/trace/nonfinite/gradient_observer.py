@@ -1,0 +1,101 @@
+"""Observes a step while it is traced, and adds an op for whether one of its gradients is not finite."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager import record
+
+from tb_gradflow.trace.capture.patches import is_for_xla
+from tb_gradflow.trace.capture.symbols import Symbols
+from tb_gradflow.trace.graph.random_ops import is_replaced
+from tb_gradflow.trace.numerics.finiteness import not_finite
+from tb_gradflow.trace.numerics.fusion import recomputed
+from tb_gradflow.trace.numerics.loss_scale import ScaledLosses
+from tb_gradflow.trace.step.recent_batches import OWN_OP
+from tb_gradflow.trace.tf_internals.tapes import flat_gradients
+
+# A second run of these would be visible outside of the step, so a step that contains one is never run twice.
+_NOT_TWICE = ("PyFunc", "EagerPyFunc", "WriteSummary", "WriteScalarSummary", "WriteHistogramSummary", "Print", "Queue")
+
+
+class GradientObserver(Symbols):
+    """Observes one traced step, as a collector does.
+
+    Args:
+        found: Called in the step's graph each time the step takes gradients, with a bool scalar: whether one of them,
+            or the loss, is not finite.
+        failed: Called with an exception of the observer itself.
+        in_xla: Whether `found` may be called in a part of the step that XLA compiles. XLA writes in every step what is
+            kept there, so it should be little.
+    """
+
+    leaves_out_xla = False
+
+    def __init__(
+        self, found: Callable[[Any], None], failed: Callable[[Exception], None], *, in_xla: bool = False
+    ) -> None:
+        self._in_xla = in_xla
+        self._found = found
+        self._failed = failed
+        self._scales = ScaledLosses()
+
+    def gradient(self, original: Callable[..., Any], tape: Any, target: Any, sources: Any, *rest: Any) -> Any:
+        """Stands in for `tape.gradient`."""
+        answer = original(tape, target, sources, *rest)
+        # What an inner tape makes is forward computation to the one around it, which will see the same.
+        if not record.could_possibly_record() and (self._in_xla or not is_for_xla()):
+            with self._own_work(), record.stop_recording():
+                self._found(self._wrong(target, [each for each in flat_gradients(answer) if each is not None]))
+        return answer
+
+    def jacobian(
+        self, original: Callable[[], tuple[Any, Sequence[bool]]], tape: Any, target: Any, sources: Any, *rest: Any
+    ) -> Any:
+        """Stands in for `tape.jacobian` and its like: what is made of it is for others to see."""
+        return original()[0]
+
+    def scaled(self, loss: Any, result: Any) -> None:
+        """An optimizer has multiplied a loss with a scale before it is differentiated."""
+        if result is not loss and self.knows(result) and result.op.type == "Mul":
+            self._scales.add(result, (loss, result.op.inputs[1]))
+
+    def applying(self, apply: Callable[[], Any], optimizer: Any, given: Sequence[Any], *, divides: bool) -> Any:
+        """Runs an optimizer's update."""
+        return apply()
+
+    def entered(self, layer: Any, scope: str) -> None:
+        """Ignored."""
+
+    def given(self, layer: Any, value: Any) -> None:
+        """Ignored."""
+
+    def _wrong(self, target: Any, gradients: Sequence[Any]) -> Any:
+        targets = [each for each in tf.nest.flatten(target) if isinstance(each, tf.Tensor) and each.dtype.is_floating]
+        scaled = self._scales.behind(targets)
+        losses = [recomputed(each) for each in targets]
+        if scaled is None:
+            return not_finite(losses, gradients)
+        loss, scale = scaled
+        # A scale that is too large makes infinities all the time, and the optimizer skips those steps.
+        return not_finite([recomputed(loss)], []) | (not_finite(losses, gradients) & (tf.cast(scale, tf.float32) < 1.0))
+
+    @contextlib.contextmanager
+    def _own_work(self) -> Iterator[None]:
+        """Keeps errors of the observer away from the user's step, which is traced to its end."""
+        try:
+            yield
+        except Exception as error:
+            self._failed(error)
+
+
+def may_run_twice(graph: Any) -> bool:
+    """Whether the step that was traced to `graph` could run twice without anybody noticing."""
+    graph_def = graph.as_graph_def()
+    nodes = [*graph_def.node, *(node for function in graph_def.library.function for node in function.node_def)]
+    return not any(
+        node.op.startswith(_NOT_TWICE) and OWN_OP not in node.name and not is_replaced(node) for node in nodes
+    )

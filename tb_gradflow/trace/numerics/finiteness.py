@@ -1,0 +1,90 @@
+"""Whether gradients are finite, at a small part of what looking at each element would cost.
+
+A kernel has as many elements as all else together, and a gradient that is not finite seldom stays in one place: what
+arrives at a kernel arrives at its bias too, and at the scale of a normalisation before it. So small gradients are
+looked at, and large ones where nothing small says the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tb_gradflow.trace.numerics.fusion import apart
+
+SMALL = 4096
+"""Elements that are summed in less time than it takes to begin (some microseconds on a CPU)."""
+
+# Each element of the result is a sum of products of activations with what arrives: where that is finite, and the
+# activations are (the loss shows it), only an overflow of the sum itself goes unseen.
+_CONTRACTIONS = frozenset(
+    {
+        "MatMul",
+        "BatchMatMulV2",
+        "BatchMatMulV3",
+        "Einsum",
+        "Conv2DBackpropFilter",
+        "Conv3DBackpropFilterV2",
+        "DepthwiseConv2dNativeBackpropFilter",
+    }
+)
+_SAME_ELEMENTS = frozenset({"Identity", "Reshape", "Transpose", "Squeeze", "ExpandDims", "Cast"})
+
+
+def not_finite(values: Sequence[Any], gradients: Sequence[Any]) -> Any:
+    """bool scalar: whether one of `values` or `gradients` is known to be not finite."""
+    flat = [_elements(each) for each in gradients if each is not None]
+    flat = [each for each in flat if each.dtype.is_floating or each.dtype.is_complex]
+    small = [each for each in flat if _is_small(each)]
+    covered = {tensor.ref() for each in small for tensor in _arriving(each)}
+    large = [each for each in flat if not _is_small(each) and not _is_covered(each, covered)]
+    sums = [_sum(each) for each in (*values, *map(apart, small), *large)]
+    return ~tf.math.is_finite(tf.add_n(sums))
+
+
+def _elements(gradient: Any) -> Any:
+    return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+
+
+def _sum(tensor: Any) -> Any:
+    """float32 scalar that is not finite if an element is not."""
+    if tensor.dtype.is_complex:
+        tensor = tf.abs(tensor)
+    total = tf.reduce_sum(tensor)
+    # A sum of finite half precision numbers may overflow.
+    return tf.cast(total, tf.float32) if tensor.dtype.size >= 4 else tf.reduce_sum(tf.cast(tensor, tf.float32))
+
+
+def _is_small(tensor: Any) -> bool:
+    count = tensor.shape.num_elements()
+    return count is not None and count <= SMALL
+
+
+def _is_covered(gradient: Any, covered: set[Any]) -> bool:
+    made = _maker(gradient)
+    return made.type in _CONTRACTIONS and any(tensor.ref() in covered for tensor in _same(made.inputs))
+
+
+def _arriving(gradient: Any) -> Iterator[Any]:
+    """The tensors that cannot but show in a small gradient, and what is computed beside it from them."""
+    made = _maker(gradient)
+    yield from _same(made.inputs)
+    yield from made.outputs
+
+
+def _same(tensors: Sequence[Any]) -> Iterator[Any]:
+    """The tensors, and those that they have all their elements from."""
+    for tensor in tensors:
+        yield tensor
+        while tensor.op.type in _SAME_ELEMENTS:
+            tensor = tensor.op.inputs[0]
+            yield tensor
+
+
+def _maker(tensor: Any) -> Any:
+    """The op that computed the elements of a tensor."""
+    while tensor.op.type in _SAME_ELEMENTS:
+        tensor = tensor.op.inputs[0]
+    return tensor.op

@@ -1,0 +1,46 @@
+"""What a person would call a loss: what their line gives to `tape.gradient`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from tb_gradflow.trace.source.frames import Frame
+from tb_gradflow.trace.source.user_line import origin_of
+
+
+def target_names(calls: Sequence[Sequence[Frame]]) -> Iterator[str]:
+    """What the user's line differentiates: `d_loss` in `tape.gradient(d_loss, …)`; `loss` in Keras's own step.
+
+    A line that asks several times, `a.gradient(x, …), b.gradient(y, …)`, does so from left to right.
+    """
+    asked: dict[tuple[str, int], int] = {}
+    for frames in calls:
+        source = origin_of(frames, "").source
+        if source is None or ".gradient(" not in source.code:
+            yield "loss"
+            continue
+        code = source.code
+        found = _differentiated(code[: code.rindex(")") + 1] if ")" in code else code)
+        place = asked.get((source.file, source.line), 0)
+        asked[source.file, source.line] = place + 1
+        yield found[place % len(found)] if found else "loss"
+
+
+def _differentiated(code: str) -> Sequence[str]:
+    """The first arguments of the calls of a method `gradient` in a line of code, if the line stands alone: in the order
+    in which they are made, the inner one first."""
+    for attempt in (code, code + ")", code.rstrip(":") + ":\n    pass"):
+        try:
+            tree = ast.parse(attempt)
+        except SyntaxError:
+            continue
+        calls = [
+            node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "gradient"
+        ]
+        calls.sort(key=lambda node: (node.end_lineno or 0, node.end_col_offset or 0))
+        given = [[*node.args, *(word.value for word in node.keywords if word.arg == "target")] for node in calls]
+        return [ast.unparse(each[0]) if each else "loss" for each in given]
+    return []

@@ -1,0 +1,292 @@
+"""A training step that also returns what its gradients were.
+
+The instrumented step runs the user's own step under `patches.watching` while TensorFlow traces it, and adds three
+tensors to its outputs. The compiled function that Keras builds from it is used on recorded steps only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tb_gradflow.record.schema import Input, Movement, Trace
+from tb_gradflow.trace.capture.collector import Collector, Tensors
+from tb_gradflow.trace.capture.optimizer_updates import Given
+from tb_gradflow.trace.capture.patches import watching
+from tb_gradflow.trace.capture.snapshots import link_snapshots
+from tb_gradflow.trace.custom_gradient_checks.step_checks import CheckingCollector, GradientChecks
+from tb_gradflow.trace.eager.shadow_collector import EagerCollector
+from tb_gradflow.trace.graph.build_trace import trace_of
+from tb_gradflow.trace.graph.variables import Owned, Variables, is_floating, is_replica, local, replica_here
+from tb_gradflow.trace.numerics.statistics import (
+    GRADIENT_COLUMNS,
+    VARIABLE_COLUMNS,
+    gradient_statistics,
+    movement_statistics,
+    variable_statistics,
+)
+from tb_gradflow.trace.step.named_inputs import Named, NameInputs, arguments_of, part_of_replica
+from tb_gradflow.trace.step.replicas import Left, Measured, ReplicaCollector, is_shared, joined
+from tb_gradflow.trace.step.worker_agreement import Agreement
+from tb_gradflow.trace.tf_internals.resource_cells import Sink
+
+OnTrace = Callable[[Trace, BaseException | None], None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Settings:
+    """What of a step to record.
+
+    Attributes:
+        tensors: See the callback.
+        source: Whether to keep the user's files and lines.
+        exact: Whether to leave out the tensors whose measurement could change how the step rounds.
+        eager: Whether the step runs eagerly; else TensorFlow traces it.
+        among_workers: Whether other processes train in step with this one.
+        checks: Where to keep what is needed to check gradients of the user's own; null if they are not checked.
+        barriers: See `Collector`.
+    """
+
+    tensors: Tensors = "all"
+    source: bool = True
+    exact: bool = True
+    eager: bool = False
+    among_workers: bool = False
+    checks: GradientChecks | None = None
+    barriers: frozenset[str] | None = None
+
+
+class InstrumentedStep:
+    """Wraps `step`, a function of a batch, so that it returns `(outputs, measurements)`. Replicas return none; theirs
+    are `left`.
+
+    `variables` answers the model's variables when a trace begins, or those of each replica if the step runs several in
+    threads of their own; `on_trace` is told of each finished trace, and
+    of the exception if the user's step raised one while it was traced. Everything the measurements need is
+    derived from symbolic tensors: nothing here runs between steps. `on_fault` is told where the recorder itself
+    fails; the step is traced to its end all the same, without measurements. Without it the fault is raised.
+
+    Attributes:
+        touched: The variables that the step was last seen to read or write.
+        untrained: Those that the model has and does not train: moving averages, seeds.
+        for_xla: Whether it was seen to take gradients in a function of its own that XLA compiles.
+    """
+
+    def __init__(
+        self,
+        step: Callable[..., Any],
+        variables: Callable[[], Variables | Sequence[Variables]],
+        settings: Settings,
+        on_trace: OnTrace,
+        inputs: NameInputs | None = None,
+        on_fault: Callable[[Exception], None] | None = None,
+    ) -> None:
+        self._name_inputs = inputs if inputs is not None else arguments_of(step)
+        self._step = step
+        self._variables = variables
+        self._settings = settings
+        self._on_trace = on_trace
+        self._on_fault = on_fault or _raised
+        self._left = Left()
+        self._agreement = Agreement() if settings.among_workers else None
+        self._traces = 0
+        self.touched: Sequence[Any] = ()
+        self.untrained: Sequence[Any] = ()
+        self.for_xla = False
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            collectors = [self._collector(each) for each in self._of_replicas()]
+            before = [_values(collector.variables) for collector in collectors]
+            for collector in collectors:
+                collector.own_ops()
+        except Exception as fault:
+            self._fail(fault)
+            return self._step(*args, **kwargs), {}
+        try:
+            with watching(*collectors), collectors[0].recording():
+                outputs = self._step(*args, **kwargs)
+        except BaseException as error:
+            self._tell_of(error, collectors[0])
+            raise
+        try:
+            self.untrained = [item.variable for item in collectors[0].variables if item.tracked and not item.trainable]
+            self.touched = tuple(getattr(tf.compat.v1.get_default_graph(), "_watched_variables", ()))
+            self.for_xla = any(isinstance(each, ReplicaCollector) and each.for_xla for each in collectors)
+            for collector in collectors:
+                if collector.fault is not None:
+                    raise collector.fault
+            measured = self._measured(collectors, before, args, kwargs)
+        except Exception as fault:
+            self._fail(fault)
+            return outputs, {}
+        try:
+            return outputs, self._joined(collectors, measured)
+        except Exception as fault:
+            self._on_fault(fault)
+            return outputs, {}
+
+    def _fail(self, fault: Exception) -> None:
+        if self._agreement is not None:
+            self._agreement.refuse()
+        self._on_fault(fault)
+
+    def left(self) -> Measured:
+        """The numbers of the step that has just run, if it was one of replicas that had to put them aside."""
+        return self._left.take()
+
+    def _of_replicas(self) -> Sequence[Variables]:
+        variables = self._variables()
+        return [variables] if isinstance(variables, Variables) else variables
+
+    def _measured(
+        self, collectors: Sequence[Collector], before: Sequence[Any], args: Any, kwargs: Any
+    ) -> Sequence[Measured]:
+        shared = is_shared(collectors[0])
+        given = [
+            self._name_inputs(*(part_of_replica(number, args, kwargs) if shared else (args, kwargs)))
+            for number in range(len(collectors))
+        ]
+        for collector in collectors:
+            collector.forget_uncalled()
+        # All replicas do the same: the first one of this process tells of it.
+        index = self._tell(collectors[0], given[0], None, len(before[0])) if replica_here() == 0 else 0
+        return [
+            self._measurements(collector, index, inputs, values)
+            for collector, inputs, values in zip(collectors, given, before, strict=True)
+        ]
+
+    def _joined(self, collectors: Sequence[Collector], measured: Sequence[Measured]) -> Measured:
+        """The step's numbers, of all its replicas. They meet here, those of other workers too."""
+        if self._agreement is not None and not self._agreement.all_can():
+            raise RuntimeError("another worker could not record this step, and says why")
+        if not is_shared(collectors[0]):
+            return measured[0]
+        whole = joined(collectors, measured)
+        if not is_replica():
+            return whole
+        if replica_here() == 0:
+            self._left.leave(int(tf.get_static_value(measured[0]["trace"])), whole)
+        return {}
+
+    def _tell_of(self, error: BaseException, collector: Collector) -> None:
+        """The user's step has raised: what was seen until then is told, and nothing takes the place of that error."""
+        if collector.calls and collector.fault is None:
+            with contextlib.suppress(Exception):
+                self._tell(collector, (), error)
+
+    def _collector(self, variables: Variables) -> Collector:
+        if self._settings.eager:
+            return EagerCollector(
+                variables, self._settings.tensors, checks=self._settings.checks, barriers=self._settings.barriers
+            )
+        if self._settings.checks is not None:
+            return CheckingCollector(
+                variables, exact=self._settings.exact, checks=self._settings.checks, barriers=self._settings.barriers
+            )
+        return ReplicaCollector(variables, self._settings.tensors, exact=self._settings.exact)
+
+    def _tell(self, collector: Collector, given: Named, error: BaseException | None, known: int = 0) -> int:
+        index = self._traces
+        self._traces += 1
+        collector.forget_uncalled()
+        collector.finish()
+        link_snapshots(collector)
+        moving = collector.moving(known)  # meets variables that only an optimizer has named
+        trace = trace_of(collector, index, keep_source=self._settings.source)
+        inputs = tuple(Input(name, collector.row_count + place) for place, (name, _) in enumerate(given))
+        first = collector.row_count + len(given)
+        movements = tuple(
+            Movement(variable, number, first + place, each.decay, each.constraint)
+            for place, (variable, number, each) in enumerate(moving)
+        )
+        optimizers = tuple(each.in_log(keep_source=self._settings.source) for each in collector.applied)
+        trace = dataclasses.replace(trace, inputs=inputs, optimizers=optimizers, movements=movements)
+        self._on_trace(trace, error)
+        return index
+
+    def _measurements(self, collector: Collector, index: int, given: Named, before: list[Any]) -> Measured:
+        calls = [call for call in collector.calls if call.statistics is not None]
+        losses = [_taken(call.loss) for call in calls]
+        rows = [_taken(call.statistics) for call in sorted(calls, key=lambda call: call.first_row)]
+        rows += [gradient_statistics(tensor)[tf.newaxis] for _, tensor in given]
+        rows += [
+            _movement(collector, number, each, before[index]) for index, number, each in collector.moving(len(before))
+        ]
+        return {
+            "trace": tf.constant(index, tf.int32),
+            "losses": tf.stack(losses) if losses else tf.zeros([0]),
+            "gradients": tf.concat([tf.zeros([0, GRADIENT_COLUMNS]), *rows], 0),
+            "variables": _norms(collector.variables, before),
+            **collector.more(),
+        }
+
+
+def _movement(collector: Collector, number: int, given: Given, before: Any) -> Any:
+    """float32 `[1, 6]`: what an update has done with one variable."""
+    applied = collector.applied[number]
+    is_scaled = applied.optimizer.scaled and applied.is_proportional
+    statistics = movement_statistics(
+        given.gradient,
+        before,
+        given.variable.read_value(),
+        given.remembers,
+        applied.rate,
+        is_proportional=applied.is_proportional,
+        is_scaled=is_scaled,
+    )
+    return statistics[tf.newaxis]
+
+
+def _values(variables: Variables) -> list[Any]:
+    return [item.variable.read_value() if is_floating(item) else None for item in variables]
+
+
+def _raised(fault: Exception) -> None:
+    raise fault
+
+
+def _taken(measured: Any) -> Any:
+    return measured.take() if isinstance(measured, Sink) else measured
+
+
+def _norms(variables: Variables, before: list[Any]) -> Any:
+    """float32 `[variables, 4]`: what became of each value since `before`."""
+    unknown = tf.fill([VARIABLE_COLUMNS], float("nan"))
+    rows = [unknown] * len(variables)
+    for number, item in enumerate(variables):
+        if is_floating(item):
+            # A variable that was made or met during this step has no value before it.
+            known = before[number] if number < len(before) else None
+            rows[number] = variable_statistics(item.variable.read_value(), known)
+    return tf.stack(rows) if rows else tf.zeros([0, VARIABLE_COLUMNS])
+
+
+def owned_variables(model: Any) -> Variables:
+    """The variables of a Keras model, by their paths; its optimizer's and metrics' are none of them."""
+
+    def of_metrics() -> list[Any]:
+        return [variable for metric in model.metrics for variable in metric.variables]
+
+    def owned() -> Iterator[Owned]:
+        trainable = {id(variable) for variable in model.trainable_variables}
+        metrics = {id(variable) for variable in of_metrics()}
+        for variable in model.variables:
+            if id(variable) not in metrics:
+                yield Owned(local(variable), variable.path, id(variable) in trainable, tracked=True)
+
+    def ignored() -> list[Any]:
+        slots = [variable for optimizer in _optimizers(model) for variable in optimizer.variables]
+        return [local(variable) for variable in (*of_metrics(), *slots)]
+
+    return Variables(owned, ignored)
+
+
+def _optimizers(model: Any) -> list[Any]:
+    import keras
+
+    return [value for value in vars(model).values() if isinstance(value, keras.optimizers.Optimizer)]

@@ -1,0 +1,78 @@
+"""Anonymous resources that hold a tensor: between steps, and on its way out of a nested function's graph.
+
+A graph cannot return what was made inside another one, so the nested function writes it to a resource that the step
+reads afterwards. A `tf.Variable` would do, but `tf.function` forbids to make one while it traces again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.ops import cond_v2
+
+# TensorFlow's name for a resource without one, which ends with its last handle.
+ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
+
+
+# What TensorFlow builds the gradient of a branch in.
+_OfBranch = cond_v2._CondGradFuncGraph
+
+
+class Sink:
+    """Holds a float32 tensor of one shape; NaN until it is written.
+
+    Attributes:
+        shape: The tensor's.
+    """
+
+    def __init__(self, shape: Any) -> None:
+        self.shape = shape
+        with tf.init_scope():
+            self._handle = tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=shape, shared_name=ANONYMOUS)
+        with tf.init_scope():
+            self._empty()
+
+    def write(self, tensor: Any) -> Any:
+        """In the nested function: keeps the tensor for the step; the op that does."""
+        handle = _handle_in(tf.compat.v1.get_default_graph(), self._handle)
+        return tf.raw_ops.AssignVariableOp(resource=handle, value=tensor)
+
+    def take(self) -> Any:
+        """In the step, after the function: what was written in this step, leaving the sink empty for the next."""
+        value = tf.raw_ops.ReadVariableOp(resource=self._handle, dtype=tf.float32)
+        self._empty()
+        return tf.ensure_shape(value, self.shape)
+
+    @property
+    def is_passed_on(self) -> bool:
+        """In the step, before it takes anything: whether a function that writes may be called. TensorFlow traces a
+        function twice where it makes variables, and calls the second one."""
+        graph = tf.compat.v1.get_default_graph()
+        return any(inner.consumers() for outer, inner in getattr(graph, "captures", ()) if outer is self._handle)
+
+    def _empty(self) -> None:
+        tf.raw_ops.AssignVariableOp(resource=self._handle, value=tf.fill(self.shape, float("nan")))
+
+
+def _handle_in(graph: Any, handle: Any) -> Any:
+    """The gradient of a branch takes what is not the branch's from the graph around it, and from nowhere else."""
+    return graph.capture(_handle_in(graph.outer_graph, handle) if isinstance(graph, _OfBranch) else handle)
+
+
+class Slot:
+    """Room for a tensor, which takes no memory until it is written. Its shape may be unknown.
+
+    A `tf.Variable` would have a value from the start, and `tf.function` forbids to make one while it traces again.
+    """
+
+    def __init__(self, dtype: Any, shape: Any) -> None:
+        self._dtype = dtype
+        with tf.init_scope():
+            self._handle = tf.raw_ops.VarHandleOp(dtype=dtype, shape=shape, shared_name=ANONYMOUS)
+
+    def write(self, tensor: Any) -> None:
+        tf.raw_ops.AssignVariableOp(resource=self._handle, value=tensor)
+
+    def read(self) -> Any:
+        return tf.raw_ops.ReadVariableOp(resource=self._handle, dtype=self._dtype)
