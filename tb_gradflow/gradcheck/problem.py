@@ -67,8 +67,8 @@ class Problem:
         return self._call([argument.point for argument in self.arguments])
 
     def _moved(self, points: Sequence[Point]) -> float:
-        """The function elsewhere than at the point, where its own limits may lie: NaN if it raises. What a solver raises
-        for a singular matrix, or a model for a negative mass, is its own choice. At the point itself all is raised."""
+        """The function elsewhere than at the point, where its own limits may lie: NaN if it raises. What a solver
+        raises for a singular matrix, or a model for a negative mass, is its own choice. At the point all is raised."""
         try:
             return self._call(points)
         except Exception:
