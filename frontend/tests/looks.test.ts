@@ -4,7 +4,7 @@ import {Unfolding} from "../src/layout/unfolding.ts";
 import {initiallyOpen} from "../src/model/opening.ts";
 import {modelOf} from "../src/model/model.ts";
 import {mainOf, pathOf, type Path} from "../src/model/paths.ts";
-import {firstLook} from "../src/panels/looks.ts";
+import {firstLook, lookAlong} from "../src/panels/looks.ts";
 import {Viewport} from "../src/panels/viewport.ts";
 import {answered, diagnosis, finding, read, trace} from "./build.ts";
 
@@ -39,6 +39,17 @@ describe("the first look at a graph too large to be read whole", () => {
     const plain = viewport.along(places, places.indexOf(unfolding.standIns([mainOf(path)])[0]));
 
     expect(seen(firstLook(viewport, unfolding, path))).toBe(seen(plain));
+  });
+
+  test("begins at the beginning where the worst is about no op and no variable", () => {
+    const model = modelOf(base, new Set());
+    const unfolding = new Unfolding(model, initiallyOpen(model.tree, said));
+    const viewport = new Viewport(() => undefined);
+    viewport.resize(900, 500);
+    const aboutNothing = pathOf(model.tree.graph, {...blamed, variables: [], op: null, culprit: -1, path: []});
+
+    expect(firstLook(viewport, unfolding, aboutNothing)).toEqual(firstLook(viewport, unfolding, null));
+    expect(lookAlong(viewport, unfolding, aboutNothing.nodes, mainOf(aboutNothing))).toEqual(viewport.camera);
   });
 
   test("shows the headers of the groups in which the worst stands", () => {

@@ -55,8 +55,11 @@ def mended(kind: str, fix: str) -> list[Any]:
 
 
 def model_of(*middle: Any) -> Any:
-    table = layers.Embedding(20, 8, mask_zero=True)
-    model = keras.Sequential([keras.Input((10,)), table, *middle, layers.Dense(1)])
+    given = keras.Input((10,))
+    made = given
+    for layer in (layers.Embedding(20, 8, mask_zero=True), *middle, layers.Dense(1)):
+        made = layer(made)
+    model = keras.Model(given, made)
     model.compile("sgd", "mse")
     return model
 
@@ -71,9 +74,9 @@ def test_the_remedy_pasted_keeps_padding_out(kind: str) -> None:
     model = model_of(*mended(kind, finding.fix))
     report = tb_gradflow.explain(model, WORDS, LABELS)
     before = model.predict(WORDS, verbose=0)
-    [rows] = model.layers[0].get_weights()
+    [rows] = model.layers[1].get_weights()
     rows[0] += 5.0
-    model.layers[0].set_weights([rows])
+    model.layers[1].set_weights([rows])
 
     assert finding.cause == "mask_dropped"
     assert report.healthy, str(report)

@@ -9,11 +9,14 @@ import type {Viewport} from "./viewport.ts";
 /** In the world: the header of a group ends at most so far above what stands first in it. */
 const HEADER = 80;
 
-/** A look at an item of a way; as it is if there is nothing to look at. */
+/** A look at an item of a way; as it is if there is nothing to look at, as with a finding about no op and no variable. */
 export function lookAlong(viewport: Viewport, unfolding: Unfolding | null, way: readonly number[], item: number): Camera {
-  const places = unfolding?.standIns(way.includes(item) ? way : [item]) ?? [];
-  const [main] = unfolding?.standIns([item]) ?? [];
-  if (unfolding === null || main === undefined) {
+  if (unfolding === null || item < 0) {
+    return viewport.camera;
+  }
+  const places = unfolding.standIns(way.includes(item) ? way : [item]);
+  const [main] = unfolding.standIns([item]);
+  if (main === undefined) {
     return viewport.camera;
   }
   const groups = [...unfolding.scene.byItem.values()].filter(({open}) => open);
@@ -33,7 +36,8 @@ export function firstLook(viewport: Viewport, unfolding: Unfolding, worst: Path 
   const boxes = [...unfolding.scene.byItem.values()].filter(({open}) => !open);
   const beginning = viewport.beginning(unfolding.scene, boxes);
   const readable = viewport.whole(unfolding.scene).zoom === beginning.zoom;
-  return worst === null || (readable && viewport.shows(beginning, unfolding.standIns(worst.nodes))) ? beginning : lookAlong(viewport, unfolding, worst.nodes, mainOf(worst));
+  const nowhere = worst === null || mainOf(worst) < 0;
+  return nowhere || (readable && viewport.shows(beginning, unfolding.standIns(worst.nodes))) ? beginning : lookAlong(viewport, unfolding, worst.nodes, mainOf(worst));
 }
 
 /** A thing together with the headers right above it: they say what it is a part of. */

@@ -12,7 +12,7 @@ import {answersFor, mainTarget} from "../model/gradients.ts";
 import {measured, type Measure} from "../model/measure.ts";
 import {blamedOps, modelOf, type Model} from "../model/model.ts";
 import {initiallyOpen} from "../model/opening.ts";
-import {pathOf, type Path} from "../model/paths.ts";
+import {mainOf, pathOf, type Path} from "../model/paths.ts";
 import {indexOf, type Index} from "../model/search.ts";
 import type {Diagnosis, Trace} from "../record.ts";
 import type {Other} from "./beside.ts";
@@ -126,14 +126,15 @@ export class Derived {
     return tree !== undefined && tree.items[tree.root].size === 0;
   }
 
-  /** The way of the finding with a key; null where there is none at this step. */
+  /** The way of the finding with a key; null where there is none at this step, or it is about no part of the graph. */
   pathOf(key: string | null): Path | null {
     const finding = this.diagnosis?.findings.find((each) => keyOf(each) === key);
     if (key === null || finding === undefined || this.model === null) {
       return null;
     }
     const {graph} = this.model.tree;
-    return this.once("path", [graph, finding], () => pathOf(graph, finding));
+    const path = this.once("path", [graph, finding], () => pathOf(graph, finding));
+    return mainOf(path) < 0 && path.variables.length === 0 ? null : path;
   }
 
   /** The address of an item; empty where there is none. */

@@ -34,6 +34,12 @@ def given_huge(suspect: Suspect) -> Verdict | None:
     return Verdict("exploding_recurrence", "warning", NO_OP)
 
 
+def diverging(suspect: Suspect) -> Verdict | None:
+    """A gradient of any size was given, and the loss has grown: a rate that is too high may leap to where the loss is
+    flat."""
+    return Verdict("exploding_recurrence", "warning", NO_OP) if has_grown(suspect) else None
+
+
 def given_tiny(suspect: Suspect) -> Verdict | None:
     """Next to nothing was given."""
     return Verdict("vanishing_depth", "info" if suspect.measured.is_learned(suspect.target) else "warning", NO_OP)

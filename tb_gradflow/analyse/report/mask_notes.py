@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.step.measured import Measured
-from tb_gradflow.record.report import Finding
+from tb_gradflow.analyse.words.names import layer_of, source_of
+from tb_gradflow.record.report import Finding, SourceReport
 from tb_gradflow.record.schema import DroppedMask
 
 CAUSE = "mask_dropped"
@@ -14,34 +16,47 @@ def masks_dropped(measured: Measured) -> tuple[Finding, ...]:
     for each in measured.topology.trace.dropped_masks:
         padding = measured.of_row(each.row)
         if padding is not None and padding.max_abs > 0:
-            return (_finding(each, padding.max_abs),)
+            return (_finding(measured.topology, each, padding.max_abs),)
     return ()
 
 
-def _finding(dropped: DroppedMask, largest: float) -> Finding:
+def _finding(topology: Topology, dropped: DroppedMask, largest: float) -> Finding:
+    trace, first = topology.trace, _first_of(topology, dropped)
+    source = source_of(trace, first)
     name = f"`{dropped.layer}` ({dropped.type})"
     return Finding(
         cause=CAUSE,
         severity="warning",
         variables=(),
         op=None,
-        source=None,
+        source=SourceReport(source.file, source.line, source.code) if source is not None else None,
         message=f"Layer {name} is given a mask and does not hand it on, so that padding trains like data: the "
         f"steps that the mask leaves out get a gradient of up to {largest:.1e}.",
         fix=_FIXES.get(dropped.type, _OWN).replace("{layer}", dropped.layer),
         target=dropped.target,
         culprit=-1,
-        path=(),
+        path=topology.influence(dropped.target).from_op(first) if first >= 0 else (),
     )
 
 
+def _first_of(topology: Topology, dropped: DroppedMask) -> int:
+    """The first op of the layer that leads to the loss; -1 if there is none."""
+    hops, ops = topology.influence(dropped.target).hops, range(len(topology.trace.ops))
+    return next((op for op in ops if hops[op] >= 0 and layer_of(topology.trace, op) == dropped.layer), -1)
+
+
 # Code that keeps padding out; `keep` is where the layer is told to hand the mask on.
-ZEROS = "keras.layers.Lambda(lambda x, mask=None: x * keras.ops.cast(mask[..., None], x.dtype){keep})"
+# Keras infers the shape that comes out of a Lambda without a mask.
+ZEROS = (
+    "keras.layers.Lambda(lambda x, mask=None: x * keras.ops.cast(mask[..., None], x.dtype), "
+    "output_shape=lambda shape: shape{keep})"
+)
 FORWARD = "mask=lambda inputs, mask=None: mask"
 _EMPTIED = "Put zeros in the place of padding in front of `{layer}`: `" + ZEROS.format(keep="") + "`"
 _HANDED_ON = "Let it hand the mask on: `layer.supports_masking = True`, where `layer` is `{layer}`"
 MASKED_MAXIMUM = (
-    "keras.layers.Lambda(lambda x, mask=None: keras.ops.max(keras.ops.where(mask[..., None], x, -1e9), axis=1))"
+    "keras.layers.Lambda(lambda x, mask=None: keras.ops.max(keras.ops.where(mask[..., None], x, -1e9), axis=1), "
+    "output_shape=lambda shape: (shape[0], shape[2]))"
 )
 _OWN = (
     "If `{layer}` works on each step alone, write `self.supports_masking = True` in its `__init__`. If not, give its "
@@ -81,5 +96,6 @@ _FIXES = {
     "Lambda": "If the function works on each step alone, give `{layer}` the mask to hand on: `keras.layers.Lambda("
     "function, "
     + FORWARD
-    + ")`. If not, give the function an argument `mask`, `lambda x, mask=None: ...`, and leave the padding out there.",
+    + ")`. If not, give the function an argument `mask`, `lambda x, mask=None: ...`, and leave the padding out "
+    "there; the layer then needs `output_shape=` as well.",
 }

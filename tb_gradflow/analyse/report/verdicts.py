@@ -106,8 +106,8 @@ def _judged_given(measured: Measured, given: Sequence[State]) -> list[Judged]:
         ("zero",): (by_hand.given_zero,),
         ("nan", "inf"): (by_hand.given_nonfinite,),
         ("exploding",): (by_hand.given_huge,),
-        ("vanishing",): (by_hand.given_tiny,),
-        ("connected",): (standing.gradient_not_applied, standing.nothing_applied),
+        ("vanishing",): (by_hand.diverging, by_hand.given_tiny),
+        ("connected",): (by_hand.diverging, standing.gradient_not_applied, standing.nothing_applied),
     }
     return [
         judged

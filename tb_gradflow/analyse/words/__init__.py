@@ -54,6 +54,9 @@ _WRITERS: dict[str, Writer] = {
     **unused.WRITERS,
 }
 
+# Written with their findings: see `report.mask_notes` and `report.override_notes`.
+OF_NO_VARIABLE = frozenset({"mask_dropped", "override_without_effect"})
+
 
 def text_of(group: Group) -> Text:
     """Message and fix of a finding."""
@@ -66,4 +69,4 @@ def text_of(group: Group) -> Text:
 
 def known_causes() -> frozenset[str]:
     """The causes that there are words for."""
-    return frozenset(_WRITERS)
+    return frozenset(_WRITERS) | OF_NO_VARIABLE

@@ -8,6 +8,9 @@ from collections.abc import Iterator, Sequence
 from tb_gradflow.trace.source.frames import Frame
 from tb_gradflow.trace.source.user_line import origin_of
 
+# Methods of a tape, whose first argument is differentiated.
+_METHODS = ("gradient", "jacobian", "batch_jacobian")
+
 
 def target_names(calls: Sequence[Sequence[Frame]]) -> Iterator[str]:
     """What the user's line differentiates: `d_loss` in `tape.gradient(d_loss, …)`; `loss` in Keras's own step.
@@ -17,7 +20,7 @@ def target_names(calls: Sequence[Sequence[Frame]]) -> Iterator[str]:
     asked: dict[tuple[str, int], int] = {}
     for frames in calls:
         source = origin_of(frames, "").source
-        if source is None or ".gradient(" not in source.code:
+        if source is None or not any(f".{method}(" in source.code for method in _METHODS):
             yield "loss"
             continue
         code = source.code
@@ -28,8 +31,8 @@ def target_names(calls: Sequence[Sequence[Frame]]) -> Iterator[str]:
 
 
 def _differentiated(code: str) -> Sequence[str]:
-    """The first arguments of the calls of a method `gradient` in a line of code, if the line stands alone: in the order
-    in which they are made, the inner one first."""
+    """The first arguments of the calls of `_METHODS` in a line of code, if the line stands alone: in the order in which
+    they are made, the inner one first."""
     for attempt in (code, code + ")", code.rstrip(":") + ":\n    pass"):
         try:
             tree = ast.parse(attempt)
@@ -38,7 +41,7 @@ def _differentiated(code: str) -> Sequence[str]:
         calls = [
             node
             for node in ast.walk(tree)
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "gradient"
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS
         ]
         calls.sort(key=lambda node: (node.end_lineno or 0, node.end_col_offset or 0))
         given = [[*node.args, *(word.value for word in node.keywords if word.arg == "target")] for node in calls]
