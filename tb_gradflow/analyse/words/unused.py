@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.unused import stands_for_masked
 from tb_gradflow.analyse.graph.same_named import twin_in_use
-from tb_gradflow.analyse.words.code import assigned_by, call_on
+from tb_gradflow.analyse.words.code import assigned_by, call_on, is_simple
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import (
     Group,
@@ -16,6 +16,7 @@ from tb_gradflow.analyse.words.names import (
     place_of,
     quoted,
     result_of_line,
+    unused_name,
 )
 from tb_gradflow.analyse.words.no_way import in_layer
 from tb_gradflow.record.schema import Op
@@ -192,7 +193,8 @@ def _made_of(group: Group) -> list[int]:
 def _no_part(group: Group) -> Text:
     """A tensor that was made beside the loss, and not on the way to it; and the variables that it was made of."""
     variables = group.trace.variables
-    tensors = quoted([variables[place].name for place in group.variables if variables[place].computed])
+    names = [variables[place].name for place in group.variables if variables[place].computed]
+    tensors = quoted(names)
     used = [variables[place].name for place in _made_of(group)]
     made = "{op} made " + tensors + (f" of {quoted(used)}" if used else "") + ", and " if group.culprit >= 0 else ""
     instead = f"ask for {quoted(used)}, which the loss was made of" if used else "ask for what the loss was made of"
@@ -201,10 +203,16 @@ def _no_part(group: Group) -> Text:
     loss, told = "the loss", "the loss"
     if name.isidentifier() and name != "loss":
         loss, told = f"`{name}`", f"`{name}`{{line}}"
+    fix = f"Compute {loss} from {tensors}, and ask for the gradient of that"
+    if len(names) == 1 and not is_simple(names[0]):
+        # Written out twice, in the loss and where its gradient is requested, it is two tensors.
+        v = unused_name(group, "moved", "point")
+        fix = f"Make the tensor once, in front of the loss: `{v} = {names[0]}`. Compute {loss} from `{v}`, and request "
+        fix += f"the gradient of `{v}`"
     return Template(
         "{they_get} no gradient: " + made + told + f" was not computed from {tensors}. A gradient follows how it was "
         "made, not which values are equal.",
-        f"Compute {loss} from {tensors}, and ask for the gradient of that; or {instead}.",
+        f"{fix}; or {instead}.",
     )(group)
 
 
