@@ -44,7 +44,12 @@ def masked_in_part(suspect: Suspect) -> Verdict | None:
     for op in copies:
         each, arriving = topology.trace.ops[op], suspect.measured.of_op(suspect.target, op)
         if (
-            (_is_masked_by_data(topology, op) or _is_masked_by_frozen(topology, op) or _is_chosen(topology, op))
+            (
+                _is_masked_by_data(topology, op)
+                or _is_masked_by_frozen(topology, op)
+                # What is chosen between two values is held still by nobody, unless an optimizer was seen to move it.
+                or (moved is not None and _is_chosen(topology, op))
+            )
             and each.outputs[0].shape == shape
             and arriving is not None
             and arriving.zero_fraction < state.gradient.zero_fraction

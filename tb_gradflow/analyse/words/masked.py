@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tb_gradflow.analyse.evidence.suspects import NO_OP
 from tb_gradflow.analyse.graph.op_sets import LOOPS, SELECTING
 from tb_gradflow.analyse.step.measured import is_empty
@@ -75,12 +77,11 @@ def _leaves_no_loss(group: Group) -> bool:
 
 def _in_part(group: Group) -> Text:
     """The weight itself is masked, or the gradient that is applied to it."""
-    gradient = group.suspect.state.gradient
-    share = gradient.zero_fraction if gradient is not None else 0.0
     moved = movement_of(group.suspect.measured, group.variables[0])
     if moved is None:
+        share = f"{_share(group):.0%} of the elements"
         return Template(
-            f"{{they_get}} a gradient of exactly zero in {share:.0%} of the elements: in this step {{op}} masks "
+            f"{{they_get}} a gradient of exactly zero in {share}: in this step {{op}} masks "
             "{them}. Whether an optimizer moves these elements all the same was not seen: Adam, momentum "
             "and a weight decay do, plain SGD does not.",
             "Nothing to repair if that is meant. " + _held_still(group, None),
@@ -88,11 +89,20 @@ def _in_part(group: Group) -> Text:
     why = "in this step {op} masks {them}"
     if group.verdict.culprit == NO_OP:
         why = "the gradient that the optimizer is given was made zero there after the tape had taken it"
-    told = f"It moves {moved.moved} of these {moved.zeros} elements all the same, because {why_moved(moved)}."
+    seen = [each for place in group.variables if (each := movement_of(group.suspect.measured, place)) is not None]
+    count, zeros, size = (sum(getattr(each, name) for each in seen) for name in ("moved", "zeros", "size"))
+    told = f"It moves {count} of these {zeros} elements all the same, because {why_moved(moved)}."
     return Template(
-        f"{{they_get}} a gradient of exactly zero in {moved.zeros / moved.size:.0%} of the elements: {why}. {told}",
+        f"{{they_get}} a gradient of exactly zero in {zeros / size:.0%} of the elements: {why}. {told}",
         "Nothing to repair if that is meant. " + _held_still(group, moved),
     )(group)
+
+
+def _share(group: Group) -> float:
+    """Of the elements of all variables of the group, how many get a gradient of exactly zero."""
+    sizes = [math.prod(group.trace.variables[state.variable].shape or ()) for state in group.states]
+    zeros = [state.gradient.zero_fraction if state.gradient is not None else 0.0 for state in group.states]
+    return sum(size * zero for size, zero in zip(sizes, zeros, strict=True)) / max(sum(sizes), 1)
 
 
 def _held_still(group: Group, moved: Moved | None) -> str:
