@@ -97,6 +97,7 @@ DEMOS = tuple(
         "own_sample",
         "masked_lstm",
         "adam_moves",
+        "masked_elements",
     )
 )
 

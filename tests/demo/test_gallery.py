@@ -161,6 +161,14 @@ PROMISES = (
         "zero",
         severity="info",
     ),
+    Promise(
+        "masked_elements",
+        "masked_w = mask * w + tf.stop_gradient(tf.abs(1 - mask) * w)",
+        "Mul",
+        ("w",),
+        "connected",
+        severity="info",
+    ),
 )
 
 TRUTHS = (
@@ -272,3 +280,13 @@ def test_adam_moves_a_head_whose_gradient_is_zero_and_an_optimizer_without_memor
     messages = {each: trained.report(each).findings[0].message for each in ("broken", "fixed")}
     assert "Adam remembers gradients of earlier steps" in messages["broken"]
     assert "all the same" not in messages["fixed"]
+
+
+def test_adam_moves_elements_that_a_mask_holds_still_until_they_are_put_back(gallery: Gallery) -> None:
+    trained = gallery("masked_elements")
+
+    [finding] = trained.report("broken").findings
+
+    assert "2 of these 2 elements all the same, because Adam remembers" in finding.message
+    assert "w.assign(tf.where(mask != 0, w, before))" in finding.fix
+    assert not trained.report("fixed").findings
