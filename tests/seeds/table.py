@@ -5,56 +5,71 @@ python -m tests.seeds.table
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-import tensorflow as tf
-
-import tb_gradflow
-from tests.seeds.programs import PROGRAMS, Program
+from tests.seeds.answering import in_tensorflow_1, of_check, of_function, of_model, of_training
+from tests.seeds.answers import Answer
+from tests.seeds.checks import CHECKS
+from tests.seeds.models import MODELS
+from tests.seeds.programs import PROGRAMS
+from tests.seeds.trainings import TRAININGS
 
 PAGE = Path(__file__).parents[2] / "docs" / "seeds.md"
 
 _HEAD = """# The questions that this was made from
 
 Five questions of people whose gradient did not arrive, and every program in them, typed in as it stands: their own, and
-those of the answers. The number is the question's. What is said is the same compiled and with
-`tf.config.run_functions_eagerly(True)`; tests hold it to that, and this page too. Made by
-`python -m tests.seeds.table`.
+those of the answers, broken and repaired. The number is the question's. What is said is the same compiled and with
+`tf.config.run_functions_eagerly(True)`, of two programs only compiled, which their rows say; the last column is
+`tf.compat.v1` in a session, for programs that the question has in that form. Tests hold the reports to that, and this
+page too. Made by `python -m tests.seeds.table`.
 
-| program | TensorFlow says | the report says |
-|---|---|---|
+| program | TensorFlow says | the report says | and in TensorFlow 1 |
+|---|---|---|---|
 """
+
+_NOTHING = "-"
 
 
 def page() -> str:
-    return _HEAD + "".join(_row(program) for program in PROGRAMS)
+    rows = sorted(_rows(), key=lambda cells: cells[0][0])
+    return _HEAD + "".join(f"| {' | '.join(_cell(text) for text in cells)} |\n" for cells in rows)
 
 
-def _row(program: Program) -> str:
-    function, asked = program.build()
-    report = tb_gradflow.explain(function, variables=asked)
-    told = [f"{finding.message} *{finding.fix}*" for finding in report.findings] or [report.diagnosis.summary]
-    cells = [program.name, _tape_says(program), " ".join(told).replace("|", "\\|").replace("\n", " ")]
-    return f"| {' | '.join(cells)} |\n"
+def _rows() -> Iterator[tuple[str, str, str, str]]:
+    in_1 = dict(in_tensorflow_1())
+    answers = [
+        *((each.name, of_function(each, eagerly=False), each.eagerly) for each in PROGRAMS),
+        *((each.name, of_model(each, eagerly=False), each.eagerly) for each in MODELS),
+        *((each.name, of_training(each, eagerly=False), True) for each in TRAININGS),
+    ]
+    for name, answer, eagerly in answers:
+        title = name if eagerly else f"{name} (compiled)"
+        yield title, answer.tensorflow, answer.text, _in_1(in_1.pop(name, None), answer)
+    for check in CHECKS:
+        yield f"{check.name}: `check_gradients`", _NOTHING, of_check(check).text, _NOTHING
+    for name, alone in in_1.items():
+        yield name, _NOTHING, _NOTHING, _in_1(alone, None)
 
 
-def _tape_says(program: Program) -> str:
-    function, asked = program.build()
-    with tf.GradientTape() as tape:
-        tape.watch([each for each in asked if each.dtype.is_floating])
-        result = function()
-    return ", ".join(_said(each) for each in tape.gradient(result, asked))
+def _in_1(answer: Answer | None, other: Answer | None) -> str:
+    """What TensorFlow 1 and the report say; where the program is in the file is all that may differ from what is `the
+    same`."""
+    if answer is None:
+        return _NOTHING
+    if other is not None and _without_places(answer.text) == _without_places(other.text):
+        return "the same"
+    return f"{answer.tensorflow}: {answer.text}"
 
 
-def _said(gradient: Any) -> str:
-    if gradient is None:
-        return "`None`"
-    values = tf.convert_to_tensor(gradient).numpy()
-    if not np.isfinite(values).all():
-        return "NaN"
-    return "a gradient" if np.any(values) else "zeros"
+def _without_places(text: str) -> str:
+    return re.sub(r" \(\w+\.py:\d+\)", "", text)
+
+
+def _cell(text: str) -> str:
+    return text.replace("\n", "<br>").replace("|", "\\|")
 
 
 if __name__ == "__main__":

@@ -1,87 +1,85 @@
-"""Each of the seeds' programs is explained compiled and with `run_functions_eagerly`, and no repaired one is told more
-than information."""
+"""Each of the seeds' programs is answered as it stands, compiled and eagerly, and in TensorFlow 1; no repaired one is
+told more than information."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-
-import numpy as np
 import pytest
-import tensorflow as tf
 
-import tb_gradflow
+from tests.seeds.answering import in_tensorflow_1, of_check, of_fit, of_function, of_model, of_training
+from tests.seeds.answers import Answer
+from tests.seeds.checks import CHECKS, CheckProgram
+from tests.seeds.models import MODELS, ModelProgram
 from tests.seeds.programs import GETS, PROGRAMS, Program
 from tests.seeds.table import PAGE, page
-from tests.serve.processes import environment
-
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(params=[False, True], ids=["compiled", "eagerly"])
-def eagerly(request: pytest.FixtureRequest) -> Iterator[bool]:
-    tf.config.run_functions_eagerly(request.param)
-    yield request.param
-    tf.config.run_functions_eagerly(False)
+from tests.seeds.trainings import TRAININGS, TrainingProgram
+from tests.seeds.v1_programs import PROGRAMS as V1_PROGRAMS
+from tests.seeds.v1_programs import V1Program
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=[each.name for each in PROGRAMS])
-def test_a_seeds_program_is_answered_as_it_stands(program: Program, eagerly: bool) -> None:
-    function, asked = program.build()
-
-    report = tb_gradflow.explain(function, variables=asked)
-
-    assert tuple(each.status for each in report.variables.values()) == program.statuses
-    assert tuple(each.cause for each in report.findings if each.severity != "info") == program.causes
-    assert report.healthy is (not program.causes)
+def name_of(program: object) -> str | None:
+    return getattr(program, "name", None)
 
 
-@pytest.mark.parametrize("program", [each for each in PROGRAMS if not any(each.causes)], ids=lambda each: each.name)
-def test_tensorflow_itself_gives_the_gradients_of_a_repaired_program(program: Program) -> None:
-    function, asked = program.build()
-
-    with tf.GradientTape() as tape:
-        tape.watch([each for each in asked if each.dtype.is_floating])
-        result = function()
-    gradients = tape.gradient(result, asked)
-
-    received = tuple(GETS if each is not None and np.any(each) else "integer" for each in gradients)
-    assert received == program.statuses
+def assert_answered(
+    answer: Answer, program: Program | ModelProgram | TrainingProgram | V1Program, compiled: Answer | None = None
+) -> None:
+    """As is true of the program, and in the same words as compiled."""
+    assert (answer.statuses, answer.causes) == (program.statuses, program.causes), answer.text
+    assert answer.healthy is (not program.causes)
+    if compiled is not None:
+        assert answer.text == compiled.text
 
 
-# Of each program its statuses, and the causes of what is more than information.
-V1 = {
-    "square": ([GETS], []),
-    "floor": (["disconnected"], ["nondiff_rounding"]),
-    "sequence_mask": (["disconnected"], ["nondiff_comparison"]),
-    "gather": ([GETS, "integer"], []),
-    "a + delta": (["unused"], ["output_not_used"]),
-    "a + delta, repaired": ([GETS], []),
-    "detour": (["zero"], ["nondiff_rounding"]),
-    "custom floor": ([GETS], []),
-    "five times": ([GETS], []),
-    "floor as identity": ([GETS, GETS], []),
-}
+@pytest.mark.parametrize("program", PROGRAMS, ids=name_of)
+def test_a_function_is_answered_as_it_stands(program: Program) -> None:
+    compiled = of_function(program, eagerly=False)
+
+    assert_answered(compiled, program)
+    if program.eagerly:
+        assert_answered(of_function(program, eagerly=True), program, compiled)
 
 
-def test_the_seeds_programs_for_tensorflow_1_are_answered_as_they_stand() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.seeds.v1_programs"],
-        cwd=ROOT,
-        env={**environment(tensorflow=True), "CUDA_VISIBLE_DEVICES": "-1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    told = json.loads(done.stdout.splitlines()[-1])
+@pytest.mark.parametrize("program", [each for each in PROGRAMS if set(each.statuses) == {GETS}], ids=name_of)
+def test_tensorflow_itself_gives_the_gradients_of_a_repaired_function(program: Program) -> None:
+    assert of_function(program, eagerly=False).tensorflow == ", ".join(["a gradient"] * len(program.statuses))
 
-    for name, answer in told.items():
-        assert (answer["statuses"], answer["causes"]) == V1[name.removesuffix(", fed")], name
-        assert answer["healthy"] is (not answer["causes"]), name
-    assert {name.removesuffix(", fed") for name in told} == set(V1)
+
+@pytest.mark.parametrize("program", MODELS, ids=name_of)
+def test_a_model_is_answered_as_it_stands(program: ModelProgram) -> None:
+    compiled = of_model(program, eagerly=False)
+
+    assert_answered(compiled, program)
+    if program.eagerly:
+        assert_answered(of_model(program, eagerly=True), program, compiled)
+
+
+@pytest.mark.parametrize("program", [each for each in MODELS if each.is_fit], ids=name_of)
+def test_a_model_is_answered_the_same_while_it_is_fit(program: ModelProgram) -> None:
+    assert_answered(of_fit(program), program)
+
+
+@pytest.mark.parametrize("eagerly", [False, True], ids=["compiled", "eagerly"])
+@pytest.mark.parametrize("program", TRAININGS, ids=name_of)
+def test_a_training_is_answered_as_it_stands(program: TrainingProgram, eagerly: bool) -> None:
+    answer = of_training(program, eagerly)
+
+    assert_answered(answer, program, of_training(program, eagerly=False))
+    assert program.says in answer.text
+    assert not (program.is_silent and answer.notes)
+
+
+@pytest.mark.parametrize("program", CHECKS, ids=name_of)
+def test_a_gradient_that_somebody_wrote_is_judged_as_it_stands(program: CheckProgram) -> None:
+    answer = of_check(program)
+
+    assert answer.statuses == program.verdicts
+    assert answer.healthy is program.correct
+    assert program.says in answer.text
+
+
+@pytest.mark.parametrize("program", V1_PROGRAMS, ids=name_of)
+def test_a_program_for_tensorflow_1_is_answered_as_it_stands(program: V1Program) -> None:
+    assert_answered(in_tensorflow_1()[program.name], program)
 
 
 def test_the_page_with_all_of_them_says_what_the_reports_say() -> None:
