@@ -21,10 +21,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "seeds.md"
 _HEAD = """# The questions that this was made from
 
 Five questions of people whose gradient did not arrive, and every program in them, typed in as it stands: their own, and
-those of the answers, broken and repaired. The number is the question's. What is said is the same compiled and with
-`tf.config.run_functions_eagerly(True)`, of two programs only compiled, which their rows say; the last column is
-`tf.compat.v1` in a session, for programs that the question has in that form. Tests hold the reports to that, and this
-page too. Made by `python -m tests.seeds.table`.
+those of the answers, broken and repaired. The number is the question's. What is said is the same compiled and eagerly,
+for a Keras model with `run_eagerly`; the two programs whose report is still wrong eagerly say "compiled". The last
+column is `tf.compat.v1`, for programs that the question has in that form: in a session, or as a graph alone where it is
+"not fed". Tests hold the reports to that, and this page too. Made by `python -m tests.seeds.table`.
 
 | program | TensorFlow says | the report says | and in TensorFlow 1 |
 |---|---|---|---|
