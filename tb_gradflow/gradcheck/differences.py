@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from tb_gradflow.gradcheck.problem import Array, Problem
+from tb_gradflow.gradcheck.problem import Array, Point, Problem
 
 # Steps, as shares of the size of what is moved, from the cube root of epsilon: there rounding, epsilon / h, and
 # curvature, h squared, are of one size for a central difference (Press et al., Numerical Recipes, 5.7).
@@ -20,6 +20,33 @@ _FAR = (1.0, 3.0)
 
 # Two estimates a decade apart that differ by less are the same slope.
 _CONSISTENT = 0.05
+
+# Estimates that differ by less, over the larger of both, are one whatever rounding does: a tenth of the finest tolerance.
+_SAME = 1e-6
+
+# Where no two estimates agree within rounding, rounding is larger than the value tells, and so many times that is allowed.
+_ALLOWED = (1.0, 10.0, 100.0)
+
+# The bound on rounding is some four times what it mostly is: sixteen operations that each err to the same side are rare,
+# and errors that add up at random make the root of that.
+_HIDDEN = 4.0
+
+# Three times a quarter of what the sides differ by is more than a central difference errs where the function bends as
+# much as an exponential over three times the step in which it grows e-fold.
+_BEND = 4.0
+
+# Of three measured errors the largest is about a standard deviation; three of these hold nearly all.
+_SCATTER = 3.0
+
+# Rounding and a jump set the sides ten times further apart a decade down; a root of the distance, which is the commonest
+# cusp, three times.
+_CUSP = 8.0
+
+# Decades below the smallest step, twice if need be: an element of 1e-8 beside one of 1 is moved in proportion to itself then.
+_SMALLER = 4
+
+# Halvings of a step. A continuous function keeps less than a millionth of the change then.
+_BISECTIONS = 24
 
 # Rounding of a value that many operations have made, in units of its epsilon.
 _NOISE = 16.0
@@ -58,6 +85,8 @@ class Differences:
         ahead: How far each step ahead really went, in units of the direction.
         back: The same for the steps back.
         resolution: Machine epsilon of the function's arithmetic.
+        leap: How far the function jumps, between steps that do not change it and those that do.
+        inner: Rounding inside of the function, where it was seen to exceed that of its value.
     """
 
     probe: Probe
@@ -68,12 +97,15 @@ class Differences:
     ahead: Array
     back: Array
     resolution: float
+    leap: float = 0.0
+    inner: float = 0.0
 
     @cached_property
     def central(self) -> Array:
-        """Central differences: NaN where the function is not finite."""
+        """Central differences: NaN where the function is not finite. Both sides are weighed by how far the other one
+        went, so that curvature cancels where they are not equal, as far as numbers reach."""
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            return (self.above - self.below) / (self.ahead + self.back)
+            return (self.right * self.back + self.left * self.ahead) / (self.ahead + self.back)
 
     @cached_property
     def right(self) -> Array:
@@ -88,15 +120,43 @@ class Differences:
             return (self.middle - self.below) / self.back
 
     @cached_property
+    def rounding(self) -> Array:
+        """What rounding alone makes of a difference of two values, for each step: by the values there, which may be
+        smaller by far than those further on, and by what was measured."""
+        values = np.abs(np.stack([self.above, self.below, np.full(len(self.steps), self.middle)]))
+        largest = np.max(np.where(np.isfinite(values), values, 0.0), axis=0)
+        return np.maximum(_NOISE * self.resolution * largest, max(self._scatter, self.inner))
+
+    @cached_property
+    def _scatter(self) -> float:
+        """Rounding inside of the function, which may exceed that of its value: what the mean of both sides differs by
+        from the middle at the smallest steps. Curvature makes less of it there, and a kink ten times as much at the
+        next step; rounding stays."""
+        off = np.abs(self.above + self.below - 2 * self.middle)[:3]
+        if len(off) < 3 or not np.all(np.isfinite(off)) or self.is_jump:
+            return 0.0
+        return _SCATTER * float(np.max(off)) if off[2] <= 3 * max(off[0], off[1]) else 0.0
+
+    @cached_property
     def noise(self) -> float:
-        """What rounding alone makes of a difference of two values."""
-        values = np.abs(np.array([self.middle, *self.above, *self.below]))
-        return _NOISE * self.resolution * float(np.max(values[np.isfinite(values)], initial=0.0))
+        """The same at the smallest step."""
+        return float(self.rounding[0])
+
+    @cached_property
+    def _blur(self) -> Array:
+        """How far rounding may put each central difference off."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return self.rounding / (self.ahead + self.back)
 
     @cached_property
     def best(self) -> int:
-        """The step whose central difference is nearest to those at the steps beside it."""
-        return _steadiest(self.central)
+        """The step whose central difference is the surest."""
+        return _surest(self.central, self._blur)
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether no step agrees with the smaller ones."""
+        return _surest(self.central, self._blur, _ALLOWED[:1]) == 0
 
     @property
     def slope(self) -> float:
@@ -106,9 +166,23 @@ class Differences:
     @cached_property
     def uncertainty(self) -> float:
         """How far the central difference at the best step may be off: what it differs by from its neighbour, or what
-        rounding does to it."""
-        rounding = self.noise / float(self.ahead[self.best] + self.back[self.best])
-        return max(_change(self.central, self.best), rounding / _NOISE)
+        rounding does to it. Where rounding hides the slope at the neighbours, the sides tell how the function bends."""
+        place, rounding = self.best, float(self._blur[self.best]) / _HIDDEN
+        beside = [each for each in (place - 1, place + 1) if 0 <= each < len(self.steps)]
+        if all(self._blur[each] / _HIDDEN > max(abs(self.slope), self.reach) / 2 for each in beside):
+            return max(abs(float(self.right[place] - self.left[place])) / _BEND, rounding)
+        return max(_change(self.central, place), rounding)
+
+    def allows(self, slope: float, margin: float, telling: float) -> bool:
+        """Whether the small steps speak for a slope, as far as rounding lets them tell, up to one at which rounding is
+        less than `telling`; beyond it the function may bend."""
+        known = np.isfinite(self.central) & np.isfinite(self._blur)
+        for off, blur in zip(np.abs(self.central - slope)[known], self._blur[known], strict=True):
+            if off > blur + margin:
+                return False
+            if blur <= telling:
+                return True
+        return False
 
     @property
     def is_finite(self) -> bool:
@@ -119,11 +193,9 @@ class Differences:
     @cached_property
     def is_smooth(self) -> bool:
         """Whether the slope is the same at steps a decade apart, and on both sides as the steps shrink."""
-        if not self.is_finite or self.is_constant or self.is_jump or self.is_kink:
+        if not self.is_finite or self.is_jump or self.is_kink:
             return False
-        change = _change(self.central, self.best)
-        rounding = self.noise / float(self.ahead[self.best] + self.back[self.best])
-        return change <= max(_CONSISTENT * abs(self.slope), rounding)
+        return self.uncertainty <= max(_CONSISTENT * abs(self.slope), float(self._blur[self.best]), _SAME * self.reach)
 
     @cached_property
     def is_constant(self) -> bool:
@@ -133,28 +205,41 @@ class Differences:
         return bool(np.all(values == self.middle))
 
     @cached_property
-    def is_stepped(self) -> bool:
-        """Whether small steps do not change the function, though by the slope that larger ones tell they would by more
-        than rounding could hide."""
-        size = np.minimum(self.ahead, self.back)
+    def reach(self) -> float:
+        """The largest slope that the function shows at any step, where it is more than rounding: how much it has to do
+        with what is moved."""
+        slopes = np.where(
+            np.maximum(np.abs(self.above - self.middle), np.abs(self.middle - self.below)) > self.rounding,
+            np.maximum(np.abs(self.right), np.abs(self.left)),
+            0.0,
+        )
+        return float(np.max(slopes[np.isfinite(slopes)], initial=0.0))
+
+    def denies(self, slope: float) -> bool:
+        """Whether some small step leaves the function where it is, to rounding, though by this slope it would change by
+        more than rounding could hide."""
         seen = np.maximum(np.abs(self.above - self.middle), np.abs(self.middle - self.below))
-        small = len(self.steps) // 2 + 1
-        slopes = np.abs(self.central[small:])
-        slope = float(np.max(slopes[np.isfinite(slopes)], initial=0.0))
-        telling = slope * size[:small] > 4 * self.noise
-        return bool(np.any(telling) and np.all(seen[:small][telling] <= self.noise))
+        small = slice(0, len(self.steps) // 2 + 1)
+        telling = abs(slope) * np.minimum(self.ahead, self.back)[small] > 4 * self.rounding[small]
+        return bool(np.any(telling & (seen[small] <= self.rounding[small])))
+
+    @property
+    def is_stepped(self) -> bool:
+        """Whether the function is the same at small steps, and jumps before the larger ones, by more than rounding."""
+        return self.leap > 2 * self.noise
 
     @cached_property
     def varies(self) -> bool:
         """Whether some step changes the function by more than rounding does."""
-        values = np.array([*self.above, *self.below])
-        return bool(np.any(np.abs(values[np.isfinite(values)] - self.middle) > self.noise))
+        changes = np.maximum(np.abs(self.above - self.middle), np.abs(self.below - self.middle))
+        return bool(np.any(changes[np.isfinite(changes)] > self.rounding[np.isfinite(changes)]))
 
     @cached_property
     def is_jump(self) -> bool:
         """Whether the difference of both sides does not shrink with the step."""
         small = np.abs(self.above - self.below)[: max(3, len(self.steps) // 2)]
-        if not np.all(np.isfinite(small)) or np.min(small) <= self.noise:
+        values = np.abs([self.middle, *self.above[:3], *self.below[:3]])
+        if not np.all(np.isfinite(small)) or np.min(small) <= _NOISE * self.resolution * float(np.max(values)):
             return False
         return bool(np.max(small) < 2 * np.min(small))
 
@@ -167,20 +252,23 @@ class Differences:
     def is_kink(self) -> bool:
         """Whether the slopes of both sides stay apart as the steps shrink."""
         apart = np.abs(self.right - self.left)
-        rounding = self.noise / np.minimum(self.ahead, self.back)
-        known = np.isfinite(apart) & (apart > 4 * rounding)
+        shorter = np.minimum(self.ahead, self.back)
+        known = np.isfinite(apart) & (apart > 4 * self.rounding / shorter)
         places = np.flatnonzero(known)
         if len(places) < 3:
             return False
         first = apart[places[:3]]
         slopes = np.maximum(np.abs(self.right), np.abs(self.left))[places[:3]]
-        # Curvature sets the sides apart in proportion to the step: ten times as much a decade further on.
-        return bool(np.max(first) < 2.5 * np.min(first) and np.all(first > _CONSISTENT * slopes / 5))
+        # Curvature sets the sides apart in proportion to the step: ten times as much a decade further on. A kink leaves
+        # them as far apart, and a cusp, as that of a root at zero, further apart where the step is smaller.
+        shares = first[1:] / first[:-1]
+        return bool(np.all((shares < 2.5) & (shares > 1 / _CUSP)) and np.all(first > _CONSISTENT * slopes / 5))
 
     @property
     def sides(self) -> tuple[float, float]:
-        """The slopes on the left and on the right, each at its steadiest step."""
-        return float(self.left[_steadiest(self.left)]), float(self.right[_steadiest(self.right)])
+        """The slopes on the left and on the right, each at its surest step."""
+        left, right = self.rounding / self.back, self.rounding / self.ahead
+        return float(self.left[_surest(self.left, left)]), float(self.right[_surest(self.right, right)])
 
     def at(self, place: int) -> float:
         """The central difference at one of the steps."""
@@ -188,11 +276,61 @@ class Differences:
 
 
 def differences(problem: Problem, place: int, probe: Probe, middle: float, steps: Sequence[float]) -> Differences:
-    """The function along one direction at each of `steps`, and at large ones if none of these changes it."""
+    """The function along one direction at each of `steps`; at smaller ones if these do not agree on a slope; and at
+    large ones if none of these changes it. Where small steps do not change it and larger ones do, what lies between is
+    searched for a jump."""
     found = _differences(problem, place, probe, middle, steps)
     if found.is_constant and not found.varies:
-        return _differences(problem, place, probe, middle, (*steps, *_FAR))
-    return found
+        found = _differences(problem, place, probe, middle, (*steps, *_FAR))
+    for _ in range(2):
+        if not (found.is_jump or found.is_kink or found.is_unsettled) or found.is_constant:
+            break
+        smaller = _smaller(problem.arguments[place].point, probe, found.resolution, found.steps[0])
+        if not smaller:
+            break
+        found = _differences(problem, place, probe, middle, (*smaller, *found.steps))
+    if not found.is_constant or not found.varies:
+        return found
+    leap = _leap(problem, place, found)
+    if leap <= 2 * found.noise:
+        return found
+    # A jump no larger than the rounding of numbers that the function works with is rounding.
+    sizes = np.abs([*problem.arguments[place].point.astype(np.float64).ravel(), middle, 1.0])
+    inside = _NOISE * found.resolution * float(np.max(sizes[np.isfinite(sizes)]))
+    return replace(found, inner=2 * leap) if leap <= inside else replace(found, leap=leap)
+
+
+def _smaller(point: Point, probe: Probe, resolution: float, first: float) -> list[float]:
+    """Steps below the first: an element that is small beside the others may want them. None is smaller than a share of
+    the element that its own numbers can tell."""
+    moved = probe.direction != 0
+    sizes = np.abs(point.astype(np.float64)[moved]) / np.abs(probe.direction[moved])
+    least = 16 * resolution * float(np.max(sizes, initial=0.0))
+    return sorted(step for step in (first / 10.0**decade for decade in range(1, _SMALLER + 1)) if step > least)
+
+
+def _leap(problem: Problem, place: int, found: Differences) -> float:
+    """How far the function jumps between the largest step that leaves it as it is and the next, by bisection: next to
+    nothing if it only bends there."""
+    largest = 0.0
+    for values, sign in ((found.above, 1.0), (found.below, -1.0)):
+        changed = np.flatnonzero(np.isfinite(values) & (np.abs(values - found.middle) > found.rounding))
+        if not len(changed):
+            continue
+        near, far = (found.steps[changed[0] - 1] if changed[0] else 0.0), found.steps[changed[0]]
+        before, after = found.middle, float(values[changed[0]])
+        for _ in range(_BISECTIONS):
+            between = (near + far) / 2
+            value, _ = problem.at(place, sign * between * found.probe.direction)
+            if not np.isfinite(value):
+                break
+            # The half in which the function changes more.
+            if abs(value - before) > abs(after - value):
+                far, after = between, value
+            else:
+                near, before = between, value
+        largest = max(largest, abs(after - before))
+    return largest
 
 
 def _differences(problem: Problem, place: int, probe: Probe, middle: float, steps: Sequence[float]) -> Differences:
@@ -209,19 +347,29 @@ def _differences(problem: Problem, place: int, probe: Probe, middle: float, step
 
 
 def _change(estimates: Array, place: int) -> float:
-    """What an estimate differs by from that at the next smaller or larger step, whichever is nearer to it."""
+    """What an estimate differs by from that at the next smaller step, or at the next larger if that is nearer."""
     beside = [estimates[each] for each in (place - 1, place + 1) if 0 <= each < len(estimates)]
     changes = np.abs(np.array(beside) - estimates[place])
     return float(np.min(changes[np.isfinite(changes)], initial=np.inf))
 
 
-def _steadiest(estimates: Array) -> int:
-    changes = np.abs(np.diff(estimates))
-    changes = np.where(np.isfinite(changes), changes, np.inf)
-    if not np.isfinite(changes).any():
+def _surest(estimates: Array, blur: Array, allowance: Sequence[float] = _ALLOWED) -> int:
+    """Of the steps whose estimates agree with those at all smaller steps, as far as rounding lets these tell, the one
+    that is the least off (Lepski's rule: what rounding does shrinks with the step, what bending does grows)."""
+    known = np.flatnonzero(np.isfinite(estimates) & np.isfinite(blur))
+    if not len(known):
         return len(estimates) - 1
-    # Of the two that agree best the one that also agrees better with the estimate on its other side.
-    place = int(np.argmin(changes))
-    before = changes[place - 1] if place else np.inf
-    after = changes[place + 1] if place + 1 < len(changes) else np.inf
-    return place if before <= after else place + 1
+    for allowed in allowance:
+        best, least = int(known[0]), np.inf
+        for number, place in enumerate(known):
+            before = known[:number]
+            apart = np.abs(estimates[before] - estimates[place])
+            same = _SAME * np.maximum(np.abs(estimates[before]), abs(estimates[place]))
+            if np.any(apart > allowed * (blur[before] + blur[place]) + same):
+                break
+            off = max(apart[-1] if number else np.inf, blur[place] / _HIDDEN)
+            if off < least:
+                best, least = int(place), off
+        if np.isfinite(least):
+            return best
+    return int(known[0])

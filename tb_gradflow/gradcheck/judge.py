@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,13 +20,23 @@ from tb_gradflow.gradcheck.report import ArgumentCheck, StepError, Verdict
 # a factor of a hundred in hand for functions that are less smooth.
 _TOLERANCE = ((1e-10, 1e-5), (1e-5, 1e-2), (1.0, 0.1))
 
+# Slopes smaller than such a share of the argument's largest are not what a descent follows.
+_NEGLIGIBLE = 1e-3
+
+# A slope that three times its uncertainty may change by half is as good as unknown: a factor of two would not show.
+_TELLING = 0.5
+
+# Of rounding below such a share of a slope it is said that the slope shows; of the argument's largest slope the square,
+# which single precision reaches where a few kinks lie within a step.
+_VISIBLE = 0.1
+
 # Numbers that a mistake multiplies with.
 _SIMPLE = (-1.0, 2.0, 0.5, -2.0, -0.5)
 
 _SHOWN = 8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Comparison:
     """What one argument's differences say of its gradient.
 
@@ -48,23 +59,31 @@ class Comparison:
     def agrees(self, each: Differences, gradient: Array | None = None) -> bool:
         """Whether a gradient is the slope along a direction where the function is smooth."""
         claimed = self.claimed(each.probe, gradient)
-        size = max(abs(claimed), abs(each.slope), 1e-3 * self.largest)
-        return abs(claimed - each.slope) <= self.tolerance * size + 3 * each.uncertainty
+        size = max(abs(claimed), abs(each.slope), _NEGLIGIBLE * self.largest)
+        if abs(claimed - each.slope) <= self.tolerance * size + 3 * each.uncertainty:
+            return True
+        telling = max(_VISIBLE * abs(each.slope), _VISIBLE**2 * self.largest)
+        return bool(np.isfinite(claimed)) and each.allows(claimed, self.tolerance * size, telling)
 
     @property
     def by_element(self) -> bool:
         """Whether each element was moved by itself."""
         return len(self.found) == self.argument.point.size and all(each.probe.index is not None for each in self.found)
 
-    @property
+    @cached_property
     def largest(self) -> float:
-        """The largest slope along any direction."""
-        return max((abs(each.slope) for each in self.found if each.is_finite), default=0.0)
+        """The largest slope along any direction that has one."""
+        return max((abs(each.slope) for each in self.found if each.is_smooth), default=0.0)
 
-    @property
+    @cached_property
     def smooth(self) -> list[Differences]:
         """The directions along which finite differences can tell a slope."""
-        return [each for each in self.found if each.is_smooth or self._is_flat(each)]
+        return [each for each in self.found if each.is_smooth and self._is_telling(each)]
+
+    @property
+    def unknown(self) -> list[Differences]:
+        """The directions of which finite differences say nothing."""
+        return [each for each in self.found if not each.is_jump and not each.is_kink and each not in self.smooth]
 
     @property
     def rough(self) -> list[Differences]:
@@ -75,8 +94,18 @@ class Comparison:
         """Whether a gradient agrees along all directions that can tell."""
         return bool(self.smooth) and all(self.agrees(each, gradient) for each in self.smooth)
 
-    def _is_flat(self, each: Differences) -> bool:
-        return each.is_constant and not each.varies
+    def _is_telling(self, each: Differences) -> bool:
+        """Whether a wrong slope would show: one of the size that is claimed, or that the function has elsewhere."""
+        claimed = 0.0 if self.argument.gradient is None else self._claimed_or_zero(each.probe)
+        if each.is_constant and claimed == 0:
+            return True
+        size = max(abs(claimed), abs(each.slope), each.reach, _NEGLIGIBLE * self.largest)
+        return 3 * each.uncertainty <= _TELLING * size
+
+    def _claimed_or_zero(self, probe: Probe) -> float:
+        gradient = self.argument.gradient
+        assert gradient is not None
+        return self.claimed(probe) if gradient.shape == probe.direction.shape else 0.0
 
 
 def check_argument(problem: Problem, place: int, middle: float, step: float | None = None) -> ArgumentCheck:
@@ -94,6 +123,7 @@ def check_argument(problem: Problem, place: int, middle: float, step: float | No
             "The function gives another value each time it is called with the same arguments, though its random "
             "numbers were held still: differences of it are noise. Draw them outside, and pass them as an argument.",
             False,
+            known=False,
         )
     steps, most = steps_for(argument.resolution), most_elements(len(problem.arguments))
     found = [differences(problem, place, probe, middle, steps) for probe in probes_of(argument, most)]
@@ -120,6 +150,8 @@ def _judged(problem: Problem, place: int, comparison: Comparison) -> ArgumentChe
     wrong = [each for each in comparison.smooth if not comparison.agrees(each)]
     if not wrong:
         return _nothing_wrong(comparison)
+    if _agrees_by_pairs(comparison, wrong):
+        return _symmetric(comparison)
     if factor := _factor(comparison):
         return _by_a_factor(comparison, factor)
     if order := reordered(argument.gradient, comparison.fits):
@@ -142,9 +174,11 @@ def _nothing_wrong(comparison: Comparison) -> ArgumentCheck:
     outside = [each for each in comparison.rough if not _is_between(comparison, each)]
     if comparison.rough:
         return _at_a_kink(comparison, outside)
-    unknown = [each for each in comparison.found if each not in comparison.smooth]
+    unknown = comparison.unknown
     if not comparison.smooth:
-        return _flat(comparison) if _is_made_of_steps(comparison) else _no_good_step(comparison)
+        return _no_good_step(comparison)
+    if _is_made_of_steps(comparison):
+        return _flat(comparison)
     error = _error(comparison)
     left = f" Of {len(unknown)} more nothing is known: the differences are noise there." if unknown else ""
     what = "element" if comparison.by_element else "direction and element"
@@ -152,11 +186,49 @@ def _nothing_wrong(comparison: Comparison) -> ArgumentCheck:
     return _told(argument, "agrees", message, True, comparison, error)
 
 
+def _agrees_by_pairs(comparison: Comparison, wrong: Sequence[Differences]) -> bool:
+    """Whether point and gradient are symmetric matrices, of which the function reads one half, and the gradient is right
+    for both elements of a pair together: so TensorFlow's is for a Cholesky decomposition."""
+    point, gradient = comparison.argument.point.astype(np.float64), comparison.argument.gradient
+    if gradient is None or point.ndim < 2 or not comparison.by_element or len(comparison.smooth) < point.size:
+        return False
+    if not _is_symmetric(point, comparison) or not _is_symmetric(gradient, comparison):
+        return False
+    place = np.arange(point.size).reshape(point.shape)
+    twin = np.swapaxes(place, -1, -2).ravel()
+    found = {each.probe.index: each for each in comparison.smooth}
+    for each in wrong:
+        index = each.probe.index
+        assert index is not None
+        other = found[int(twin[index])]
+        sizes = _scale(each.probe), _scale(other.probe)
+        slopes = each.slope / sizes[0], other.slope / sizes[1]
+        unsure = each.uncertainty / sizes[0] + other.uncertainty / sizes[1]
+        slack = comparison.tolerance * max(map(abs, slopes)) + 3 * unsure
+        half = min(map(abs, slopes)) <= slack
+        if other is each or not half or abs(sum(slopes) - 2 * float(gradient.flat[index])) > slack:
+            return False
+    return True
+
+
+def _is_symmetric(matrix: Array, comparison: Comparison) -> bool:
+    off = comparison.tolerance / 10 * float(np.max(np.abs(matrix), initial=0.0))
+    square = matrix.shape[-1] == matrix.shape[-2] > 1
+    return square and bool(np.allclose(matrix, np.swapaxes(matrix, -1, -2), rtol=0, atol=off))
+
+
+def _symmetric(comparison: Comparison) -> ArgumentCheck:
+    message = (
+        "The function reads one half of this symmetric matrix, and the gradient is split over both. For each pair of "
+        "elements together it is the derivative: it is right as long as the matrix stays symmetric."
+    )
+    return _told(comparison.argument, "agrees", message, True, comparison)
+
+
 def _is_made_of_steps(comparison: Comparison) -> bool:
-    """Whether nothing but far moves changes the function, by steps, and the gradient says so."""
-    assert comparison.argument.gradient is not None
-    found = comparison.found
-    return not np.any(comparison.argument.gradient) and all(each.is_stepped and not _is_coarse(each) for each in found)
+    """Whether the function changes by jumps alone, further on, and the gradient says so."""
+    found, gradient = comparison.found, comparison.argument.gradient
+    return not np.any(gradient) and all(each.is_stepped and each.is_constant for each in found)
 
 
 def _flat(comparison: Comparison) -> ArgumentCheck:
@@ -172,7 +244,9 @@ def _is_stand_in(comparison: Comparison, each: Differences) -> bool:
     claimed = comparison.claimed(each.probe)
     rounds = comparison.argument.rounds
     flat = each.is_constant and not each.varies
-    return claimed != 0 and (each.is_stepped or (rounds and (flat or each.is_jump)))
+    if not claimed:
+        return False
+    return (each.denies(claimed) and (each.is_stepped or (rounds and flat))) or (rounds and each.is_jump)
 
 
 def _straight_through(comparison: Comparison, found: Sequence[Differences]) -> ArgumentCheck:
@@ -188,6 +262,7 @@ def _straight_through(comparison: Comparison, found: Sequence[Differences]) -> A
             f"its slope is {slope:.3g}. Take steps of that size, or have it return more digits.",
             False,
             comparison,
+            known=False,
         )
     jump = next((each for each in found if each.is_jump and each.probe.index is not None), None)
     answer = (
@@ -220,7 +295,7 @@ def _is_between(comparison: Comparison, each: Differences) -> bool:
     if each.is_jump:
         return False
     left, right = sorted(each.sides)
-    slack = 10 * comparison.tolerance * max(abs(left), abs(right), 1e-3 * comparison.largest)
+    slack = 10 * comparison.tolerance * max(abs(left), abs(right), _NEGLIGIBLE * comparison.largest)
     return left - slack <= comparison.claimed(each.probe) <= right + slack
 
 
@@ -230,7 +305,7 @@ def _at_a_kink(comparison: Comparison, outside: Sequence[Differences]) -> Argume
     first = (single or outside or rough)[0]
     scale = _scale(first.probe)
     rest = len(comparison.found) - len(rough)
-    others = f" The other {rest} agree." if rest else ""
+    others = f" The other {rest} agree." if rest and not comparison.unknown else ""
     if first.is_jump:
         height = first.jump
         message = (
@@ -263,6 +338,8 @@ def _factor(comparison: Comparison) -> float | None:
     factor = float(np.dot(yours, right)) / size
     slack = max(3 * comparison.tolerance, 10 * max(each.uncertainty for each in smooth) / np.sqrt(size))
     if np.linalg.norm(yours - factor * right) > slack * np.linalg.norm(yours):
+        return None
+    if abs(factor - 1) <= slack:
         return None
     known = [each for each in (*_SIMPLE, *_sizes(comparison.argument)) if abs(factor - each) <= slack * abs(each)]
     # Of one number any other is a multiple.
@@ -419,10 +496,12 @@ def _no_good_step(comparison: Comparison) -> ArgumentCheck:
     return _told(
         comparison.argument,
         "step",
-        "No step is good: with small ones rounding hides what the argument does, with large ones the function bends. "
-        "Compare in float64, or with a smaller function value: subtract a constant.",
+        "Whether the gradient is right is not known, no step is good: with small ones rounding hides what the argument "
+        "does, with large ones the function bends. Compare in float64, or with a smaller function value: subtract a "
+        "constant.",
         False,
         comparison,
+        known=False,
     )
 
 
@@ -448,10 +527,12 @@ def _told(
     correct: bool,
     comparison: Comparison | None = None,
     error: float | None = None,
+    *,
+    known: bool = True,
 ) -> ArgumentCheck:
     if comparison is None:
-        return ArgumentCheck(argument.name, verdict, message, correct)
-    return ArgumentCheck(**_common(comparison, error), verdict=verdict, message=message, correct=correct)
+        return ArgumentCheck(argument.name, verdict, message, correct, known)
+    return ArgumentCheck(**_common(comparison, error), verdict=verdict, message=message, correct=correct, known=known)
 
 
 def _common(comparison: Comparison, error: float | None) -> dict[str, Any]:
@@ -466,24 +547,30 @@ def _common(comparison: Comparison, error: float | None) -> dict[str, Any]:
 
 def _steps(comparison: Comparison) -> tuple[StepError, ...]:
     found = comparison.smooth or comparison.found
-    if not found or comparison.argument.gradient is None:
+    argument = comparison.argument
+    if not found or argument.gradient is None or argument.gradient.shape != argument.point.shape:
         return ()
     yours = np.array([comparison.claimed(each.probe) for each in found])
-    scale = float(np.median(scales_of(comparison.argument)))
+    scale = float(np.median(scales_of(argument)))
     told = []
-    count = min(len(each.steps) for each in found)
-    for place, relative in enumerate(found[0].steps[:count]):
-        there = np.array([each.at(place) for each in found])
+    for relative in _common_steps(found):
+        there = np.array([each.at(each.steps.index(relative)) for each in found])
         told.append(StepError(relative * scale, relative, _relative(yours, there)))
     return tuple(told)
 
 
+def _common_steps(found: Sequence[Differences]) -> list[float]:
+    """The steps that were tried along all directions."""
+    return sorted(set[float](found[0].steps).intersection(*(each.steps for each in found)))
+
+
 def _best(comparison: Comparison) -> float | None:
-    """The step, as the median over elements, at which the differences are steadiest."""
+    """The step, as the median over elements, at which the differences are surest."""
     if not comparison.smooth:
         return None
-    place = int(np.median([each.best for each in comparison.smooth]))
-    return comparison.smooth[0].steps[place] * float(np.median(scales_of(comparison.argument)))
+    usual = float(np.median(np.log([each.steps[each.best] for each in comparison.smooth])))
+    relative = min(_common_steps(comparison.smooth), key=lambda step: abs(np.log(step) - usual))
+    return relative * float(np.median(scales_of(comparison.argument)))
 
 
 def _error(comparison: Comparison) -> float:

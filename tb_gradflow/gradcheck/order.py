@@ -22,14 +22,14 @@ def reordered(gradient: Array, fits: Fits) -> str:
 
 def _candidates(gradient: Array) -> Iterator[tuple[str, Array]]:
     shape = gradient.shape
+    if gradient.ndim == 2 and shape[0] == shape[1]:
+        yield "it is transposed", gradient.T
     if gradient.ndim >= 2:
         yield (
             "it was filled in Fortran order: use `order='C'` on both sides",
             gradient.ravel().reshape(shape, order="F"),
         )
         yield "it was read in Fortran order: use `order='C'` on both sides", gradient.ravel(order="F").reshape(shape)
-    if gradient.ndim == 2 and shape[0] == shape[1]:
-        yield "it is transposed", gradient.T
     for axis in range(gradient.ndim):
         yield f"it is reversed along axis {axis}", np.flip(gradient, axis)
 

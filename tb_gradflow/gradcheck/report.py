@@ -49,6 +49,7 @@ class ArgumentCheck:
         message: What was found, and why.
         correct: Whether nothing is wrong: it agrees; or at a kink it is a slope of one side or between both; or it is
             a straight-through estimator, which is meant to differ.
+        known: Whether that could be told; if not, `correct` is false.
         relative_error: Norm of the gradient less the derivative, over the larger of both norms, where they were
             compared; `None` if they could not be.
         factor: What the gradient is times the derivative, if it is the same for all elements.
@@ -61,6 +62,7 @@ class ArgumentCheck:
     verdict: Verdict
     message: str
     correct: bool
+    known: bool = True
     relative_error: float | None = None
     factor: float | None = None
     steps: tuple[StepError, ...] = ()
@@ -84,7 +86,7 @@ class GradientsCheck:
 
     @property
     def correct(self) -> bool:
-        """Whether nothing is wrong with any of the gradients."""
+        """Whether all of the gradients are known to be right."""
         return all(check.correct for check in self.arguments.values())
 
     def assert_correct(self) -> None:
@@ -114,7 +116,7 @@ def checked(checks: list[ArgumentCheck], evaluations: int, notes: tuple[str, ...
 
 
 def _lines(check: ArgumentCheck) -> list[str]:
-    mark = "ok" if check.correct else "WRONG"
+    mark = "ok" if check.correct else "WRONG" if check.known else "not known"
     lines = [f"argument {check.name}: {check.verdict} ({mark})", f"  {check.message}"]
     if check.relative_error is not None:
         lines.append(f"  relative error {check.relative_error:.2g}, of {check.compared} compared")

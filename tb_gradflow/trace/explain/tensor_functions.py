@@ -81,9 +81,11 @@ class TensorFunction:
         self._seeded = value != self._value(self._points)
         with self._at(self._points) as args:
             gradients, resolution = self._taken(args)
-        rounds, missing = self._seen([gradient is None for gradient in gradients])
+        rounds, coarsest, missing = self._seen([gradient is None for gradient in gradients])
         arguments = [
-            Argument(name, point, gradient, max(_epsilon(_dtype(leaf)), resolution), rounds, missing.get(name, ""))
+            Argument(
+                name, point, gradient, max(_epsilon(_dtype(leaf)), resolution, coarsest), rounds, missing.get(name, "")
+            )
             for (name, leaf), point, gradient in zip(self._leaves, self._points, gradients, strict=True)
         ]
         return Problem(self._value, arguments)
@@ -131,8 +133,9 @@ class TensorFunction:
             gradients = [None] * len(given)
         return [None if each is None else _array(each) for each in gradients], resolution
 
-    def _seen(self, missing: Sequence[bool]) -> tuple[bool, Mapping[str, str]]:
-        """Whether the function rounds and has a gradient all the same; and by leaf why there is none."""
+    def _seen(self, missing: Sequence[bool]) -> tuple[bool, float, Mapping[str, str]]:
+        """Whether the function rounds and has a gradient all the same; the machine epsilon of its coarsest numbers; and
+        by leaf why there is no gradient."""
         sources = [raw_variable(leaf) for _, leaf in self._leaves]
         logger = tf.get_logger()
         level = logger.level
@@ -141,11 +144,11 @@ class TensorFunction:
             explained = explain_function(self._function, self._args, sources)
         # It is asked for words alone; what it cannot look at is compared all the same.
         except Exception:
-            return False, {}
+            return False, 0.0, {}
         finally:
             logger.setLevel(level)
         if not any(missing):
-            return _stands_in(explained.trace), {}
+            return _stands_in(explained.trace), _coarsest(explained.trace), {}
         diagnosis = diagnose(explained.trace, explained.session, None, None, (), -1)
         words: dict[str, str] = {}
         for place, (name, _) in enumerate(self._leaves):
@@ -153,7 +156,11 @@ class TensorFunction:
             message = next((each.message for each in diagnosis.findings if known in each.variables), "")
             if missing[place] and message:
                 words[name] = message.partition(": ")[2]
-        return _stands_in(explained.trace), {name: f"Why: {message}" for name, message in words.items()}
+        return (
+            _stands_in(explained.trace),
+            _coarsest(explained.trace),
+            {name: f"Why: {message}" for name, message in words.items()},
+        )
 
 
 def _stands_in(trace: Trace) -> bool:
@@ -162,6 +169,13 @@ def _stands_in(trace: Trace) -> bool:
     own = any(op.custom_gradient is not None for op in trace.ops) or not types.isdisjoint({"StopGradient"})
     inside = {kind for check in trace.gradient_checks for kind in check.forward}
     return own and not (types | inside).isdisjoint(_STEPPING)
+
+
+def _coarsest(trace: Trace) -> float:
+    """The machine epsilon of the least precise floating numbers: a model of mixed precision keeps its weights and its
+    loss in float32, and computes with 16 bits in between."""
+    named = {tensor.dtype for op in trace.ops for tensor in op.outputs}
+    return max((_epsilon(tf.as_dtype(each)) for each in named & {"float16", "bfloat16", "float32"}), default=0.0)
 
 
 def _states(bindings: Bindings) -> Iterator[tuple[Any, Any]]:
