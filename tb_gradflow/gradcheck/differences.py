@@ -15,6 +15,9 @@ from tb_gradflow.gradcheck.problem import Array, Point, Problem
 _DECADES = range(-3, 5)
 _LARGEST_STEP = 0.3
 
+# Two that agree and one beside them.
+_FEWEST_STEPS = 3
+
 # Steps that leave the neighbourhood: where nothing nearer changes a function, it may be made of steps.
 _FAR = (1.0, 3.0)
 
@@ -56,7 +59,11 @@ def steps_for(resolution: float) -> tuple[float, ...]:
     """Relative steps to try, increasing, for arithmetic with this machine epsilon."""
     best = resolution ** (1 / 3)
     found = [best * 10.0**decade for decade in _DECADES]
-    return (*(step for step in found if step < _LARGEST_STEP / 2), _LARGEST_STEP)
+    steps = (*(step for step in found if step < _LARGEST_STEP / 2), _LARGEST_STEP)
+    if sum(step >= resolution for step in steps) >= _FEWEST_STEPS:
+        return steps
+    # Smaller ones do not move a number at all in bfloat16.
+    return tuple(np.geomspace(resolution, _LARGEST_STEP, _FEWEST_STEPS + 1).tolist())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,7 +142,9 @@ class Differences:
         off = np.abs(self.above + self.below - 2 * self.middle)[:3]
         if len(off) < 3 or not np.all(np.isfinite(off)) or self.is_jump:
             return 0.0
-        return _SCATTER * float(np.max(off)) if off[2] <= 3 * max(off[0], off[1]) else 0.0
+        # More than half of the digits is no rounding: the function goes up and down between the steps.
+        most = self.resolution**0.5 * max(abs(self.middle), float(np.max(np.abs(self.above[:3]))))
+        return _SCATTER * float(np.max(off)) if off[2] <= 3 * max(off[0], off[1]) and np.max(off) <= most else 0.0
 
     @cached_property
     def noise(self) -> float:
@@ -144,9 +153,10 @@ class Differences:
 
     @cached_property
     def _blur(self) -> Array:
-        """How far rounding may put each central difference off."""
+        """How far rounding may put each central difference off; NaN for those that left the neighbourhood."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            return self.rounding / (self.ahead + self.back)
+            blur = self.rounding / (self.ahead + self.back)
+        return np.where(np.array(self.steps) > _LARGEST_STEP, np.nan, blur)
 
     @cached_property
     def best(self) -> int:
@@ -169,7 +179,7 @@ class Differences:
         rounding does to it. Where rounding hides the slope at the neighbours, the sides tell how the function bends."""
         place, rounding = self.best, float(self._blur[self.best]) / _HIDDEN
         beside = [each for each in (place - 1, place + 1) if 0 <= each < len(self.steps)]
-        if all(self._blur[each] / _HIDDEN > max(abs(self.slope), self.reach) / 2 for each in beside):
+        if not any(self._blur[each] / _HIDDEN <= max(abs(self.slope), self.reach) / 2 for each in beside):
             return max(abs(float(self.right[place] - self.left[place])) / _BEND, rounding)
         return max(_change(self.central, place), rounding)
 
@@ -214,6 +224,11 @@ class Differences:
             0.0,
         )
         return float(np.max(slopes[np.isfinite(slopes)], initial=0.0))
+
+    @property
+    def is_still(self) -> bool:
+        """Whether the smallest step does not change the function, to the last bit."""
+        return bool(self.above[0] == self.middle == self.below[0])
 
     def denies(self, slope: float) -> bool:
         """Whether some small step leaves the function where it is, to rounding, though by this slope it would change by
@@ -267,7 +282,7 @@ class Differences:
     @property
     def sides(self) -> tuple[float, float]:
         """The slopes on the left and on the right, each at its surest step."""
-        left, right = self.rounding / self.back, self.rounding / self.ahead
+        left, right = (self._blur * (self.ahead + self.back) / size for size in (self.back, self.ahead))
         return float(self.left[_surest(self.left, left)]), float(self.right[_surest(self.right, right)])
 
     def at(self, place: int) -> float:
@@ -289,7 +304,7 @@ def differences(problem: Problem, place: int, probe: Probe, middle: float, steps
         if not smaller:
             break
         found = _differences(problem, place, probe, middle, (*smaller, *found.steps))
-    if not found.is_constant or not found.varies:
+    if not found.is_still or not found.varies:
         return found
     leap = _leap(problem, place, found)
     if leap <= 2 * found.noise:

@@ -26,9 +26,12 @@ _NEGLIGIBLE = 1e-3
 # A slope that three times its uncertainty may change by half is as good as unknown: a factor of two would not show.
 _TELLING = 0.5
 
-# Of rounding below such a share of a slope it is said that the slope shows; of the argument's largest slope the square,
-# which single precision reaches where a few kinks lie within a step.
+# Of rounding below such a share of a slope it is said that the slope shows.
 _VISIBLE = 0.1
+
+# The same of the argument's largest slope: single precision at its best step, 5e-3, gets there for slopes down to a
+# seventieth of the value over the size of the element.
+_VISIBLE_BESIDE = 0.03
 
 # Numbers that a mistake multiplies with.
 _SIMPLE = (-1.0, 2.0, 0.5, -2.0, -0.5)
@@ -62,7 +65,7 @@ class Comparison:
         size = max(abs(claimed), abs(each.slope), _NEGLIGIBLE * self.largest)
         if abs(claimed - each.slope) <= self.tolerance * size + 3 * each.uncertainty:
             return True
-        telling = max(_VISIBLE * abs(each.slope), _VISIBLE**2 * self.largest)
+        telling = max(_VISIBLE * abs(each.slope), _VISIBLE_BESIDE * self.largest)
         return bool(np.isfinite(claimed)) and each.allows(claimed, self.tolerance * size, telling)
 
     @property
