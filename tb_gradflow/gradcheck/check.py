@@ -22,7 +22,7 @@ def check(problem: Problem, step: float | None, rate: float | None, gradients: G
     with np.errstate(all="ignore"):
         middle = problem.here()
         checks = [check_argument(problem, place, middle, step) for place in range(len(problem.arguments))]
-        notes = []
+        notes = list(problem.notes)
         if rate is not None:
             notes.append(divergence(problem, gradients or _differences(problem, step), rate))
     return checked(checks, problem.evaluations, tuple(filter(None, notes)))

@@ -24,14 +24,16 @@ _FAR = (1.0, 3.0)
 # Two estimates a decade apart that differ by less are the same slope.
 _CONSISTENT = 0.05
 
-# Estimates that differ by less, over the larger of both, are one whatever rounding does: a tenth of the finest tolerance.
+# Estimates that differ by less, over the larger of both, are one whatever rounding does: a tenth of the finest
+# tolerance.
 _SAME = 1e-6
 
-# Where no two estimates agree within rounding, rounding is larger than the value tells, and so many times that is allowed.
+# Where no two estimates agree within rounding, rounding is larger than the value tells, and so many times that is
+# allowed.
 _ALLOWED = (1.0, 10.0, 100.0)
 
-# The bound on rounding is some four times what it mostly is: sixteen operations that each err to the same side are rare,
-# and errors that add up at random make the root of that.
+# The bound on rounding is some four times what it mostly is: sixteen operations that all err to the same side are rare,
+# and errors at random add up to the root of that.
 _HIDDEN = 4.0
 
 # Three times a quarter of what the sides differ by is more than a central difference errs where the function bends as
@@ -50,6 +52,10 @@ _SMALLER = 4
 
 # Halvings of a step. A continuous function keeps less than a millionth of the change then.
 _BISECTIONS = 24
+
+# A larger share of the change that is left then is a jump: it lies far above that millionth, and far below a step of
+# the function's, of which a decade of the argument holds some.
+_LEFT = 1e-4
 
 # Rounding of a value that many operations have made, in units of its epsilon.
 _NOISE = 16.0
@@ -344,7 +350,8 @@ def _leap(problem: Problem, place: int, found: Differences) -> float:
                 far, after = between, value
             else:
                 near, before = between, value
-        largest = max(largest, abs(after - before))
+        if abs(after - before) > _LEFT * abs(float(values[changed[0]]) - found.middle):
+            largest = max(largest, abs(after - before))
     return largest
 
 

@@ -33,6 +33,9 @@ _VISIBLE = 0.1
 # seventieth of the value over the size of the element.
 _VISIBLE_BESIDE = 0.03
 
+# Decimal exponent below which no step moves a number near one in float64.
+_SMALLEST_STEP = -17
+
 # Numbers that a mistake multiplies with.
 _SIMPLE = (-1.0, 2.0, 0.5, -2.0, -0.5)
 
@@ -183,7 +186,9 @@ def _nothing_wrong(comparison: Comparison) -> ArgumentCheck:
     if _is_made_of_steps(comparison):
         return _flat(comparison)
     error = _error(comparison)
-    left = f" Of {len(unknown)} more nothing is known: the differences are noise there." if unknown else ""
+    left = (
+        f" Of {len(unknown)} more nothing is known: the differences are noise there, or not finite." if unknown else ""
+    )
     what = "element" if comparison.by_element else "direction and element"
     message = f"The gradient is the derivative along {_count(len(comparison.smooth), what)}.{left}"
     return _told(argument, "agrees", message, True, comparison, error)
@@ -369,6 +374,8 @@ def _by_a_factor(comparison: Comparison, factor: float) -> ArgumentCheck:
         why = f" {1 / factor:.0f} is a size of this argument: a mean stands where a sum should."
     elif abs(factor - round(factor)) < 1e-3 and abs(factor) > 1:
         why = " If that is the number of rows, a sum stands where a mean should."
+    elif abs(factor) < 1 and abs(1 / factor - round(1 / factor)) < 1e-3:
+        why = f" If {1 / factor:.0f} is the number of rows, a mean stands where a sum should."
     return ArgumentCheck(
         **_common(comparison, _error(comparison)),
         verdict="factor",
@@ -404,7 +411,7 @@ def _own_step(
     """The difference that the gradient itself is, if somebody took it by finite differences: which, and its step."""
     elements = [each for each in wrong if each.probe.index is not None][:3]
     middle = problem.here()
-    for exponent in range(0, -11, -1):
+    for exponent in range(0, _SMALLEST_STEP, -1):
         for digit in (5.0, 2.0, 1.0):
             step = digit * 10.0**exponent
             for kind in ("central", "forward", "backward"):

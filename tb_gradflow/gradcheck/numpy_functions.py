@@ -11,7 +11,7 @@ import numpy as np
 
 from tb_gradflow.errors import SetupError
 from tb_gradflow.gradcheck.leaves import copied, gradients_by_argument, is_array, leaves, like, named_leaves, replaced
-from tb_gradflow.gradcheck.problem import Argument, Array, Point, Problem
+from tb_gradflow.gradcheck.problem import Argument, Array, Point, Problem, not_compared
 
 Function = Callable[..., Any]
 
@@ -29,7 +29,13 @@ class NumpyFunction:
         self._function, self._args, self._gradient = function, tuple(args), gradient
         self._leaves = named_leaves(args, is_array)
         self._state = random.getstate(), np.random.get_state()
-        self.returns_gradient = _is_pair(self._called(copied(args))) and gradient is None
+        found = self._called(copied(args))
+        self.returns_gradient = _is_pair(found) and gradient is None
+        if (count := np.size(found[0] if self.returns_gradient else found)) != 1:
+            raise SetupError(
+                f"check_gradients: the function returns {count} numbers, and a gradient is that of one: return their "
+                "sum, or one of them"
+            )
 
     def problem(self, *, without_gradient: bool) -> Problem:
         """What is to be checked. Raises SetupError if there is no gradient to check, unless that is meant."""
@@ -40,9 +46,16 @@ class NumpyFunction:
                 "it: pass your own gradient, `gradient=f`, or the step of your finite differences, `step=1e-4`"
             )
         if not self._leaves:
-            raise SetupError("check_gradients: `args` holds no floating numbers, arrays or lists of them")
+            raise SetupError(
+                "check_gradients: `args` holds no floating numbers, arrays or lists of them; a complex one is "
+                "given as its real and its imaginary part"
+            )
         none: list[Array | None] = [None] * len(self._leaves)
         known = self._listed(self._gradient_at(copied(self._args))) if has_gradient else none
+        if has_gradient and all(each is None for each in known):
+            raise SetupError(
+                "check_gradients: the gradient returned only None: it has no `return`, or returns too early"
+            )
         arguments = [
             Argument(name, point, gradient, float(np.finfo(point.dtype).eps))
             for (name, leaf), gradient in zip(self._leaves, known, strict=True)
@@ -50,7 +63,8 @@ class NumpyFunction:
             if gradient is not None or not has_gradient
         ]
         self._checked = [argument.name for argument in arguments]
-        return Problem(self._value, arguments)
+        left_out = [name for (name, _), gradient in zip(self._leaves, known, strict=True) if gradient is None]
+        return Problem(self._value, arguments, tuple(map(not_compared, left_out)) if has_gradient else ())
 
     def gradients(self, points: Sequence[Array]) -> Sequence[Array]:
         """The gradient of what is checked, at another point."""
@@ -63,7 +77,7 @@ class NumpyFunction:
         found = self._called(self._at(points))
         found = found[0] if self.returns_gradient else found
         value = np.asarray(found, np.float64)
-        return float(value) if value.ndim == 0 else float(np.sum(value))
+        return float(value.reshape(()))
 
     def _at(self, points: Sequence[Any]) -> tuple[Any, ...]:
         given = dict(zip(self._checked, points, strict=True))

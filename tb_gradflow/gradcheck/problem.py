@@ -43,11 +43,13 @@ class Problem:
     Attributes:
         value: The function: a finite number, NaN or infinity. It may raise where it is not defined.
         arguments: What it is differentiated for.
+        notes: What is not compared, in a sentence each.
         evaluations: How often it was called.
     """
 
     value: Callable[[Sequence[Point]], float]
     arguments: Sequence[Argument]
+    notes: tuple[str, ...] = ()
     evaluations: int = field(default=0, init=False)
 
     def at(self, place: int, move: Array) -> tuple[float, Array]:
@@ -77,3 +79,8 @@ class Problem:
     def _call(self, points: Sequence[Point]) -> float:
         self.evaluations += 1
         return float(self.value(points))
+
+
+def not_compared(name: str) -> str:
+    """What is said of an argument that the user's own gradient leaves out."""
+    return f"Argument {name} was not compared: your gradient returns nothing for it."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,8 +14,8 @@ from tensorflow.python.eager import context
 from tb_gradflow.analyse.causes.no_derivative import COMPARISON, ROUNDING, SEARCHING
 from tb_gradflow.analyse.diagnose import diagnose
 from tb_gradflow.errors import SetupError
-from tb_gradflow.gradcheck.leaves import copied, gradients_by_argument, is_number_list, named_leaves, replaced
-from tb_gradflow.gradcheck.problem import Argument, Array, Point, Problem
+from tb_gradflow.gradcheck.leaves import copied, gradients_by_argument, is_number_list, leaves, named_leaves, replaced
+from tb_gradflow.gradcheck.problem import Argument, Array, Point, Problem, not_compared
 from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.explain.one_step import explain_function
 from tb_gradflow.trace.fidelity.object_graph import Bindings
@@ -43,7 +44,7 @@ class TensorFunction:
     """A function of tensors and variables, with random numbers and states that are the same in each call.
 
     Args:
-        function: Returns a tensor; of one that is no scalar the sum is differentiated, as a tape does.
+        function: Returns a tensor of one number.
         args: The point. Floating arrays and numbers become tensors.
         gradient: The user's own gradient, in the place of the tape's; `None` if there is none.
     """
@@ -53,9 +54,15 @@ class TensorFunction:
         self._args = tuple(replaced(each, _becomes_tensor, iter(_tensors(each))) for each in args)
         self._leaves = [(name, leaf) for name, leaf in named_leaves(self._args, _is_leaf) if _dtype(leaf).is_floating]
         if not self._leaves:
-            raise SetupError("check_gradients: `args` holds no floating tensors, arrays or numbers")
+            raise SetupError(
+                "check_gradients: `args` holds no floating tensors, arrays or numbers; a complex one is given as its "
+                "real and its imaginary part: `lambda re, im: f(tf.complex(re, im))`"
+            )
         self._points = [raw_variable(leaf).numpy() for _, leaf in self._leaves]
+        self._checked = list(range(len(self._leaves)))
         self._restored: list[tuple[Any, Any]] = []
+        self._trained: list[tuple[Any, Any]] = []
+        self._generators = random.getstate(), np.random.get_state()
         self._seeded = False
 
     @contextlib.contextmanager
@@ -64,7 +71,9 @@ class TensorFunction:
         variables = [leaf for _, leaf in self._leaves if is_variable(leaf)]
         seeds = context.context()._seed, getattr(context.context(), "_rng", None)
         with undone(lambda: variables, [self._function]) as bindings:
-            self._restored = list(_states(bindings))
+            self._restored = list(_states(bindings, trainable=False))
+            own = {id(raw_variable(variable)) for variable in variables}
+            self._trained = [pair for pair in _states(bindings, trainable=True) if id(pair[0]) not in own]
             try:
                 yield self._problem()
             finally:
@@ -74,12 +83,15 @@ class TensorFunction:
         """The gradient at another point."""
         with self._at(points) as args:
             found, _ = self._taken(args)
-        return [np.zeros(point.shape) if each is None else each for each, point in zip(found, points, strict=True)]
+        known = [found[place] for place in self._checked]
+        return [np.zeros(point.shape) if each is None else each for each, point in zip(known, points, strict=True)]
 
     def _problem(self) -> Problem:
         value = self._value(self._points)
+        # A variable that the function itself changes is a state, whatever its owner calls it.
+        self._restored += [(raw, before) for raw, before in self._trained if not np.array_equal(raw.numpy(), before)]
         self._seeded = value != self._value(self._points)
-        with self._at(self._points) as args:
+        with self._at([self._points[place] for place in self._checked]) as args:
             gradients, resolution = self._taken(args)
         rounds, coarsest, missing = self._seen([gradient is None for gradient in gradients])
         arguments = [
@@ -88,7 +100,21 @@ class TensorFunction:
             )
             for (name, leaf), point, gradient in zip(self._leaves, self._points, gradients, strict=True)
         ]
-        return Problem(self._value, arguments)
+        if self._gradient is None:
+            return Problem(self._value, arguments, tuple(self._complex()))
+        if all(gradient is None for gradient in gradients):
+            raise SetupError(
+                "check_gradients: the gradient returned only None: it has no `return`, or returns too early"
+            )
+        self._checked = [place for place, gradient in enumerate(gradients) if gradient is not None]
+        left_out = [each.name for each in arguments if each.gradient is None]
+        compared = [arguments[place] for place in self._checked]
+        return Problem(self._value, compared, (*map(not_compared, left_out), *self._complex()))
+
+    def _complex(self) -> Iterator[str]:
+        for name, leaf in named_leaves(self._args, _is_leaf):
+            if _dtype(leaf).is_complex:
+                yield f"Argument {name} was not compared: it is complex. Give its real and its imaginary part."
 
     def _value(self, points: Sequence[Point]) -> float:
         with self._at(points) as args:
@@ -101,8 +127,13 @@ class TensorFunction:
             variable.assign(before)
         if self._seeded:
             tf.random.set_seed(_SEED)
+        random.setstate(self._generators[0])
+        np.random.set_state(self._generators[1])
+        everywhere = list(self._points)
+        for place, point in zip(self._checked, points, strict=True):
+            everywhere[place] = point
         given = []
-        for (_, leaf), point in zip(self._leaves, points, strict=True):
+        for (_, leaf), point in zip(self._leaves, everywhere, strict=True):
             if is_variable(leaf):
                 leaf.assign(tf.cast(point, _dtype(leaf)))
             given.append(leaf if is_variable(leaf) else tf.cast(point, _dtype(leaf)))
@@ -125,8 +156,8 @@ class TensorFunction:
         resolution = _epsilon(result.dtype)
         if self._gradient is not None:
             found = gradients_by_argument(self._gradient(*args), args)
-            flat = [each for part in found for each in ([part] if part is None else tf.nest.flatten(part))]
-            return [*(None if each is None else _array(each) for each in flat)], resolution
+            flat = [each for pair in zip(args, found, strict=True) for each in _by_leaf(*pair)]
+            return [None if each is None else _array(each) for each in flat], resolution
         try:
             gradients = tape.gradient(total, [raw_variable(each) for each in given])
         except LookupError:  # no gradient is registered for an op: `explain` names it
@@ -178,11 +209,21 @@ def _coarsest(trace: Trace) -> float:
     return max((_epsilon(tf.as_dtype(each)) for each in named & {"float16", "bfloat16", "float32"}), default=0.0)
 
 
-def _states(bindings: Bindings) -> Iterator[tuple[Any, Any]]:
-    """Variables that the function may change when it is called: seeds, counters, moving averages."""
+def _by_leaf(given: Any, gradient: Any) -> Iterator[Any]:
+    """The user's gradient of each floating leaf of one argument: nested as the argument is."""
+    own = [(name, leaf) for name, leaf in leaves(given, _is_leaf) if _dtype(leaf).is_floating]
+    if len(own) == 1 and own[0][0] == "":
+        yield gradient
+        return
+    parts = dict(leaves(gradient, lambda value: not isinstance(value, (Mapping, list, tuple))))
+    yield from (parts.get(name) for name, _ in own)
+
+
+def _states(bindings: Bindings, *, trainable: bool) -> Iterator[tuple[Any, Any]]:
+    """Variables that the function may change when it is called: seeds, counters, moving averages; or its weights."""
     for variable in bindings.variables:
         raw = raw_variable(variable)
-        if isinstance(raw, tf.Variable) and not variable.trainable:
+        if isinstance(raw, tf.Variable) and variable.trainable == trainable:
             yield raw, raw.numpy()
 
 
@@ -210,8 +251,14 @@ def _epsilon(dtype: Any) -> float:
 
 
 def _total(result: Any) -> Any:
-    """The sum of what a function returned."""
-    return tf.add_n([tf.reduce_sum(tf.convert_to_tensor(each)) for each in tf.nest.flatten(result)])
+    """The one number that a function returned, as a scalar."""
+    numbers = [tf.convert_to_tensor(each) for each in tf.nest.flatten(result)]
+    if (count := sum(int(tf.size(each)) for each in numbers)) != 1:
+        raise SetupError(
+            f"check_gradients: the function returns {count} numbers, and a gradient is that of one: return their sum, "
+            "`tf.reduce_sum`, or one of them"
+        )
+    return tf.add_n([tf.reduce_sum(each) for each in numbers if int(tf.size(each))])
 
 
 def _array(gradient: Any) -> Array:
