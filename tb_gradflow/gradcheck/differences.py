@@ -43,11 +43,12 @@ _BEND = 4.0
 # Of three measured errors the largest is about a standard deviation; three of these hold nearly all.
 _SCATTER = 3.0
 
-# Rounding and a jump set the sides ten times further apart a decade down; a root of the distance, which is the commonest
-# cusp, three times.
+# Rounding and a jump set the sides ten times further apart a decade down; a root of the distance, the commonest cusp,
+# three times.
 _CUSP = 8.0
 
-# Decades below the smallest step, twice if need be: an element of 1e-8 beside one of 1 is moved in proportion to itself then.
+# Decades below the smallest step, twice if need be: an element of 1e-8 beside one of 1 is moved in proportion to itself
+# then.
 _SMALLER = 4
 
 # Halvings of a step. A continuous function keeps less than a millionth of the change then.

@@ -195,8 +195,8 @@ def _nothing_wrong(comparison: Comparison) -> ArgumentCheck:
 
 
 def _agrees_by_pairs(comparison: Comparison, wrong: Sequence[Differences]) -> bool:
-    """Whether point and gradient are symmetric matrices, of which the function reads one half, and the gradient is right
-    for both elements of a pair together: so TensorFlow's is for a Cholesky decomposition."""
+    """Whether point and gradient are symmetric matrices, of which the function reads one half, and the gradient is
+    right for both elements of a pair together: so TensorFlow's is for a Cholesky decomposition."""
     point, gradient = comparison.argument.point.astype(np.float64), comparison.argument.gradient
     if gradient is None or point.ndim < 2 or not comparison.by_element or len(comparison.smooth) < point.size:
         return False

@@ -70,7 +70,8 @@ class Problem:
 
     def _moved(self, points: Sequence[Point]) -> float:
         """The function elsewhere than at the point, where its own limits may lie: NaN if it raises. What a solver
-        raises for a singular matrix, or a model for a negative mass, is its own choice. At the point all is raised."""
+        raises for a singular matrix, or a model for a negative mass, is its own choice. At the point itself all is
+        raised."""
         try:
             return self._call(points)
         except Exception:

@@ -18,7 +18,8 @@ kink              the function has a kink or a jump here, and no derivative
 straight_through  the function is flat or jumps, and a straight-through estimator stands in for its derivative
 disconnected      there is no gradient at all
 random            the function gives another value each time
-step              no step, or not the one that was given, suits this function and its precision
+step              no step, or not the one that was given, suits this function and its precision; of the first it is not
+                  known whether the gradient is right
 differs           none of these
 """
 
