@@ -138,8 +138,9 @@ class Differences:
         """What rounding alone makes of a difference of two values, for each step: by the values there, which may be
         smaller by far than those further on, and by what was measured."""
         values = np.abs(np.stack([self.above, self.below, np.full(len(self.steps), self.middle)]))
-        largest = np.max(np.where(np.isfinite(values), values, 0.0), axis=0)
-        return np.maximum(_NOISE * self.resolution * largest, max(self._scatter, self.inner))
+        largest: Array = np.max(np.where(np.isfinite(values), values, 0.0), axis=0)
+        bound: Array = np.maximum(_NOISE * self.resolution * largest, max(self._scatter, self.inner))
+        return bound
 
     @cached_property
     def _scatter(self) -> float:
@@ -162,8 +163,9 @@ class Differences:
     def _blur(self) -> Array:
         """How far rounding may put each central difference off; NaN for those that left the neighbourhood."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            blur = self.rounding / (self.ahead + self.back)
-        return np.where(np.array(self.steps) > _LARGEST_STEP, np.nan, blur)
+            blur: Array = self.rounding / (self.ahead + self.back)
+        blur[np.array(self.steps) > _LARGEST_STEP] = np.nan
+        return blur
 
     @cached_property
     def best(self) -> int:

@@ -50,11 +50,14 @@ class Comparison:
         argument: The argument.
         found: Its differences, one for each direction.
         tolerance: Relative difference up to which gradients are one.
+        beside: The largest slope that is claimed for any argument: a bias before a batch normalisation has none, and
+            rounding hides that only beside itself.
     """
 
     argument: Argument
     found: Sequence[Differences]
     tolerance: float
+    beside: float = 0.0
 
     def claimed(self, probe: Probe, gradient: Array | None = None) -> float:
         """What a gradient says of the slope along a direction."""
@@ -105,7 +108,7 @@ class Comparison:
         claimed = 0.0 if self.argument.gradient is None else self._claimed_or_zero(each.probe)
         if each.is_constant and claimed == 0:
             return True
-        size = max(abs(claimed), abs(each.slope), each.reach, _NEGLIGIBLE * self.largest)
+        size = max(abs(claimed), abs(each.slope), each.reach, _NEGLIGIBLE * self.largest, _NEGLIGIBLE * self.beside)
         return 3 * each.uncertainty <= _TELLING * size
 
     def _claimed_or_zero(self, probe: Probe) -> float:
@@ -134,7 +137,7 @@ def check_argument(problem: Problem, place: int, middle: float, step: float | No
     steps, most = steps_for(argument.resolution), most_elements(len(problem.arguments))
     found = [differences(problem, place, probe, middle, steps) for probe in probes_of(argument, most)]
     tolerance = next(each for limit, each in _TOLERANCE if argument.resolution < limit)
-    comparison = Comparison(argument, found, tolerance)
+    comparison = Comparison(argument, found, tolerance, max(map(_steepest, problem.arguments)))
     if argument.gradient is None and step is not None:
         return _of_step(problem, place, comparison, step)
     if argument.gradient is None:
@@ -142,6 +145,14 @@ def check_argument(problem: Problem, place: int, middle: float, step: float | No
     if argument.gradient.shape != argument.point.shape:
         return _of_another_shape(comparison)
     return _judged(problem, place, comparison)
+
+
+def _steepest(argument: Argument) -> float:
+    """The largest slope that is claimed for one of its elements."""
+    if argument.gradient is None or argument.gradient.shape != argument.point.shape:
+        return 0.0
+    slopes = np.abs(argument.gradient * scales_of(argument))
+    return float(np.max(slopes[np.isfinite(slopes)], initial=0.0))
 
 
 def _judged(problem: Problem, place: int, comparison: Comparison) -> ArgumentCheck:

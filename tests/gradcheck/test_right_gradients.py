@@ -154,3 +154,16 @@ def test_a_right_gradient_of_a_function_of_tensors_agrees(name: str) -> None:
 
     assert check.arguments["0"].verdict == "agrees", str(check)
     assert float(KEPT) == 0
+
+
+def test_a_bias_that_batch_normalisation_takes_away_has_no_slope_beside_that_of_the_kernel() -> None:
+    rows = tf.constant(ROWS, tf.float32)
+
+    def loss(kernel: Any, bias: Any) -> Any:
+        hidden = rows @ kernel + bias
+        mean, variance = tf.nn.moments(hidden, 0)
+        return tf.reduce_mean(tf.abs(tf.tanh((hidden - mean) / tf.sqrt(variance + 1e-3)) - 2.0) ** 1.5)
+
+    check = tb_gradflow.check_gradients(loss, (tf.constant(RELU[0]), tf.constant([0.1] * 12)))
+
+    assert [each.verdict for each in check.arguments.values()] == ["agrees", "agrees"], str(check)
