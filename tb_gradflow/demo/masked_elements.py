@@ -18,11 +18,10 @@ STEPS = 8
 MASKS = ([0.0, 1.0, 1.0, 0.0], [1.0, 0.0, 0.0, 1.0])
 
 
-class Line(tf.Module):
+class Line:
     """A linear model, of which each iteration trains some weights."""
 
     def __init__(self) -> None:
-        super().__init__(name="line")
         self.w = tf.Variable(tf.zeros(4), name="w")
         self.optimizer = tf.keras.optimizers.Adam(0.1)
 

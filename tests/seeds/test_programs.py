@@ -3,6 +3,8 @@ told more than information."""
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.seeds.answering import in_tensorflow_1, of_check, of_fit, of_function, of_model, of_training
@@ -83,5 +85,9 @@ def test_a_program_for_tensorflow_1_is_answered_as_it_stands(program: V1Program)
 
 
 def test_the_page_with_all_of_them_says_what_the_reports_say() -> None:
-    """`python -m tests.seeds.table` writes it."""
-    assert PAGE.read_text(encoding="utf-8") == page()
+    """`python -m tests.seeds.table` writes it. What finite differences err by is not the same on every machine."""
+    assert without_sizes(PAGE.read_text(encoding="utf-8")) == without_sizes(page())
+
+
+def without_sizes(text: str) -> str:
+    return re.sub(r"\d(\.\d+)?e[+-]\d+", "<size>", text)
