@@ -41,8 +41,6 @@ class ModelProgram:
         build: Makes the model, compiled, and a batch of data for it.
         statuses: Of its variables, in their order.
         causes: Of the findings above information; none for what is right.
-        eagerly: Whether the same is said with `run_eagerly`. It is wrong of one: there `tf.cond` looks at its condition
-            in Python, and what is only compared is called unused.
         is_fit: Whether it is trained as well.
     """
 
@@ -50,7 +48,6 @@ class ModelProgram:
     build: Callable[[], Built]
     statuses: tuple[str, ...]
     causes: tuple[str, ...] = ()
-    eagerly: bool = True
     is_fit: bool = False
 
 
@@ -355,7 +352,6 @@ MODELS = (
         with_bump(trainable_bump_layer, rows=1),
         (GETS, GETS, NONE, GETS, GETS),
         ("predicate_only",),
-        eagerly=False,
     ),
     ModelProgram(
         "2 trainable_bump_layer, tf.where",

@@ -51,8 +51,7 @@ def test_a_model_is_answered_as_it_stands(program: ModelProgram) -> None:
     compiled = of_model(program, eagerly=False)
 
     assert_answered(compiled, program)
-    if program.eagerly:
-        assert_answered(of_model(program, eagerly=True), program, compiled)
+    assert_answered(of_model(program, eagerly=True), program, compiled)
 
 
 @pytest.mark.parametrize("program", [each for each in MODELS if each.is_fit], ids=name_of)

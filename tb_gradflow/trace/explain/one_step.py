@@ -168,6 +168,8 @@ _XLA = ("XLA", "tf2xla")
 def _explained(plan: Plan, *, eagerly: bool) -> Explained:
     """What the step shows; of one that raises after a gradient was requested, what can be measured all the same."""
     explained = _seen(plan, eagerly=eagerly)
+    if tf.config.functions_run_eagerly() and any(each.used for each in explained.trace.overrides):
+        explained = _noted(explained, _WITHOUT_OVERRIDES)
     if explained.record is not None or not explained.trace.targets:
         return explained
     return _measured_in_part(plan, explained)
@@ -201,6 +203,10 @@ def _measured_in_part(plan: Plan, raised: Explained) -> Explained:
     return replace(found, trace=trace, record=_without_updates(found.record))
 
 
+_WITHOUT_OVERRIDES = (
+    "What this report says holds for the compiled step. The program has functions run eagerly, and there TensorFlow "
+    "ignores `gradient_override_map`."
+)
 _IN_PART = (
     "The step ends with an error. The gradients that do not depend on it were measured, in a step that was "
     "given zeros for the missing ones."
