@@ -18,7 +18,7 @@ X, Y = np.array([[0.3], [0.5]], "float32"), np.array([[0.2], [0.1]], "float32")
 Chooses = Callable[[Any, Any], Any]
 
 
-class Choosing(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
+class Choosing(keras.layers.Layer):
     """Gives what `chooses` makes of the input and of its weight."""
 
     def __init__(self, chooses: Chooses) -> None:
