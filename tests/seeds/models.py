@@ -1,7 +1,5 @@
 """The seeds' layers, typed in as they stand, each in a small Keras model that is explained and trained."""
 
-# ruff: noqa: RET504 - names for what is returned are part of what was typed
-
 from __future__ import annotations
 
 import importlib

@@ -1,7 +1,5 @@
 """The programs of the questions that the project was made from, typed in as they stand, broken and repaired."""
 
-# ruff: noqa: RET504 - names for what is returned are part of what was typed
-
 from __future__ import annotations
 
 import importlib

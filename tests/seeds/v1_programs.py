@@ -3,8 +3,6 @@
 A process of its own, since it switches eager execution off. Each program has a graph and a session of its own.
 """
 
-# ruff: noqa: RET504 - names for what is returned are part of what was typed
-
 from __future__ import annotations
 
 import functools
