@@ -33,6 +33,20 @@ export interface Source {
   readonly code: string;
 }
 
+/**
+ * A top-level statement of a file of the user's, as they wrote it: what an edit is made from.
+ *
+ * Kept are those that hold a line of `Trace.sources` or name a layer or variable of the trace, and the file's imports.
+ */
+export interface Passage {
+  /** As of a `Source`. */
+  readonly file: string;
+  /** Number of its first line, from one; a decorator's where there is one. */
+  readonly line: number;
+  /** Its lines, without the last line break. */
+  readonly text: string;
+}
+
 /** An output of an op. */
 export interface Tensor {
   /** Sizes, -1 where unknown until run time; null if not even the rank is known. */
@@ -397,6 +411,8 @@ export interface Trace {
   readonly overrides: readonly Override[];
   /** The layers that do not hand a mask on; none in older logs. */
   readonly dropped_masks: readonly DroppedMask[];
+  /** The parts of the user's files that edits are made from; none in older logs. */
+  readonly passages: readonly Passage[];
 }
 
 /** One recording: from the construction of a recorder to its end. */
@@ -476,6 +492,39 @@ export interface SourceReport {
   readonly code: string;
 }
 
+/** A repair as whole lines of the user's source. */
+export interface Edit {
+  /** As of a `SourceReport`. */
+  readonly file: string;
+  /** Number of the first line that it replaces, from one. */
+  readonly line: number;
+  /** Number of the last one. */
+  readonly end_line: number;
+  /** Those lines as they were recorded, with their indentation, without the last line break. */
+  readonly before: string;
+  /** What to write in their place; may be more lines or fewer. */
+  readonly after: string;
+}
+
+/** The norm of a variable's gradient. */
+export interface VariableNorm {
+  readonly variable: string;
+  readonly norm: number;
+}
+
+/** What an edit did in the step that was explained, run again with the edit applied in memory. */
+export interface Tried {
+  /**
+   * The program ran, the loss is finite, and each variable of the finding gets a gradient that is finite and not zero
+   * throughout.
+   */
+  readonly works: boolean;
+  /** Before the edit and after it; null where it was not finite or the step did not complete. */
+  readonly loss: readonly (number | null)[];
+  /** Of each variable of the finding that gets a gradient now. */
+  readonly gradient_norm: readonly VariableNorm[];
+}
+
 /** Something that a person should know about the gradient. */
 export interface Finding {
   /** A word of the taxonomy (docs/causes.md). */
@@ -501,6 +550,10 @@ export interface Finding {
    * it never reaches the loss.
    */
   readonly path: readonly number[];
+  /** The fix as an edit; null where it is a decision, or the source is not recorded. */
+  readonly edit: Edit | null;
+  /** What the edit did; null if it was not run. */
+  readonly tried: Tried | null;
 }
 
 /** Everything that one step says. */

@@ -111,6 +111,8 @@ export function finding(base: Trace, severity: Severity, variables: readonly str
     target: 0,
     culprit: culprit === "" ? -1 : at(culprit),
     path: way.map(at),
+    edit: null,
+    tried: null,
   };
 }
 

@@ -50,6 +50,23 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Passage:
+    """A top-level statement of a file of the user's, as they wrote it: what an edit is made from.
+
+    Kept are those that hold a line of `Trace.sources` or name a layer or variable of the trace, and the file's imports.
+
+    Attributes:
+        file: As of a `Source`.
+        line: Number of its first line, from one; a decorator's where there is one.
+        text: Its lines, without the last line break.
+    """
+
+    file: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Tensor:
     """An output of an op.
 

@@ -78,6 +78,49 @@ class SourceReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Edit:
+    """A repair as whole lines of the user's source.
+
+    Attributes:
+        file: As of a `SourceReport`.
+        line: Number of the first line that it replaces, from one.
+        end_line: Number of the last one.
+        before: Those lines as they were recorded, with their indentation, without the last line break.
+        after: What to write in their place; may be more lines or fewer.
+    """
+
+    file: str
+    line: int
+    end_line: int
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class VariableNorm:
+    """The norm of a variable's gradient."""
+
+    variable: str
+    norm: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What an edit did in the step that was explained, run again with the edit applied in memory.
+
+    Attributes:
+        works: The program ran, the loss is finite, and each variable of the finding gets a gradient that is finite and
+            not zero throughout.
+        loss: Before the edit and after it; null where it was not finite or the step did not complete.
+        gradient_norm: Of each variable of the finding that gets a gradient now.
+    """
+
+    works: bool
+    loss: tuple[float | None, ...]
+    gradient_norm: tuple[VariableNorm, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """Something that a person should know about the gradient.
 
@@ -93,6 +136,8 @@ class Finding:
         culprit: Index in the trace of the op to blame; -1 where there is none.
         path: Ops from the first variable to the loss, as indices in the trace, the culprit among them; as far
             as the way goes if it never reaches the loss.
+        edit: The fix as an edit; null where it is a decision, or the source is not recorded.
+        tried: What the edit did; null if it was not run.
     """
 
     cause: str
@@ -105,6 +150,8 @@ class Finding:
     target: int
     culprit: int
     path: tuple[int, ...]
+    edit: Edit | None = None
+    tried: Tried | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from tb_gradflow.record.graph import Edge as Edge
 from tb_gradflow.record.graph import Given as Given
 from tb_gradflow.record.graph import Layer as Layer
 from tb_gradflow.record.graph import Op as Op
+from tb_gradflow.record.graph import Passage as Passage
 from tb_gradflow.record.graph import Passes as Passes
 from tb_gradflow.record.graph import Source as Source
 from tb_gradflow.record.graph import Tensor as Tensor
@@ -91,6 +92,7 @@ class Trace:
         movements: For variables whose gradient was seen to be applied, what moved them; none in older logs.
         overrides: The blocks of `gradient_override_map` that were in force; none in older logs.
         dropped_masks: The layers that do not hand a mask on; none in older logs.
+        passages: The parts of the user's files that edits are made from; none in older logs.
     """
 
     index: int
@@ -111,6 +113,7 @@ class Trace:
     movements: tuple[Movement, ...] = ()
     overrides: tuple[Override, ...] = ()
     dropped_masks: tuple[DroppedMask, ...] = ()
+    passages: tuple[Passage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

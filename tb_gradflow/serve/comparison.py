@@ -11,7 +11,7 @@ from tb_gradflow.analyse.report.compare import Change, Difference, FindingChange
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.report import Finding, VariableReport
 from tb_gradflow.serve.finite import finite
-from tb_gradflow.serve.report import FINDING_KEYS, Report
+from tb_gradflow.serve.report import Report, finding_as_json
 from tb_gradflow.serve.report_text import finding_lines, heading
 from tb_gradflow.serve.text import Look, Printer, Role, clean, count, table
 
@@ -116,7 +116,7 @@ def _side(variable: VariableReport | None) -> dict[str, Any] | None:
 
 def _finding_dict(change: FindingChange) -> dict[str, Any]:
     finding = finite(encode(change.finding))
-    return {"change": change.fate, "new": change.is_new, **{key: finding[key] for key in FINDING_KEYS}}
+    return {"change": change.fate, "new": change.is_new, **finding_as_json(finding)}
 
 
 def _lines(comparison: Comparison, look: Look) -> Iterator[str]:

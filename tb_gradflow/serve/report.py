@@ -21,7 +21,7 @@ from tb_gradflow.serve.report_text import lines_of
 from tb_gradflow.serve.text import Look, Printer
 
 _VARIABLE_KEYS = ("name", "status", "shape", "dtype", "gradient")
-FINDING_KEYS = ("cause", "severity", "variables", "op", "source", "message", "fix")
+FINDING_KEYS = ("cause", "severity", "variables", "op", "source", "message", "fix", "edit", "tried")
 
 
 class Report:
@@ -66,7 +66,7 @@ class Report:
             "variables": [
                 {key: variable[key] for key in _VARIABLE_KEYS} for variable in whole["variables"] if variable["listed"]
             ],
-            "findings": [{key: finding[key] for key in FINDING_KEYS} for finding in whole["findings"]],
+            "findings": [finding_as_json(finding) for finding in whole["findings"]],
         }
 
     def assert_healthy(self, expected: Iterable[str] = ()) -> None:
@@ -123,6 +123,15 @@ class Report:
 
     def __repr__(self) -> str:
         return f"<Report of {self.run or 'a step'}, step {self.step}: {self.summary}>"
+
+
+def finding_as_json(finding: dict[str, Any]) -> dict[str, Any]:
+    """What the public form has of an encoded finding."""
+    public = {key: finding[key] for key in FINDING_KEYS}
+    if public["tried"] is not None:
+        norms = {each["variable"]: each["norm"] for each in public["tried"]["gradient_norm"]}
+        public["tried"] = {**public["tried"], "gradient_norm": norms}
+    return public
 
 
 def unhealthy(finding: Finding) -> bool:

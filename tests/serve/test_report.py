@@ -84,6 +84,8 @@ def test_the_report_has_the_form_that_others_rely_on() -> None:
                 "source": {"file": "model.py", "line": 17, "code": "mask = tf.sequence_mask(threshold, width)"},
                 "message": "`tf.sequence_mask` only compares `step_filter/threshold`.",
                 "fix": "Write a soft mask:\n    mask = tf.sigmoid(threshold - positions)",
+                "edit": None,
+                "tried": None,
             }
         ],
     }
