@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from tb_gradflow.analyse.causes.cancelling import takes_out
+from tb_gradflow.analyse.edits.fixes import fixes_of
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.report.verdicts import Judged, judged_of, without_op
 from tb_gradflow.analyse.step.measured import Measured
@@ -154,6 +155,7 @@ def _finding(group: Group) -> Finding:
     text, moves = in_turn(group, text_of(group)), moved_anyway(group)
     op, line = group.op, line_of(group.trace, group.verdict.cause, group.culprit, group.suspect.target)
     source = group.trace.sources[line] if line is not None else None
+    fix = next(fixes_of(group), None)
     return Finding(
         cause=group.verdict.cause,
         severity=group.verdict.severity,
@@ -165,6 +167,7 @@ def _finding(group: Group) -> Finding:
         target=group.suspect.target,
         culprit=group.culprit,
         path=path_of(group),
+        edit=fix.edit if fix is not None else None,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 
 _SAME = (
     "exp", "sqrt", "square", "tanh", "sinh", "cosh", "sin", "cos", "tan", "abs", "maximum", "minimum", "where",
@@ -18,6 +19,13 @@ _OTHERWISE = {
 }  # fmt: skip
 _CONTRACTED = {"dot": 1, "outer": 0}
 _TENSORFLOW = {**{name: name for name in _SAME}, **_OTHERWISE}
+
+_METHODS = {
+    "mean": "reduce_mean", "sum": "reduce_sum", "max": "reduce_max", "min": "reduce_min", "std": "math.reduce_std",
+    "var": "math.reduce_variance", "prod": "reduce_prod", "dot": "linalg.matvec", "clip": "clip_by_value",
+    "reshape": "reshape", "cumsum": "cumsum",
+}  # fmt: skip
+"""Methods of an array that a tensor does not have."""
 
 # What they are given comes back unchanged, as far as its value goes.
 _CONVERSIONS = frozenset({"array", "asarray", "asanyarray", "ascontiguousarray", "float32", "float64", "copy"})
@@ -56,7 +64,7 @@ def stays_inside(code: str) -> str | None:
         return None
     written = []
     for statement in _simple_statements(tree):
-        writer = _Inside()
+        writer = Inside()
         text = ast.unparse(writer.visit(statement))
         if writer.stuck:
             return None
@@ -73,7 +81,7 @@ def _simple_statements(tree: ast.AST) -> list[ast.stmt]:
     ]
 
 
-class _Inside(ast.NodeTransformer):
+class Inside(ast.NodeTransformer):
     """Takes conversions away and translates functions.
 
     Attributes:
@@ -81,14 +89,21 @@ class _Inside(ast.NodeTransformer):
         stuck: Whether something was met that has no counterpart.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tensorflow: str = "tf", tensors: Collection[str] | None = None) -> None:
+        """`tensorflow` is what the file calls it. With `tensors`, the names that stand for what was outside before, a
+        function that is given none of them is left to NumPy."""
         self.changed = False
         self.stuck = False
+        self._tensorflow = tensorflow
+        self._tensors = tensors
+        self._made: list[ast.expr] = []
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         inside = self._inside(node)
-        self.changed = self.changed or inside is not node
+        if inside is not node:
+            self.changed = True
+            self._made.append(inside)
         return inside
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
@@ -103,26 +118,51 @@ class _Inside(ast.NodeTransformer):
         module, _, function = name.partition(".")
         if isinstance(node.func, ast.Attribute) and node.func.attr in ("numpy", "item", "tolist") and not node.args:
             return node.func.value
-        if isinstance(node.func, ast.Attribute) and node.func.attr in ("astype", "copy") and self.changed:
+        if (
+            isinstance(node.func, ast.Attribute)
+            and node.func.attr in ("astype", "copy")
+            and (self.changed or self._is_tensor(node.func.value))
+        ):
             return node.func.value
         if isinstance(node.func, ast.Attribute) and node.func.attr in ("predict", "predict_on_batch") and node.args:
             return ast.Call(node.func.value, node.args[:1], [])
+        if name == "float" and self._tensors is not None and not self._is_given_a_tensor(node):
+            return node
         if (name == "float" or name.endswith("convert_to_numpy")) and len(node.args) == 1:
             return node.args[0]
-        if name in ("tf.constant", "tf.convert_to_tensor") and node.args and self.changed:
+        constant = name in (f"{self._tensorflow}.constant", f"{self._tensorflow}.convert_to_tensor")
+        if constant and node.args and (self.changed or (self._tensors is not None and self._is_given_a_tensor(node))):
             return node.args[0]
-        if module in _MODULES and function:
+        if module in _MODULES and function and self._is_given_a_tensor(node):
             return self._function(node, function)
+        method = _METHODS.get(node.func.attr) if isinstance(node.func, ast.Attribute) else None
+        if method is not None and self._tensors is not None and self._is_tensor(node.func.value):  # type: ignore[attr-defined]
+            called = ast.parse(f"{self._tensorflow}.{method}", mode="eval").body
+            return ast.Call(called, [node.func.value, *node.args], node.keywords)  # type: ignore[attr-defined]
         return node
+
+    def _is_given_a_tensor(self, node: ast.Call) -> bool:
+        return self._tensors is None or any(self._is_tensor(each) for each in ast.walk(node))
+
+    def _is_tensor(self, node: ast.AST) -> bool:
+        is_named = isinstance(node, ast.Name) and self._tensors is not None and node.id in self._tensors
+        return is_named or any(node is each for each in self._made)
 
     def _function(self, node: ast.Call, function: str) -> ast.expr:
         if function in _CONVERSIONS and node.args:
-            return node.args[0]
+            return _stacked(node.args[0], self._tensorflow)
         if function in _CONTRACTED and len(node.args) == 2:
-            contract = ast.parse("tf.tensordot", mode="eval").body
+            contract = ast.parse(f"{self._tensorflow}.tensordot", mode="eval").body
             return ast.Call(contract, [*node.args, ast.Constant(_CONTRACTED[function])], [])
         if function not in _TENSORFLOW:
             self.stuck = True
             return node
-        translated = ast.parse(f"tf.{_TENSORFLOW[function]}", mode="eval").body
+        translated = ast.parse(f"{self._tensorflow}.{_TENSORFLOW[function]}", mode="eval").body
         return ast.Call(translated, node.args, node.keywords)
+
+
+def _stacked(given: ast.expr, tensorflow: str) -> ast.expr:
+    """What an array is made of; a list of tensors is stacked."""
+    if isinstance(given, (ast.List, ast.ListComp)):
+        return ast.Call(ast.parse(f"{tensorflow}.stack", mode="eval").body, [given], [])
+    return given

@@ -95,6 +95,11 @@ _SPOKEN = {
 }  # fmt: skip
 
 
+def spoken(kind: str) -> str:
+    """What a person calls an op type."""
+    return _SPOKEN.get(kind, kind)
+
+
 def quoted(names: Sequence[str], noun: str = "variables", most: int = 3) -> str:
     """Names in code quotes, the first few of them: `a`, `b` and 12 more variables."""
     if len(names) <= most:

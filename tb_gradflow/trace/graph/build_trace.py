@@ -155,13 +155,17 @@ class _Builder:
         gradient_checks = tuple(self._own_gradients())
         chosen = [self._flatteners[key.graph].ops[key.op] for key in self._numbers]
         overrides = overrides_in(self._sources.files, chosen, list(self._all_ops()), self._sources.place)
+        variables = self._collector.variables.records(
+            (call.variables for call in self._collector.calls), keep_source=self._sources.keep
+        )
+        layers, targets = self._layers(ops), self._targets()
+        owners = [*(each.name for each in variables), *(each.name for each in layers)]
+        names = {part for owner in owners for part in owner.split("/")}
         return Trace(
             index=index,
             ops=ops,
-            variables=self._collector.variables.records(
-                (call.variables for call in self._collector.calls), keep_source=self._sources.keep
-            ),
-            targets=self._targets(),
+            variables=variables,
+            targets=targets,
             variable_gradients=tuple(
                 VariableGradient(number, variable, answer.outcome, answer.row, variable in call.watched)
                 for number, call in enumerate(self._collector.calls)
@@ -173,8 +177,9 @@ class _Builder:
                 for ref, answer in call.tensors.items()
                 if (op := self._number(call.flattener, ref)) >= 0
             ),
-            layers=self._layers(ops),
+            layers=layers,
             sources=self._sources.all(),
+            passages=self._sources.passages(names, {layer.type for layer in layers}),
             notes=self._notes(),
             gradient_checks=gradient_checks,
             unscaled=self._collector.unscaled,

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import sys
+from collections.abc import Collection, Sequence
 
-from tb_gradflow.record.schema import Source
-from tb_gradflow.trace.source.frames import Frame
-from tb_gradflow.trace.source.user_line import in_log, origin_of
+from tb_gradflow.record.schema import Passage, Source
+from tb_gradflow.trace.source.frames import Frame, stack_now
+from tb_gradflow.trace.source.passages import passages_of
+from tb_gradflow.trace.source.user_line import in_log, is_users, origin_of, path_in_log
+
+_MOST_FILES = 50
 
 
 class SourceTable:
@@ -33,3 +38,25 @@ class SourceTable:
 
     def all(self) -> tuple[Source, ...]:
         return tuple(in_log(source) for source in self._index)
+
+    def passages(self, names: Collection[str], types: Collection[str]) -> tuple[Passage, ...]:
+        """What edits are made from: in the files of the lines, and in those from which the step was started.
+
+        Args:
+            names: What the variables and layers of the trace are called.
+            types: The classes of the layers.
+        """
+        if not self.keep:
+            return ()
+        lines: dict[str, set[int]] = {}
+        for source in self._index:
+            lines.setdefault(source.file, set()).add(source.line)
+        for frame in stack_now():
+            if is_users(frame.file):
+                lines.setdefault(frame.file, set())
+        # A model is often built in a module of its own, of which a step made of layers shows no line.
+        for module in list(sys.modules.values()):
+            file = getattr(module, "__file__", None)
+            if file and file.endswith(".py") and is_users(file) and len(lines) < _MOST_FILES:
+                lines.setdefault(file, set())
+        return passages_of(lines, names, types, {file: path_in_log(file, os.getcwd()) for file in lines})

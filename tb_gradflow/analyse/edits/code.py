@@ -1,0 +1,221 @@
+"""A passage of the user's source as a syntax tree that still knows where each part of it is written."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tb_gradflow.record.schema import Passage, Trace
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+"""What has a body that runs when it is called."""
+
+_SCOPES = (*FUNCTIONS, ast.ClassDef)
+# What evaluates a part of itself more than once, later, or perhaps never.
+_DEFERRED = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.IfExp, ast.BoolOp, ast.While)
+
+
+class Code:
+    """A passage, parsed.
+
+    Attributes:
+        passage: As it was recorded.
+        text: Its text.
+        tree: Its syntax tree; line numbers count from the passage's first line.
+    """
+
+    def __init__(self, passage: Passage) -> None:
+        """Raises SyntaxError or ValueError where the text is no Python."""
+        self.passage = passage
+        self.text = passage.text
+        self.tree = ast.parse(passage.text)
+        self._starts = [0]
+        self._lines = passage.text.split("\n")
+        for line in self._lines:
+            self._starts.append(self._starts[-1] + len(line) + 1)
+        self._parents = {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+
+    @property
+    def lines(self) -> list[str]:
+        """Its lines, without line breaks."""
+        return self._lines
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        """Where a node begins and ends in the text, in characters."""
+        first, last = getattr(node, "lineno", 1), getattr(node, "end_lineno", 1)
+        return (
+            self._place(first, getattr(node, "col_offset", 0)),
+            self._place(last, getattr(node, "end_col_offset", 0)),
+        )
+
+    def _place(self, line: int, column: int) -> int:
+        # The columns of a syntax tree count bytes.
+        before = self._lines[line - 1].encode()[:column]
+        return self._starts[line - 1] + len(before.decode(errors="replace"))
+
+    def written(self, node: ast.AST) -> str:
+        """A node as the user wrote it; on one line, where that needs no brackets of its own."""
+        start, end = self.span(node)
+        text = self.text[start:end]
+        return ast.unparse(node) if "\n" in text and not isinstance(node, (ast.Call, ast.Subscript)) else text
+
+    def operand(self, node: ast.AST) -> str:
+        """The same, in brackets where an operator beside it would tear it apart."""
+        whole = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant, ast.Tuple, ast.List)
+        return self.written(node) if isinstance(node, whole) else f"({self.written(node)})"
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        return self._parents.get(node)
+
+    def around(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The nodes that a node lies in, the innermost first."""
+        outer = self._parents.get(node)
+        while outer is not None:
+            yield outer
+            outer = self._parents.get(outer)
+
+    def statement(self, node: ast.AST) -> ast.stmt | None:
+        """The statement that a node is a part of, or is."""
+        return next((each for each in (node, *self.around(node)) if isinstance(each, ast.stmt)), None)
+
+    def scope(self, node: ast.AST) -> ast.AST:
+        """The function whose body a node lies in, else the class, else the whole passage."""
+        return next((each for each in self.around(node) if isinstance(each, _SCOPES)), self.tree)
+
+    def function(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """The innermost function with statements that a node lies in."""
+        found = (each for each in self.around(node) if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)))
+        return next(found, None)
+
+    def block(self, statement: ast.stmt) -> list[ast.stmt]:
+        """The statements that a statement stands among, itself too."""
+        outer = self._parents.get(statement)
+        for name in ("body", "orelse", "finalbody"):
+            listed = getattr(outer, name, None)
+            if isinstance(listed, list) and statement in listed:
+                return listed
+        return [statement]
+
+    def is_evaluated_once(self, node: ast.AST) -> bool:
+        """Whether a node's statement evaluates it exactly once, so that it can be computed in a statement before."""
+        for each in self.around(node):
+            if isinstance(each, _DEFERRED):
+                return False
+            if isinstance(each, ast.stmt):
+                return isinstance(each, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr))
+        return False
+
+    def starts_a_line(self, statement: ast.stmt) -> bool:
+        """Whether nothing stands in front of a statement on its line."""
+        start, _ = self.span(statement)
+        return not self.text[:start].rpartition("\n")[2].strip()
+
+    def indentation(self, statement: ast.stmt) -> str:
+        start, _ = self.span(statement)
+        return self.text[:start].rpartition("\n")[2]
+
+    def names(self, node: ast.AST) -> set[str]:
+        """Every name and parameter that is written inside of a node."""
+        return {each.id if isinstance(each, ast.Name) else each.arg for each in ast.walk(node) if _is_named(each)}
+
+    def free_name(self, node: ast.AST, *wanted: str) -> str:
+        """A name that the function around a node does not use; of those wanted the first that is free."""
+        scopes = [each for each in self.around(node) if isinstance(each, FUNCTIONS)]
+        taken = self.names(scopes[-1] if scopes else self.tree)
+        free = (name for name in wanted if name not in taken)
+        numbered = (f"{wanted[0]}_{number}" for number in range(2, 100))
+        return next(free, None) or next(name for name in numbered if name not in taken)
+
+    def statements_at(self, line: int) -> list[ast.stmt]:
+        """The statements that a line of the file belongs to, the innermost first; of one with a body its head alone."""
+        place = line - self.passage.line + 1
+        found = [
+            node
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.stmt) and node.lineno <= place <= _end_of_head(node)
+        ]
+        return sorted(found, key=lambda node: -node.lineno)
+
+    def parts_at(self, line: int) -> list[ast.expr]:
+        """The expressions on a line of the file, in the order in which Python evaluates them: parts before the whole.
+
+        What lies in a `lambda` or a comprehension of the same statement counts, as far as it lies on the line.
+        """
+        place = line - self.passage.line + 1
+        statement = next(iter(self.statements_at(line)), None)
+        if statement is None:
+            return []
+        return [
+            node
+            for node in _evaluated(statement)
+            if isinstance(node, ast.expr) and node.lineno <= place <= (node.end_lineno or node.lineno)
+        ]
+
+
+def _is_named(node: ast.AST) -> bool:
+    return isinstance(node, (ast.Name, ast.arg))
+
+
+def _end_of_head(node: ast.stmt) -> int:
+    body = getattr(node, "body", None)
+    if isinstance(body, list) and body:
+        return max(node.lineno, body[0].lineno - 1) if body[0].lineno > node.lineno else node.lineno
+    return node.end_lineno or node.lineno
+
+
+def _evaluated(node: ast.AST) -> Iterator[ast.AST]:
+    for part in ast.iter_child_nodes(node):
+        # The statements of a block are not parts of its head.
+        if not isinstance(part, ast.stmt):
+            yield from _evaluated(part)
+    yield node
+
+
+@dataclass(frozen=True)
+class Program:
+    """The user's files, as far as a trace has them."""
+
+    passages: tuple[Code, ...]
+
+    def at(self, file: str, line: int) -> Code | None:
+        """The passage that a line lies in."""
+        for code in self.passages:
+            first = code.passage.line
+            if code.passage.file == file and first <= line < first + len(code.lines):
+                return code
+        return None
+
+    def of_file(self, file: str) -> tuple[Code, ...]:
+        return tuple(code for code in self.passages if code.passage.file == file)
+
+    def modules(self, file: str) -> dict[str, str]:
+        """What names of a file stand for which modules, or for which parts of one: `tf` for `tensorflow`."""
+        found = {}
+        for code in self.of_file(file):
+            for node in ast.walk(code.tree):
+                if isinstance(node, ast.Import):
+                    for each in node.names:
+                        found[each.asname or each.name.partition(".")[0]] = (
+                            each.name if each.asname else each.name.partition(".")[0]
+                        )
+                elif isinstance(node, ast.ImportFrom) and node.module:
+                    found.update({each.asname or each.name: f"{node.module}.{each.name}" for each in node.names})
+        return found
+
+
+def program_of(trace: Trace) -> Program:
+    """The files of a trace; what cannot be parsed is left out."""
+    return _program(trace.passages)
+
+
+@functools.lru_cache(maxsize=8)
+def _program(passages: tuple[Passage, ...]) -> Program:
+    parsed = []
+    for passage in passages:
+        try:
+            parsed.append(Code(passage))
+        except (SyntaxError, ValueError, RecursionError):
+            continue
+    return Program(tuple(parsed))

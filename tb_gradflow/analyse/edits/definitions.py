@@ -1,0 +1,116 @@
+"""Where a variable or a layer is made, and what the user's code calls it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tb_gradflow.analyse.edits.code import Code
+from tb_gradflow.analyse.edits.place import Place, argument_of, name_of
+from tb_gradflow.analyse.words.names import Group
+from tb_gradflow.record.schema import Trace
+
+_MAKERS = ("Variable", "add_weight", "get_variable", "add_variable")
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A call that makes a variable or a layer.
+
+    Attributes:
+        code: The passage.
+        call: The call.
+    """
+
+    code: Code
+    call: ast.Call
+
+    @property
+    def bound_to(self) -> str:
+        """What it is assigned to, such as `self.scale`; empty if that is nothing."""
+        outer = self.code.parent(self.call)
+        return self.code.written(outer.targets[0]) if isinstance(outer, ast.Assign) and len(outer.targets) == 1 else ""
+
+
+def definition_of_variable(program: tuple[Code, ...], name: str) -> Definition | None:
+    """The one call that makes the variable of a name; `None` if there is none, or there are several."""
+    last = name.rpartition("/")[2].partition(":")[0]
+    found = [
+        Definition(code, node)
+        for code in program
+        for node in ast.walk(code.tree)
+        if isinstance(node, ast.Call) and name_of(node.func) in _MAKERS
+    ]
+    named = [each for each in found if _named(each.call) == last]
+    bound = [each for each in found if not _named(each.call) and each.bound_to.rpartition(".")[2] == last]
+    chosen = named or bound
+    return chosen[0] if len(chosen) == 1 else None
+
+
+def definition_of_layer(program: tuple[Code, ...], trace: Trace, name: str) -> Definition | None:
+    """The one call that makes the layer of a name: by the name that it gives, by the attribute that holds it, or as the
+    only one of its class."""
+    calls = [
+        Definition(code, node)
+        for code in program
+        for node in ast.walk(code.tree)
+        if isinstance(node, ast.Call) and name_of(node.func)[:1].isupper()
+    ]
+    named = [each for each in calls if _named(each.call) == name]
+    if len(named) == 1:
+        return named[0]
+    kinds = {layer.type for layer in trace.layers if layer.name == name}
+    of_class = [each for each in calls if name_of(each.call.func) in kinds]
+    bound = [each for each in of_class if each.bound_to.rpartition(".")[2] == name]
+    layers = {layer.name for layer in trace.layers if layer.type in kinds}
+    chosen = bound or (of_class if len(of_class) == len(layers) == 1 else [])
+    return chosen[0] if len(chosen) == 1 else None
+
+
+def layers_of_group(group: Group) -> Iterator[str]:
+    """The layers of a finding's variables, innermost first, each once."""
+    seen: dict[str, None] = {}
+    for name in group.names:
+        for part in reversed(name.split("/")[:-1]):
+            seen.setdefault(part)
+    yield from seen
+
+
+def expression_of(place: Place, name: str) -> str | None:
+    """What the function of a place may call a variable: the name or attribute that it is bound to, or the trainable
+    variables of the layer that it belongs to; `None` if that is not known."""
+    program = place.program.of_file(place.source.file)
+    defined = definition_of_variable(program, name)
+    if defined is not None and defined.bound_to and _is_seen_from(place, defined):
+        return defined.bound_to
+    for part in reversed(name.split("/")[:-1]):
+        layer = definition_of_layer(program, place.group.trace, part)
+        if layer is not None and layer.bound_to and _is_seen_from(place, layer):
+            return f"{layer.bound_to}.trainable_variables"
+    return None
+
+
+def _is_seen_from(place: Place, defined: Definition) -> bool:
+    """Whether what a name is bound to can be read in the function of a place."""
+    statement = place.statement
+    if statement is None:
+        return False
+    if defined.bound_to.startswith("self."):
+        method, maker = place.code.scope(statement), defined.code.scope(defined.call)
+        return (
+            defined.code is place.code
+            and place.code.parent(method) is defined.code.parent(maker)
+            and isinstance(place.code.parent(method), ast.ClassDef)
+        )
+    if not defined.bound_to.isidentifier():
+        return False
+    scope = defined.code.scope(defined.call)
+    return scope is defined.code.tree or (defined.code is place.code and scope in place.code.around(statement))
+
+
+def _named(call: ast.Call) -> str:
+    given = argument_of(call, -1, "name")
+    if given is None and name_of(call.func) in ("add_weight", "get_variable") and call.args:
+        given = call.args[0]
+    return given.value if isinstance(given, ast.Constant) and isinstance(given.value, str) else ""

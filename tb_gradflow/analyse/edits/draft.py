@@ -1,0 +1,107 @@
+"""Changes of a passage, put together into one edit of whole lines."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+
+from tb_gradflow.analyse.edits.code import Code
+from tb_gradflow.record.report import Edit
+
+
+class Draft:
+    """Collects changes of one passage. The passage itself stays as it is."""
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        self._changes: list[tuple[int, int, str]] = []
+
+    def replace(self, node: ast.AST, text: str) -> Draft:
+        """Writes `text` in the place of a node."""
+        self._changes.append((*self.code.span(node), text))
+        return self
+
+    def replace_between(self, start: int, end: int, text: str) -> Draft:
+        """The same for a part of the text, in characters."""
+        self._changes.append((start, end, text))
+        return self
+
+    def insert_before(self, statement: ast.stmt, *lines: str) -> Draft:
+        """Writes statements in front of one that begins its line, at its indentation."""
+        start, _ = self.code.span(statement)
+        decorators = getattr(statement, "decorator_list", [])
+        if decorators:
+            start = self.code.span(decorators[0])[0] - 1
+        indentation = self.code.indentation(statement)
+        self._changes.append((start, start, "".join(f"{line}\n{indentation}" for line in lines)))
+        return self
+
+    def insert_after(self, statement: ast.stmt, *lines: str) -> Draft:
+        """Writes statements behind one."""
+        _, end = self.code.span(statement)
+        newline = self.code.text.find("\n", end)
+        end = len(self.code.text) if newline < 0 else newline
+        indentation = self.code.indentation(statement)
+        self._changes.append((end, end, "".join(f"\n{indentation}{line}" for line in lines)))
+        return self
+
+    def computed_before(self, node: ast.expr, *wanted: str) -> str:
+        """A name or an attribute for the value of `node`: what the user wrote, where that can be written twice, else a
+        free name that a statement in front gives it. Empty where neither is possible."""
+        if is_plain(node):
+            return self.code.written(node)
+        statement = self.code.statement(node)
+        if statement is None or not self.code.is_evaluated_once(node) or not self.code.starts_a_line(statement):
+            return ""
+        name = self.code.free_name(node, *wanted)
+        self.insert_before(statement, f"{name} = {self.code.written(node)}")
+        return name
+
+    def edit(self) -> Edit | None:
+        """The edit; `None` if it changes nothing, or what comes of it is no Python."""
+        text, changes = self.code.text, sorted(self._changes, key=lambda change: change[:2])
+        if not changes or any(left[1] > right[0] for left, right in itertools.pairwise(changes)):
+            return None
+        changed, place = [], 0
+        for start, end, written in changes:
+            changed += [text[place:start], written]
+            place = end
+        after = "".join([*changed, text[place:]])
+        if after == text or not is_python(after):
+            return None
+        first = text.count("\n", 0, changes[0][0])
+        last = text.count("\n", 0, max(change[1] for change in changes))
+        lines = self.code.lines
+        behind = len(lines) - last - 1
+        new = after.split("\n")
+        passage = self.code.passage
+        return Edit(
+            file=passage.file,
+            line=passage.line + first,
+            end_line=passage.line + last,
+            before="\n".join(lines[first : last + 1]),
+            after="\n".join(new[first : len(new) - behind]),
+        )
+
+
+def is_plain(node: ast.AST) -> bool:
+    """Whether an expression can be written twice: a name, an attribute of one, an element, a number."""
+    if isinstance(node, ast.Subscript):
+        return is_plain(node.value) and is_plain(node.slice)
+    if isinstance(node, ast.Attribute):
+        return is_plain(node.value)
+    if isinstance(node, ast.UnaryOp):
+        return is_plain(node.operand)
+    if isinstance(node, ast.Slice):
+        return all(each is None or is_plain(each) for each in (node.lower, node.upper, node.step))
+    if isinstance(node, ast.Tuple):
+        return all(is_plain(each) for each in node.elts)
+    return isinstance(node, (ast.Name, ast.Constant))
+
+
+def is_python(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError):
+        return False
+    return True

@@ -1,0 +1,144 @@
+"""Fixes that keep a computation inside of TensorFlow: its own functions in the place of Python's and NumPy's."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterator
+
+from tb_gradflow.analyse.edits.candidate import Candidate, candidates
+from tb_gradflow.analyse.edits.code import FUNCTIONS, Code
+from tb_gradflow.analyse.edits.place import Place, argument_of, name_of, place_of_group
+from tb_gradflow.analyse.words.inside import Inside
+from tb_gradflow.analyse.words.names import Group
+from tb_gradflow.record.report import Edit
+
+_COST = "TensorFlow computes the same values."
+
+_NUMPY = ("np", "numpy")
+_WRAPPERS = ("numpy_function", "py_function", "py_func", "eager_py_func")
+
+
+def inside(group: Group) -> Iterator[Candidate]:
+    """The lines from where the value left to where nothing of it is outside any more."""
+    place = place_of_group(group)
+    if place is None or _tensorflow(place) is None:
+        return
+    statement = place.statement
+    if statement is None:
+        return
+    wrapped = [node for node in ast.walk(statement) if isinstance(node, ast.Call) and name_of(node.func) in _WRAPPERS]
+    if wrapped:
+        yield from candidates(_COST, *(_unwrapped(place, call) for call in wrapped))
+    else:
+        yield from candidates(_COST, _translated_lines(place, statement))
+
+
+def _tensorflow(place: Place) -> str | None:
+    """What the file calls TensorFlow."""
+    found = (name for name, module in place.modules.items() if module in ("tensorflow", "tensorflow.compat.v1"))
+    return next(found, None)
+
+
+def _translated_lines(place: Place, first: ast.stmt) -> Edit | None:
+    code = place.code
+    function = code.function(first)
+    body = [node for node in ast.walk(function or code.tree) if isinstance(node, ast.stmt)]
+    simple = [each for each in body if _is_simple(each) and each.lineno >= first.lineno]
+    outside: set[str] = set()
+    draft = place.draft()
+    for statement in sorted(simple, key=lambda each: each.lineno):
+        if statement is not first and outside.isdisjoint(code.names(statement)):
+            continue
+        translated = _translated(statement, outside, _tensorflow(place) or "tf")
+        if translated is None:
+            return None
+        if translated != ast.unparse(statement):
+            draft.replace(statement, translated)
+        outside.update(_given(statement))
+    return draft.edit()
+
+
+def _translated(statement: ast.stmt, outside: set[str], tensorflow: str) -> str | None:
+    """The statement with TensorFlow's functions; `None` where one has no counterpart."""
+    writer = Inside(tensorflow, outside)
+    text = ast.unparse(writer.visit(copy.deepcopy(statement)))
+    return None if writer.stuck else text
+
+
+def _given(statement: ast.stmt) -> set[str]:
+    """The names that a statement gives a value to."""
+    return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+
+def _is_simple(statement: ast.stmt) -> bool:
+    return isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr))
+
+
+def _unwrapped(place: Place, call: ast.Call) -> Edit | None:
+    """`tf.numpy_function(f, [x], ...)` as what `f` computes, in TensorFlow's functions."""
+    code = place.code
+    function, given = argument_of(call, 0, "func"), argument_of(call, 1, "inp")
+    tensorflow = _tensorflow(place) or "tf"
+    if function is None or not isinstance(given, (ast.List, ast.Tuple)):
+        return None
+    arguments = ", ".join(code.written(each) for each in given.elts)
+    if isinstance(function, ast.Attribute) and ast.unparse(function).partition(".")[0] in _NUMPY:
+        writer = Inside(tensorflow, {"inside"})
+        text = ast.unparse(writer.visit(ast.parse(f"{ast.unparse(function)}(inside)", mode="eval").body))
+        if writer.stuck or not writer.changed:
+            return None
+        return place.draft().replace(call, f"{text.rpartition('(inside)')[0]}({arguments})").edit()
+    defined, home = _definition(place, function)
+    if defined is None or home is None:
+        return None
+    outside = {each.arg for each in defined.args.args} - {"self"}
+    if isinstance(defined, ast.Lambda):
+        writer = Inside(tensorflow, outside)
+        body = ast.unparse(writer.visit(copy.deepcopy(defined)))
+        return None if writer.stuck else place.draft().replace(call, f"({body})({arguments})").edit()
+    translated = _translated_function(defined, outside, tensorflow)
+    if translated is None:
+        return None
+    draft = place.draft()
+    if home is code:
+        draft.replace(defined, translated.replace("\n", "\n" + code.indentation(defined)))
+        return draft.replace(call, f"{code.written(function)}({arguments})").edit()
+    statement = code.statement(call)
+    if statement is None or not code.starts_a_line(statement):
+        return None
+    if any(isinstance(each, ast.Lambda) for each in code.around(call)):
+        return None
+    name = code.free_name(call, f"{defined.name}_in_tensorflow")
+    copied = translated.replace(f"def {defined.name}(", f"def {name}(", 1)
+    draft.insert_before(statement, *copied.split("\n"))
+    return draft.replace(call, f"{name}({arguments})").edit()
+
+
+def _definition(place: Place, function: ast.expr) -> tuple[ast.FunctionDef | ast.Lambda | None, Code | None]:
+    """What a function's name, or `self.name`, stands for, and the passage that it is written in."""
+    if isinstance(function, ast.Lambda):
+        return function, place.code
+    name = name_of(function)
+    for code in (place.code, *place.program.of_file(place.source.file)):
+        for node in ast.walk(code.tree):
+            if isinstance(node, ast.FunctionDef) and node.name == name:
+                return node, code
+            named = [each.id for each in getattr(node, "targets", ()) if isinstance(each, ast.Name)]
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda) and name in named:
+                return node.value, code
+    return None, None
+
+
+def _translated_function(defined: ast.FunctionDef, outside: set[str], tensorflow: str) -> str | None:
+    whole = copy.deepcopy(defined)
+    known = set(outside)
+    for statement in ast.walk(whole):
+        if isinstance(statement, FUNCTIONS) and statement is not whole:
+            return None
+        if isinstance(statement, ast.stmt):
+            known.update(_given(statement) if _is_simple(statement) else ())
+    writer = Inside(tensorflow, known)
+    whole.body = [writer.visit(each) for each in whole.body]
+    whole.returns = None
+    return None if writer.stuck else ast.unparse(whole)

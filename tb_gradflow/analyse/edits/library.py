@@ -1,0 +1,79 @@
+"""What a function is called where the user's file takes such functions from: `tf.nn.softmax` or `keras.ops.softmax`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tb_gradflow.analyse.edits.code import Code
+
+_IN_TENSORFLOW = {
+    "softmax": "nn.softmax", "log": "math.log", "sum": "reduce_sum", "mean": "reduce_mean", "clip": "clip_by_value",
+    "softplus": "math.softplus", "leaky_relu": "nn.leaky_relu", "log_sigmoid": "math.log_sigmoid",
+    "divide_no_nan": "math.divide_no_nan", "var": "math.reduce_variance", "logsumexp": "reduce_logsumexp",
+    "take": "gather", "floor": "floor", "log_softmax": "nn.log_softmax", "prod": "reduce_prod", "max": "reduce_max",
+    "arange": "range", "log1p": "math.log1p", "power": "pow",
+}  # fmt: skip
+"""Where TensorFlow's name differs from that of `keras.ops`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """Functions on tensors.
+
+    Attributes:
+        prefix: What stands in front of a function's name: `tf`, `keras.ops`, `ops`.
+        is_keras: Whether that is `keras.ops`.
+    """
+
+    prefix: str
+    is_keras: bool
+
+    def __call__(self, function: str, *arguments: str) -> str:
+        """A call, by the function's name in `keras.ops`."""
+        return f"{self.name(function)}({', '.join(arguments)})"
+
+    def name(self, function: str) -> str:
+        return f"{self.prefix}.{function if self.is_keras else _IN_TENSORFLOW.get(function, function)}"
+
+    def dtype(self, name: str) -> str:
+        """A floating dtype, as an argument."""
+        return f'"{name}"' if self.is_keras else f"{self.prefix}.{name}"
+
+    def size(self, of: str, axis: str) -> str:
+        """The size of an axis, also where only a running step knows it."""
+        return f"{self.name('shape')}({of})[{axis}]"
+
+
+def library_for(code: Code, node: ast.AST, modules: Mapping[str, str]) -> Library | None:
+    """The library that the user calls at `node`, or else in the function around it; `None` if the file imports none."""
+    called = node.func if isinstance(node, ast.Call) else None
+    if called is not None and (found := _library_of(called, modules)) is not None:
+        return found
+    around = [code.statement(node), *code.around(node)]
+    for place in [each for each in around if each is not None]:
+        heads = [each.func for each in ast.walk(place) if isinstance(each, ast.Call)]
+        libraries = [found for head in heads if (found := _library_of(head, modules)) is not None]
+        if libraries:
+            return next((each for each in libraries if not each.is_keras), libraries[0])
+    tensorflow = [name for name, module in modules.items() if module in _TENSORFLOW]
+    if tensorflow:
+        return Library(tensorflow[0], is_keras=False)
+    keras = [name for name, module in modules.items() if module == "keras"]
+    ops = [name for name, module in modules.items() if module == "keras.ops"]
+    return Library(ops[0], True) if ops else Library(f"{keras[0]}.ops", True) if keras else None
+
+
+_TENSORFLOW = ("tensorflow", "tensorflow.compat.v1", "tensorflow.compat.v2")
+
+
+def _library_of(called: ast.expr, modules: Mapping[str, str]) -> Library | None:
+    text = ast.unparse(called)
+    root, _, rest = text.partition(".")
+    module = modules.get(root, "")
+    if module in _TENSORFLOW and not rest.startswith(("keras.layers", "keras.Model", "keras.Sequential", "Variable")):
+        return Library(root, is_keras=False)
+    if module == "keras" and rest.startswith("ops."):
+        return Library(f"{root}.ops", is_keras=True)
+    return Library(root, is_keras=True) if module == "keras.ops" else None

@@ -1,0 +1,375 @@
+"""Fixes that keep a value away from where a function has no finite value or no finite derivative."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tb_gradflow.analyse.edits.candidate import Candidate, candidates
+from tb_gradflow.analyse.edits.code import FUNCTIONS, Code
+from tb_gradflow.analyse.edits.draft import Draft, is_plain
+from tb_gradflow.analyse.edits.place import Place, argument_of, name_of, place_of_group
+from tb_gradflow.analyse.edits.soft import is_choice
+from tb_gradflow.analyse.words.names import Group
+from tb_gradflow.record.report import Edit
+
+_BOUNDED = "Values below the bound count as the bound, and get no gradient."
+_SAME = "The values stay as they are."
+_CUT = "Values above the bound count as the bound, and get no gradient."
+
+# A square below it is lost in float32 beside one; its root, 1e-6, is not.
+_SMALL_SQUARE = "1e-12"
+# As `keras.config.epsilon()`.
+_EPSILON = "1e-7"
+# The largest number below one in float32 is 1 - 6e-8; the slope of acos is then below a thousand.
+_NEAR_ONE = "1e-6"
+# exp(20) is 5e8, far from overflow also when it is multiplied; log-variances beyond mean nothing.
+_LARGE = "20.0"
+_BELOW_ALL = "-1e9"
+
+_ROOTS = ("sqrt", "rsqrt")
+_STANDARD_DEVIATIONS = ("std", "reduce_std")
+_LOGARITHMS = ("log",)
+
+
+def bounded_root(group: Group) -> Iterator[Candidate]:
+    """For the root of zero, whose derivative is infinite."""
+    place = _place(group)
+    if place is None:
+        return
+    call, library = place.call, place.library
+    if library is None or place.subject is None:
+        return
+    if call is not None and name_of(call.func) in _ROOTS:
+        yield from candidates(_BOUNDED, _bounded(place, place.subject, _SMALL_SQUARE))
+    elif call is not None and name_of(call.func) in ("norm", "euclidean_norm"):
+        yield from candidates(_BOUNDED, _norm(place, call))
+    elif call is not None and name_of(call.func) in _STANDARD_DEVIATIONS:
+        rest = _rest(place.code, call, place.subject)
+        variance = library("var", place.code.written(place.subject), *rest)
+        root = library("sqrt", library("maximum", variance, _SMALL_SQUARE))
+        yield from candidates(_BOUNDED, place.draft().replace(call, root).edit())
+    elif isinstance(place.node, ast.BinOp) and isinstance(place.node.op, ast.Pow):
+        yield from candidates(_BOUNDED, _bounded(place, place.node.left, _SMALL_SQUARE))
+
+
+def _norm(place: Place, call: ast.Call) -> Edit | None:
+    library, code = place.library, place.code
+    assert library is not None and place.subject is not None
+    if argument_of(call, 1, "ord") is not None:
+        return None
+    rest = _rest(code, call, place.subject)
+    total = library("sum", library("square", code.written(place.subject)), *rest)
+    return place.draft().replace(call, library("sqrt", library("maximum", total, _SMALL_SQUARE))).edit()
+
+
+def bounded_power(group: Group) -> Iterator[Candidate]:
+    """For a power below one of zero."""
+    place = _place(group)
+    if place is None:
+        return
+    base = place.node.left if isinstance(place.node, ast.BinOp) else place.argument(0, "x")
+    if base is not None:
+        yield from candidates(_BOUNDED, _bounded(place, base, _SMALL_SQUARE))
+
+
+def bounded_logarithm(group: Group) -> Iterator[Candidate]:
+    """For the logarithm of zero: TensorFlow's own one of a softmax or a sigmoid, where it is of one; else a bound."""
+    place = _place(group)
+    if place is None or place.subject is None or place.library is None:
+        return
+    if place.call is not None and name_of(place.call.func) in _LOGARITHMS:
+        made = _made_of(place.code, place.subject)
+        own = {"softmax": "log_softmax", "sigmoid": "log_sigmoid"}.get(_name(made))
+        if own is not None and isinstance(made, ast.Call):
+            rest = [place.code.written(each) for each in made.args]
+            rest += [f"{each.arg}={place.code.written(each.value)}" for each in made.keywords]
+            yield from candidates(_SAME, place.draft().replace(place.call, place.library(own, *rest)).edit())
+    yield from candidates(_BOUNDED, _bounded(place, place.subject, _EPSILON))
+
+
+def bounded_angle(group: Group) -> Iterator[Candidate]:
+    """For acos and asin at the ends of their range."""
+    place = _place(group)
+    if place is None or place.subject is None or place.library is None:
+        return
+    given = place.code.written(place.subject)
+    clipped = place.library("clip", given, f"-1.0 + {_NEAR_ONE}", f"1.0 - {_NEAR_ONE}")
+    yield from candidates(
+        "Angles within a thousandth of the ends get no gradient.", place.draft().replace(place.subject, clipped).edit()
+    )
+
+
+def no_quotient_of_nothing(group: Group) -> Iterator[Candidate]:
+    """For zero divided by zero."""
+    place = _place(group)
+    if place is None or place.library is None:
+        return
+    library, code, node = place.library, place.code, place.node
+    cost = "Where the divisor is zero the quotient is zero, and so is the gradient."
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        quotient = library("divide_no_nan", code.written(node.left), code.written(node.right))
+        yield from candidates(cost, place.draft().replace(node, quotient).edit())
+    elif place.call is not None and name_of(place.call.func) in ("divide", "truediv", "div", "true_divide"):
+        head = place.draft().replace(place.call.func, library.name("divide_no_nan"))
+        yield from candidates(cost, head.edit())
+    elif place.call is not None and name_of(place.call.func) in ("reduce_mean", "mean"):
+        yield from candidates(cost, _mean(place, place.call))
+    elif place.call is not None and name_of(place.call.func) == "normalize":
+        yield from candidates(cost, _normalised(place, place.call))
+    elif place.call is not None and name_of(place.call.func) in _ROOTS and place.subject is not None:
+        yield from candidates(_BOUNDED, _bounded(place, place.subject, _SMALL_SQUARE))
+
+
+def _mean(place: Place, call: ast.Call) -> Edit | None:
+    """A mean of nothing."""
+    library, given = place.library, place.subject
+    if library is None or given is None or len(call.args) + len(call.keywords) != 1:
+        return None
+    draft = place.draft()
+    value = draft.computed_before(given, "kept", "values", "selected")
+    if not value:
+        return None
+    count = library("cast", library("size", value), f"{value}.dtype")
+    return draft.replace(call, library("divide_no_nan", library("sum", value), count)).edit()
+
+
+def _normalised(place: Place, call: ast.Call) -> Edit | None:
+    """`tf.linalg.normalize(x)` gives the unit vector and the norm; of the first alone there is one that takes zeros."""
+    library, code, outer = place.library, place.code, place.code.parent(call)
+    if library is None or library.is_keras or place.subject is None:
+        return None
+    axis, order = argument_of(call, 2, "axis"), argument_of(call, 1, "ord")
+    over, given = f"axis={code.written(axis) if axis else None}", code.written(place.subject)
+    if order is None:
+        unit = library("math.l2_normalize", given, over)
+    elif is_plain(place.subject) and isinstance(order, ast.Constant) and order.value == 1:
+        unit = library("divide_no_nan", given, library("sum", library("abs", given), over, "keepdims=True"))
+    else:
+        return None
+    if isinstance(outer, ast.Subscript) and ast.unparse(outer.slice) == "0":
+        return place.draft().replace(outer, unit).edit()
+    if isinstance(outer, ast.Assign) and isinstance(outer.targets[0], ast.Tuple) and len(outer.targets[0].elts) == 2:
+        first, second = outer.targets[0].elts
+        scope = code.scope(outer)
+        reads = [each for each in ast.walk(scope) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)]
+        if isinstance(second, ast.Name) and second.id not in {each.id for each in reads}:
+            return place.draft().replace(outer.targets[0], code.written(first)).replace(call, unit).edit()
+    return None
+
+
+def less_steep(group: Group) -> Iterator[Candidate]:
+    """For an exponential that overflows: a softplus or a softmax where it is one by hand; else a bound."""
+    place = _place(group)
+    if place is None or place.call is None or place.subject is None or place.library is None:
+        return
+    yield from candidates(_SAME, _softplus(place), _softmax_by_hand(place))
+    bounded = place.library("minimum", place.code.written(place.subject), _LARGE)
+    yield from candidates(_CUT, place.draft().replace(place.subject, bounded).edit())
+
+
+def _softplus(place: Place) -> Edit | None:
+    """`log(1 + exp(x))` is `softplus(x)`."""
+    code, library, call = place.code, place.library, place.call
+    assert library is not None and call is not None and place.subject is not None
+    added = code.parent(call)
+    if isinstance(added, ast.BinOp) and isinstance(added.op, ast.Add):
+        other = added.right if added.left is call else added.left
+        outer = code.parent(added)
+        if not (isinstance(other, ast.Constant) and other.value in (1, 1.0)):
+            return None
+    else:
+        outer = added if _name(added) == "log1p" else None
+    if isinstance(outer, ast.Call) and name_of(outer.func) in ("log", "log1p"):
+        return place.draft().replace(outer, library("softplus", code.written(place.subject))).edit()
+    return None
+
+
+def _softmax_by_hand(place: Place) -> Edit | None:
+    """Taking the largest out of each row first leaves the quotient as it is."""
+    code, library, call = place.code, place.library, place.call
+    assert library is not None and call is not None and place.subject is not None
+    scope = code.scope(call)
+    statement = code.statement(call)
+    names = {code.written(call)}
+    if isinstance(statement, ast.Assign) and statement.value is call:
+        names.update(code.written(each) for each in statement.targets)
+    for node in ast.walk(scope):
+        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and code.written(node.left) in names):
+            continue
+        total = _made_of(code, node.right)
+        if isinstance(total, ast.Call) and name_of(total.func) in ("reduce_sum", "sum") and total.args:
+            if code.written(total.args[0]) not in names:
+                continue
+            axis = argument_of(total, 1, "axis")
+            draft = place.draft()
+            value = draft.computed_before(place.subject, "scores", "logits")
+            if axis is None or not value:
+                return None
+            largest = library("max", value, f"axis={code.written(axis)}", f"keepdims={True}")
+            return draft.replace(place.subject, f"{value} - {largest}").edit()
+    return None
+
+
+def finite_mask(group: Group) -> Iterator[Candidate]:
+    """For a softmax over a row of minus infinity."""
+    place = _place(group) or place_of_group(group)
+    if place is None:
+        return
+    anchor = place.node or place.statement
+    scopes = list(place.code.around(anchor)) if anchor is not None else []
+    functions: list[ast.AST] = [each for each in scopes if isinstance(each, FUNCTIONS)]
+    for scope in functions or [place.code.tree]:
+        found = [node for node in ast.walk(scope) if _is_minus_infinity(node)]
+        if found:
+            draft = place.draft()
+            for node in found:
+                draft.replace(node, _BELOW_ALL)
+            cost = "A row in which all is masked has equal weights; elsewhere nothing changes."
+            yield from candidates(cost, draft.edit())
+            return
+
+
+def _is_minus_infinity(node: ast.AST) -> bool:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return isinstance(node.operand, ast.Attribute) and node.operand.attr.lower() in ("inf", "infinity")
+    if isinstance(node, ast.Call) and name_of(node.func) == "float" and node.args:
+        given = node.args[0]
+        return isinstance(given, ast.Constant) and str(given.value).lower() in ("-inf", "-infinity")
+    return isinstance(node, ast.Attribute) and node.attr in ("NINF",)
+
+
+def larger_epsilon(group: Group) -> Iterator[Candidate]:
+    """For a vector of zeros that is made a unit vector: the factor is one over the root of epsilon."""
+    place = _place(group)
+    if place is None or place.call is None:
+        return
+    if name_of(place.call.func) in ("l2_normalize", "normalize") and argument_of(place.call, 2, "epsilon") is None:
+        last = [*place.call.args, *(each.value for each in place.call.keywords)][-1]
+        _, end = place.code.span(last)
+        cost = "Vectors shorter than a thousandth are not made unit vectors."
+        yield from candidates(cost, place.draft().replace_between(end, end, ", epsilon=1e-6").edit())
+
+
+_SAFE: dict[str, str] = {
+    "Log": "ones_like", "Log1p": "ones_like", "Sqrt": "ones_like", "Rsqrt": "ones_like", "Pow": "ones_like",
+    "RealDiv": "ones_like", "Reciprocal": "ones_like", "Div": "ones_like", "Acos": "zeros_like", "Asin": "zeros_like",
+    "Atanh": "zeros_like", "Acosh": "ones_like", "Exp": "zeros_like", "Expm1": "zeros_like",
+}  # fmt: skip
+"""What none of these ops objects to."""
+
+
+def safe_branch(group: Group) -> Iterator[Candidate]:
+    """For a choice that hides a value and not its gradient: the branch is given a harmless value where it is not
+    taken, as https://github.com/tensorflow/probability/blob/main/discussion/where-nan.pdf explains."""
+    place = _place(group)
+    if place is None or place.node is None or place.library is None or group.op is None:
+        return
+    safe = _SAFE.get(group.op.type)
+    given = _singular_argument(place)
+    if safe is None or given is None:
+        return
+    for condition, holds in _choices_around(place.code, place.node):
+        written = place.code.written(given)
+        harmless = place.library(safe, written)
+        sides = (written, harmless) if holds else (harmless, written)
+        kept = place.library("where", place.code.written(condition), *sides)
+        yield from candidates(_SAME, place.draft().replace(given, kept).edit())
+
+
+def _singular_argument(place: Place) -> ast.expr | None:
+    """What must not be zero, or not too large."""
+    if isinstance(place.node, ast.BinOp):
+        return place.node.right if isinstance(place.node.op, ast.Div) else place.node.left
+    if place.call is not None and name_of(place.call.func) in ("divide", "truediv", "div"):
+        return argument_of(place.call, 1, "y")
+    return place.subject
+
+
+def _choices_around(code: Code, node: ast.expr) -> Iterator[tuple[ast.expr, bool]]:
+    """The conditions of the choices that a value goes into, and whether it is what is taken where they hold."""
+    statement, scope = code.statement(node), code.scope(node)
+    names = set()
+    if isinstance(statement, ast.Assign):
+        names = {each.id for each in statement.targets if isinstance(each, ast.Name)}
+    for call in ast.walk(scope):
+        if not is_choice(call) or not isinstance(call, ast.Call) or len(call.args) < 3:
+            continue
+        for holds, branch in ((True, call.args[1]), (False, call.args[2])):
+            inside = node in ast.walk(branch)
+            named = any(isinstance(each, ast.Name) and each.id in names for each in ast.walk(branch))
+            if (inside or named) and _is_known_at(code, call.args[0], statement, inside):
+                yield call.args[0], holds
+
+
+def _is_known_at(code: Code, condition: ast.expr, statement: ast.stmt | None, inside: bool) -> bool:
+    """Whether what a condition reads has its value where the branch is computed."""
+    if inside or statement is None:
+        return True
+    reads = code.names(condition)
+    scope = code.scope(statement)
+    later = [
+        target.id
+        for each in ast.walk(scope)
+        if isinstance(each, ast.Assign) and each.lineno >= statement.lineno
+        for target in each.targets
+        if isinstance(target, ast.Name)
+    ]
+    return reads.isdisjoint(later)
+
+
+def _bounded(place: Place, given: ast.expr, bound: str) -> Edit | None:
+    library = place.library
+    if library is None:
+        return None
+    return place.draft().replace(given, library("maximum", place.code.written(given), bound)).edit()
+
+
+def _rest(code: Code, call: ast.Call, given: ast.expr) -> list[str]:
+    """The other arguments of a call, as they are written."""
+    rest = [code.written(each) for each in call.args if each is not given]
+    named = [each for each in call.keywords if each.value is not given and each.arg not in ("name", "ord")]
+    return rest + [f"{each.arg}={code.written(each.value)}" for each in named]
+
+
+def _made_of(code: Code, node: ast.expr) -> ast.AST:
+    """The expression, or what a name of it was given in the same function, where that is one thing."""
+    if not isinstance(node, ast.Name):
+        return node
+    given = [
+        each.value
+        for each in ast.walk(code.scope(node))
+        if isinstance(each, ast.Assign)
+        and any(isinstance(target, ast.Name) and target.id == node.id for target in each.targets)
+    ]
+    return given[0] if len(given) == 1 else node
+
+
+def _name(node: ast.AST | None) -> str:
+    return name_of(node.func) if isinstance(node, ast.Call) else ""
+
+
+def _place(group: Group) -> Place | None:
+    place = place_of_group(group)
+    return place if place is not None and place.node is not None else None
+
+
+def wider_numbers(group: Group) -> Iterator[Candidate]:
+    """Where half precision is too narrow: single precision, in the function that is to blame."""
+    place = place_of_group(group)
+    anchor = (place.node or place.statement) if place is not None else None
+    if place is None or anchor is None:
+        return
+    functions = [each for each in place.code.around(anchor) if isinstance(each, FUNCTIONS)]
+    draft = Draft(place.code)
+    for node in ast.walk(functions[-1] if functions else place.code.tree):
+        if isinstance(node, ast.Attribute) and node.attr in _HALF:
+            draft.replace(node, f"{place.code.written(node.value)}.float32")
+        elif isinstance(node, ast.Constant) and node.value in _HALF:
+            draft.replace(node, '"float32"')
+    yield from candidates(
+        "It takes twice the memory there, and more time on hardware with half precision.", draft.edit()
+    )
+
+
+_HALF = ("float16", "half")

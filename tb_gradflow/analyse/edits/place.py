@@ -1,0 +1,181 @@
+"""Where a finding's op is written: the call or the operator of the user's that made it."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from dataclasses import dataclass
+
+from tb_gradflow.analyse.edits.code import Code, Program, program_of
+from tb_gradflow.analyse.edits.draft import Draft
+from tb_gradflow.analyse.edits.library import Library, library_for
+from tb_gradflow.analyse.words.names import Group, short, spoken
+from tb_gradflow.record.schema import Op, Source
+
+_OPERATORS: dict[type[ast.AST], str] = {
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+    ast.FloorDiv: "//", ast.Mod: "%", ast.Div: "/", ast.Mult: "*", ast.Add: "+", ast.Sub: "-", ast.Pow: "**",
+    ast.BitAnd: "&", ast.BitOr: "|", ast.Invert: "~", ast.MatMult: "@",
+}  # fmt: skip
+_PYTHON = ("np", "numpy", "math", "random", "onp")
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a finding's edit starts from.
+
+    Attributes:
+        group: The finding.
+        program: The user's files.
+        code: The passage that the line is in.
+        source: The line.
+        node: What the user wrote there; `None` where their line does not show it, or not which of several it is.
+    """
+
+    group: Group
+    program: Program
+    code: Code
+    source: Source
+    node: ast.expr | None
+
+    @property
+    def call(self) -> ast.Call | None:
+        """The call, where it is one."""
+        return self.node if isinstance(self.node, ast.Call) else None
+
+    @property
+    def subject(self) -> ast.expr | None:
+        """What the call is about: its first argument; of an operator its first side that is no number."""
+        if isinstance(self.node, ast.Call):
+            values = [*self.node.args, *(each.value for each in self.node.keywords if each.arg in _SUBJECTS)]
+            if not values and isinstance(self.node.func, ast.Attribute):
+                return self.node.func.value
+            return next((each for each in values if not is_number(each)), None)
+        if isinstance(self.node, ast.BinOp):
+            sides = (self.node.left, self.node.right)
+        elif isinstance(self.node, ast.Compare):
+            sides = (self.node.left, self.node.comparators[0])
+        else:
+            return None
+        return next((each for each in sides if not is_number(each)), None)
+
+    @property
+    def statement(self) -> ast.stmt | None:
+        if self.node is not None:
+            return self.code.statement(self.node)
+        return next(iter(self.code.statements_at(self.source.line)), None)
+
+    @property
+    def library(self) -> Library | None:
+        anchor = self.node or self.statement
+        return library_for(self.code, anchor, self.modules) if anchor is not None else None
+
+    @property
+    def modules(self) -> dict[str, str]:
+        return self.program.modules(self.source.file)
+
+    def draft(self) -> Draft:
+        return Draft(self.code)
+
+    def argument(self, position: int, name: str) -> ast.expr | None:
+        """An argument of the call, by its position or by its name."""
+        return argument_of(self.call, position, name) if self.call is not None else None
+
+
+# Named first arguments.
+_SUBJECTS = ("x", "input", "a", "logits", "tensor", "value", "lengths", "params", "values", "t", "features")
+
+
+def place_of_group(group: Group, op: int | None = None) -> Place | None:
+    """Where the culprit of a finding is written, or another op; `None` if no line of the user's is known and kept."""
+    index = group.culprit if op is None else op
+    number = group.trace.ops[index].source if index >= 0 else None
+    return place_at(group, number, index) if number is not None else None
+
+
+def place_at(group: Group, number: int, op: int = -1) -> Place | None:
+    """The same for a line of the trace, given by its number."""
+    source = group.trace.sources[number]
+    program = program_of(group.trace)
+    code = program.at(source.file, source.line)
+    if code is None:
+        return None
+    node = _node_of(group, code, source, op) if op >= 0 else None
+    return Place(group, program, code, source, node)
+
+
+def _node_of(group: Group, code: Code, source: Source, index: int) -> ast.expr | None:
+    op = group.trace.ops[index]
+    found = [node for node in code.parts_at(source.line) if made_by(node, op) and not _is_constant(node)]
+    if len(found) < 2:
+        return found[0] if found else None
+    made = [
+        place
+        for place, each in enumerate(group.trace.ops)
+        if (each.source, each.type, each.api) == (op.source, op.type, op.api)
+    ]
+    if len(made) == len(found):
+        return found[made.index(index)]
+    naming = [node for node in found if short(group) in code.names(node)]
+    if len(naming) == 1:
+        return naming[0]
+    # Of nested calls the innermost is the first that the value meets; of comparisons beside one another each may be
+    # of data alone.
+    if isinstance(found[0], (ast.Compare, ast.BinOp)) and not _are_nested(found):
+        return None
+    return found[0]
+
+
+def _are_nested(nodes: list[ast.expr]) -> bool:
+    return all(inner in ast.walk(outer) for inner, outer in itertools.pairwise(nodes))
+
+
+def made_by(node: ast.AST, op: Op) -> bool:
+    """Whether a call or an operator may have made an op: by the function that was called, or the operator's sign."""
+    name = op.api or spoken(op.type)
+    if isinstance(node, ast.Call):
+        return name_of(node.func) == name.rpartition(".")[2] or name_of(node.func) in _ALSO.get(op.type, ())
+    if isinstance(node, ast.Compare):
+        return len(node.ops) == 1 and _OPERATORS.get(type(node.ops[0])) == name
+    if isinstance(node, (ast.BinOp, ast.UnaryOp)):
+        return _OPERATORS.get(type(node.op)) == name
+    return False
+
+
+# What else people call it by.
+_ALSO = {"Round": ("round", "rint"), "Select": ("where",), "SelectV2": ("where",), "Sign": ("sign",)}
+
+
+def _is_constant(node: ast.expr) -> bool:
+    """Whether Python or NumPy computes it, so that no op of TensorFlow's comes of it."""
+    if isinstance(node, ast.Call):
+        return ast.unparse(node.func).partition(".")[0] in _PYTHON or _has_numbers_alone(node)
+    sides = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]
+    return all(map(is_number, sides))
+
+
+def _has_numbers_alone(call: ast.Call) -> bool:
+    return bool(call.args) and all(map(is_number, call.args))
+
+
+def is_number(node: ast.AST) -> bool:
+    """Whether an expression is a number that is written out."""
+    try:
+        return isinstance(ast.literal_eval(node), (int, float))
+    except (ValueError, TypeError, SyntaxError, RecursionError):
+        return False
+
+
+def name_of(function: ast.expr) -> str:
+    """The last part of what is called: `softmax` of `tf.nn.softmax`."""
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def argument_of(call: ast.Call, position: int, name: str) -> ast.expr | None:
+    """An argument, by its position or by its name; a negative position is by the name alone."""
+    named = next((each.value for each in call.keywords if each.arg == name), None)
+    if named is not None:
+        return named
+    return call.args[position] if 0 <= position < len(call.args) else None

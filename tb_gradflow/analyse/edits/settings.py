@@ -1,0 +1,185 @@
+"""Fixes that change an argument: an activation, an axis, a flag."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tb_gradflow.analyse.edits.candidate import Candidate, candidates
+from tb_gradflow.analyse.edits.code import Code, program_of
+from tb_gradflow.analyse.edits.definitions import definition_of_layer, layers_of_group
+from tb_gradflow.analyse.edits.draft import Draft
+from tb_gradflow.analyse.edits.place import Place, argument_of, name_of, place_of_group
+from tb_gradflow.analyse.edits.straight_through import straight_through
+from tb_gradflow.analyse.words.names import Group, layer_of
+from tb_gradflow.record.report import Edit
+
+_LEAKY = "Units that are off still pass a fifth of the gradient."
+
+
+def leaky(group: Group) -> Iterator[Candidate]:
+    """A ReLU that passes some gradient where it is off."""
+    place = place_of_group(group)
+    call = place.call if place is not None else None
+    if place is not None and call is not None and place.library is not None:
+        if name_of(call.func) == "relu" and len(call.args) == 1 and not call.keywords:
+            leaking = place.library("leaky_relu", place.code.written(call.args[0]))
+            yield from candidates(_LEAKY, place.draft().replace(call, leaking).edit())
+            return
+        if name_of(call.func) == "maximum" and place.subject is not None:
+            leaking = place.library("leaky_relu", place.code.written(place.subject))
+            yield from candidates(_LEAKY, place.draft().replace(call, leaking).edit())
+            return
+    yield from candidates(_LEAKY, _other_activation(group, ("relu",), "leaky_relu"))
+
+
+def not_saturating(group: Group) -> Iterator[Candidate]:
+    """A ReLU in the place of the sigmoids or tanhs that a gradient dwindles in."""
+    yield from candidates(
+        "It is another network: train it anew, with He initialization.",
+        _other_activation(group, ("sigmoid", "tanh"), "relu", everywhere=True),
+    )
+
+
+def _other_activation(group: Group, old: tuple[str, ...], new: str, *, everywhere: bool = False) -> Edit | None:
+    names = [layer_of(group.trace, group.culprit)] if group.culprit >= 0 else []
+    names += list(layers_of_group(group))
+    program = program_of(group.trace).passages
+    for name in filter(None, names):
+        layer = definition_of_layer(program, group.trace, name)
+        given = argument_of(layer.call, -1, "activation") if layer is not None else None
+        if layer is not None and given is not None and _activation(given) in old:
+            return Draft(layer.code).replace(given, f'"{new}"').edit()
+    if everywhere:
+        # Layers that a loop makes have no name of their own in the file.
+        found = [
+            (code, keyword.value)
+            for code in program
+            for node in ast.walk(code.tree)
+            if isinstance(node, ast.Call)
+            for keyword in node.keywords
+            if keyword.arg == "activation" and _activation(keyword.value) in old and _is_in_loop(code, node)
+        ]
+        if len(found) == 1:
+            return Draft(found[0][0]).replace(found[0][1], f'"{new}"').edit()
+    return None
+
+
+def _activation(node: ast.expr) -> str:
+    return str(node.value) if isinstance(node, ast.Constant) else name_of(node)
+
+
+def _is_in_loop(code: Code, node: ast.AST) -> bool:
+    return any(isinstance(each, (ast.For, ast.ListComp, ast.GeneratorExp, ast.While)) for each in code.around(node))
+
+
+def other_axis(group: Group) -> Iterator[Candidate]:
+    """A softmax over an axis of one: over the axis before it, or as a sigmoid where there is no other."""
+    place = place_of_group(group)
+    shape = _shape_of_culprit(group)
+    if shape is None:
+        return
+    call = place.call if place is not None else None
+    if place is not None and call is not None and name_of(call.func) == "softmax":
+        yield from candidates(_cost_of_axis(shape), _with_axis(place.code, call, shape, place))
+        return
+    name = layer_of(group.trace, group.culprit)
+    layer = definition_of_layer(program_of(group.trace).passages, group.trace, name) if name else None
+    if layer is None:
+        return
+    if name_of(layer.call.func) == "Softmax":
+        yield from candidates(_cost_of_axis(shape), _with_axis(layer.code, layer.call, shape, None))
+        return
+    given = argument_of(layer.call, -1, "activation")
+    if given is not None and _activation(given) == "softmax" and len(shape) == 2:
+        yield from candidates(
+            "Its output is the probability of one of two classes: the loss is `binary_crossentropy`.",
+            Draft(layer.code).replace(given, '"sigmoid"').edit(),
+        )
+
+
+def _cost_of_axis(shape: tuple[int, ...]) -> str:
+    return "The weights sum to one over that axis." if len(shape) > 2 else "The outputs no longer sum to one."
+
+
+def _with_axis(code: Code, call: ast.Call, shape: tuple[int, ...], place: Place | None) -> Edit | None:
+    longer = [axis for axis, size in enumerate(shape) if axis > 0 and size != 1]
+    draft = Draft(code)
+    if len(shape) > 2 and longer:
+        axis = str(longer[-1])
+        given = argument_of(call, 1 if place is not None else 0, "axis")
+        if given is not None:
+            return draft.replace(given, axis).edit()
+        _, end = code.span(call)
+        listed = bool(call.args or call.keywords)
+        return draft.replace_between(end - 1, end - 1, f"{', ' if listed else ''}axis={axis}").edit()
+    if place is not None and place.library is not None and place.subject is not None and len(shape) == 2:
+        return draft.replace(call, place.library("sigmoid", code.written(place.subject))).edit()
+    return None
+
+
+def _shape_of_culprit(group: Group) -> tuple[int, ...] | None:
+    outputs = group.op.outputs if group.op is not None else ()
+    return outputs[0].shape if outputs else None
+
+
+def without_clipping(group: Group) -> Iterator[Candidate]:
+    """The gradient passed through a clip, whose value stays."""
+    place = place_of_group(group)
+    if place is None or place.call is None or place.subject is None:
+        return
+    if name_of(place.call.func) not in ("clip_by_value", "clip", "minimum", "maximum", "relu6", "hard_sigmoid"):
+        return
+    cost = "The values stay clipped; the gradient is that of the value before it was clipped."
+    yield from candidates(cost, straight_through(place, place.call, place.subject))
+
+
+def without_xla(group: Group) -> Iterator[Candidate]:
+    """The function compiled without XLA."""
+    for code in program_of(group.trace).passages:
+        for node in ast.walk(code.tree):
+            if not isinstance(node, ast.Call):
+                continue
+            for keyword in node.keywords:
+                on = isinstance(keyword.value, ast.Constant) and keyword.value.value is True
+                if keyword.arg in ("jit_compile", "experimental_compile") and on:
+                    cost = "It runs as an ordinary function of TensorFlow's."
+                    yield from candidates(cost, Draft(code).replace(keyword.value, "False").edit())
+                    return
+
+
+def stopped_sample(group: Group) -> Iterator[Candidate]:
+    """The sample held still where its own density is taken."""
+    place = place_of_group(group)
+    if place is None or place.library is None or group.op is None:
+        return
+    density = next(
+        (
+            node
+            for node in place.code.parts_at(place.source.line)
+            if isinstance(node, ast.Call) and name_of(node.func) == "log_prob" and node.args
+        ),
+        None,
+    )
+    cost = "What the sample was drawn from acts through the density alone, as a score function needs it."
+    sides = (place.node.left, place.node.right) if isinstance(place.node, ast.BinOp) else ()
+    given = density.args[0] if density is not None else _sample(group, sides)
+    if given is not None:
+        stopped = place.library("stop_gradient", place.code.written(given))
+        yield from candidates(cost, place.draft().replace(given, stopped).edit())
+
+
+def _sample(group: Group, sides: tuple[ast.expr, ...]) -> ast.expr | None:
+    """Of a difference the side that is made of the other."""
+    if len(sides) != 2 or group.op is None or not isinstance(group.op.type, str) or group.op.type != "Sub":
+        return None
+    places = [edge.op for edge in sorted(group.op.inputs, key=lambda edge: edge.input)]
+    if len(places) != 2 or min(places) < 0:
+        return None
+    topology = group.suspect.topology
+    for side, op, other in ((sides[0], *places), (sides[1], *reversed(places))):
+        reads = group.trace.ops[other].reads
+        made = topology.made_by(op)
+        if other in made or (reads is not None and any(group.trace.ops[each].reads == reads for each in made)):
+            return side
+    return None

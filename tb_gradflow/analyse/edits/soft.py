@@ -1,0 +1,411 @@
+"""Fixes that put a smooth step in the place of a comparison, and a blend in the place of a choice."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tb_gradflow.analyse.edits.candidate import Candidate, candidates, in_place_of
+from tb_gradflow.analyse.edits.code import Code
+from tb_gradflow.analyse.edits.draft import Draft
+from tb_gradflow.analyse.edits.library import Library
+from tb_gradflow.analyse.edits.place import Place, argument_of, is_number, name_of, place_of_group
+from tb_gradflow.analyse.evidence.suspects import discrete_part
+from tb_gradflow.analyse.graph.op_sets import is_float
+from tb_gradflow.analyse.words.names import Group
+from tb_gradflow.record.report import Edit
+
+_COST = "Values near the threshold are no longer exactly 0 or 1; a smaller width is closer to the step, and steeper."
+
+# How wide a soft step is: of values about one, and of positions, which are one apart.
+_NARROW, _WIDE = "0.1", "0.5"
+
+_SMALLER = (ast.Lt, ast.LtE)
+_LARGER = (ast.Gt, ast.GtE)
+_CALLED = {
+    "less": ast.Lt, "less_equal": ast.LtE, "greater": ast.Gt, "greater_equal": ast.GtE, "equal": ast.Eq,
+    "not_equal": ast.NotEq,
+}  # fmt: skip
+_CASTS = ("cast", "astype", "to_float", "to_int32")
+_ROUNDINGS = (*_CASTS, "round", "rint", "floor", "ceil")
+
+
+def soft_comparison(group: Group) -> Iterator[Candidate]:
+    """A soft step for a comparison that becomes a number, or chooses between two values."""
+    place = place_of_group(group)
+    if place is None or place.node is None or place.library is None:
+        return
+    if name_of_call(place.node) == "sequence_mask":
+        yield from candidates(_COST, _sequence_mask(place))
+        return
+    yield from candidates(_COST, _softened(place))
+
+
+def soft_branch(group: Group) -> Iterator[Candidate]:
+    """Both branches, blended, in the place of `tf.cond` or of an `if` that gives one value or the other."""
+    place = place_of_group(group)
+    if place is None or place.library is None:
+        return
+    yield from candidates(_COST, _blended_cond(place), _blended_if(place))
+
+
+@dataclass(frozen=True)
+class Softener:
+    """Writes conditions as numbers between 0 and 1.
+
+    Attributes:
+        place: The comparison that is to blame.
+        integers: Whether it compares integers.
+    """
+
+    place: Place
+    integers: bool
+
+    @property
+    def library(self) -> Library:
+        library = self.place.library
+        assert library is not None
+        return library
+
+    def __call__(self, node: ast.AST) -> str | None:
+        """The condition, softened; `None` for what is no comparison, or nothing made of comparisons."""
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+            return self._step(type(node.ops[0]), node.left, node.comparators[0])
+        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
+            return self._joined(isinstance(node.op, ast.BitAnd), node.left, node.right)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+            return self._not(node.operand)
+        if isinstance(node, ast.Call):
+            name = name_of(node.func)
+            if name in _CALLED and len(node.args) == 2:
+                return self._step(_CALLED[name], node.args[0], node.args[1])
+            if name in ("logical_and", "logical_or") and len(node.args) == 2:
+                return self._joined(name == "logical_and", node.args[0], node.args[1])
+            if name == "logical_not" and node.args:
+                return self._not(node.args[0])
+            if name in _CASTS and node.args:
+                return self(node.args[0])
+        return None
+
+    def _step(self, kind: type[ast.cmpop], left: ast.expr, right: ast.expr) -> str | None:
+        first, second = self.side(left), self.side(right)
+        width = _WIDE if self.integers else _NARROW
+        if kind in (ast.Eq, ast.NotEq):
+            near = self.library("exp", "-" + self.library("square", f"({first} - {second}) / 0.5"))
+            return near if kind is ast.Eq else f"(1.0 - {near})"
+        if kind in _SMALLER:
+            first, second = second, first
+        elif kind not in _LARGER:
+            return None
+        inside = first if second in ("0", "0.0") else f"({first} - {second})"
+        inside = f"-{second}" if first in ("0", "0.0") else inside
+        return self.library("sigmoid", f"{inside} / {width}")
+
+    def side(self, node: ast.expr) -> str:
+        """One side of a comparison: not rounded, and as a floating number."""
+        code, bare = self.place.code, _without_rounding(node)
+        if bare is not node or not self.integers or is_number(node):
+            return code.operand(bare)
+        before = _assigned_by_cast(code, node)
+        if before is not None:
+            return code.operand(_without_rounding(before))
+        return self.library("cast", code.written(node), self.library.dtype("float32"))
+
+    def _joined(self, both: bool, left: ast.expr, right: ast.expr) -> str | None:
+        first, second = self._known(left), self._known(right)
+        if first is None or second is None:
+            return None
+        return f"({first} * {second})" if both else f"(1.0 - (1.0 - {first}) * (1.0 - {second}))"
+
+    def _not(self, node: ast.expr) -> str | None:
+        soft = self(node)
+        return f"(1.0 - {soft})" if soft is not None else None
+
+    def _known(self, node: ast.expr) -> str | None:
+        """A condition softened, or where that cannot be, as a number: it may be of data alone."""
+        soft = self(node)
+        if soft is not None:
+            return soft
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            return self.library("cast", self.place.code.written(node), self.library.dtype("float32"))
+        return None
+
+
+def _softened(place: Place) -> Edit | None:
+    code, library = place.code, place.library
+    assert place.node is not None and library is not None
+    softener = Softener(place, _compares_integers(place.group))
+    root = _whole_condition(code, place.node)
+    soft = softener(root)
+    if soft is None:
+        return None
+    uses = discrete_part(place.group.suspect).uses
+    kinds = {place.group.suspect.type_of(use.consumer) for use in uses}
+    outer = code.parent(root)
+    draft = place.draft()
+    if isinstance(outer, ast.Call) and name_of(outer.func) in _CASTS:
+        return draft.replace(outer, soft).edit() if _is_floating_cast(outer) else None
+    if isinstance(outer, ast.Attribute) and isinstance(code.parent(outer), ast.Call) and outer.attr in _CASTS:
+        whole = code.parent(outer)
+        assert whole is not None
+        return draft.replace(whole, soft).edit()
+    if is_choice(outer) and isinstance(outer, ast.Call) and outer.args and outer.args[0] is root:
+        return _chosen_softly(place, draft, outer, soft).edit()
+    if isinstance(outer, ast.Assign) and len(outer.targets) == 1 and isinstance(outer.targets[0], ast.Name):
+        return _kept_under(place, draft, root, outer, outer.targets[0].id, soft)
+    if kinds == {"Cast"} and isinstance(outer, ast.Return):
+        return draft.replace(root, soft).edit()
+    return None
+
+
+def _kept_under(place: Place, draft: Draft, root: ast.expr, statement: ast.Assign, name: str, soft: str) -> Edit | None:
+    """The condition has a name: each use of it has to take a number."""
+    code = place.code
+    scope = code.scope(statement)
+    uses = [each for each in ast.walk(scope) if isinstance(each, ast.Name) and each.id == name]
+    if sum(isinstance(each.ctx, ast.Store) for each in uses) != 1:
+        return None
+    draft.replace(root, soft)
+    for use in uses:
+        outer = code.parent(use)
+        if isinstance(use.ctx, ast.Store):
+            continue
+        if isinstance(outer, ast.Call) and name_of(outer.func) in _CASTS and outer.args and outer.args[0] is use:
+            if not _is_floating_cast(outer):
+                return None
+            continue
+        if isinstance(outer, ast.Attribute) and outer.attr in _CASTS:
+            continue
+        if is_choice(outer) and isinstance(outer, ast.Call) and outer.args and outer.args[0] is use:
+            yes, no = _choices(outer)
+            if yes is None or no is None:
+                return None
+            draft.replace(outer, in_place_of(code, outer, blend(code, name, yes, no)))
+            continue
+        return None
+    return draft.edit()
+
+
+def _chosen_softly(place: Place, draft: Draft, choice: ast.Call, soft: str) -> Draft:
+    code = place.code
+    yes, no = _choices(choice)
+    statement = code.statement(choice)
+    if yes is None or no is None or statement is None:
+        return place.draft()
+    gate = code.free_name(choice, "gate", "weight", "soft")
+    blended = blend(code, gate, yes, no)
+    if code.is_evaluated_once(choice) and code.starts_a_line(statement):
+        draft.insert_before(statement, f"{gate} = {soft}")
+        return draft.replace(choice, in_place_of(code, choice, blended))
+    return draft.replace(choice, f"(lambda {gate}: {blended})({soft})")
+
+
+def blend(code: Code, gate: str, yes: ast.expr, no: ast.expr) -> str:
+    """`gate` parts of one value and the rest of the other."""
+    first = "" if _is(yes, 0.0) else gate if _is(yes, 1.0) else f"{gate} * {code.operand(yes)}"
+    second = "" if _is(no, 0.0) else f"(1.0 - {gate})" + ("" if _is(no, 1.0) else f" * {code.operand(no)}")
+    return " + ".join(filter(None, (first, second))) or f"0.0 * {gate}"
+
+
+def _is(node: ast.expr, value: float) -> bool:
+    number = node.value if isinstance(node, ast.Constant) else None
+    return isinstance(number, (int, float)) and not isinstance(number, bool) and float(number) == value
+
+
+def is_choice(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Call) and name_of(node.func) in ("where", "where_v2", "select", "switch")
+
+
+def _choices(call: ast.Call) -> tuple[ast.expr | None, ast.expr | None]:
+    yes = argument_of(call, 1, "x") or argument_of(call, -1, "x1")
+    return yes, argument_of(call, 2, "y") or argument_of(call, -1, "x2")
+
+
+def _whole_condition(code: Code, node: ast.expr) -> ast.expr:
+    """The condition that a comparison is a part of."""
+    whole, outer = node, code.parent(node)
+    while isinstance(outer, ast.expr) and _is_condition(outer):
+        whole, outer = outer, code.parent(outer)
+    return whole
+
+
+def _is_condition(node: ast.AST) -> bool:
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, (ast.BitAnd, ast.BitOr))
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.op, ast.Invert)
+    return isinstance(node, ast.Call) and name_of(node.func) in ("logical_and", "logical_or", "logical_not")
+
+
+def _is_floating_cast(call: ast.Call) -> bool:
+    """Whether a cast makes floating numbers, as far as it tells; `x.dtype` is that of a floating tensor."""
+    to = argument_of(call, 1, "dtype")
+    text = ast.unparse(to) if to is not None else ""
+    return "int" not in text and "bool" not in text
+
+
+def _compares_integers(group: Group) -> bool:
+    ops = group.trace.ops
+    given = [ops[edge.op].outputs[edge.output] for edge in (group.op.inputs if group.op else ()) if edge.op >= 0]
+    return bool(given) and not any(is_float(tensor.dtype) for tensor in given)
+
+
+def _without_rounding(node: ast.expr) -> ast.expr:
+    while isinstance(node, ast.Call) and name_of(node.func) in _ROUNDINGS:
+        if node.args:
+            node = node.args[0]
+        elif isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        else:
+            break
+    return node
+
+
+def _assigned_by_cast(code: Code, node: ast.expr) -> ast.expr | None:
+    """What a name was given by a statement of the same function, where that rounds or casts it; `None` otherwise."""
+    if not isinstance(node, ast.Name):
+        return None
+    given = [
+        each.value
+        for each in ast.walk(code.scope(node))
+        if isinstance(each, ast.Assign)
+        and any(isinstance(target, ast.Name) and target.id == node.id for target in each.targets)
+    ]
+    rounded = [each for each in given if _without_rounding(each) is not each]
+    return rounded[0] if len(given) == len(rounded) == 1 else None
+
+
+def name_of_call(node: ast.AST | None) -> str:
+    return name_of(node.func) if isinstance(node, ast.Call) else ""
+
+
+def _sequence_mask(place: Place) -> Edit | None:
+    """A smooth `tf.sequence_mask`: about 1 below the length and about 0 from there on."""
+    call, library = place.call, place.library
+    if call is None or library is None or library.is_keras:
+        return None
+    lengths, most = place.argument(0, "lengths"), place.argument(1, "maxlen")
+    dtype = place.argument(2, "dtype")
+    if lengths is None or most is None or dtype is None or "float" not in ast.unparse(dtype):
+        return None
+    tf, given = library.prefix, place.code.operand(_without_rounding(lengths))
+    positions = f"{tf}.range({tf}.cast({place.code.written(most)}, {place.code.written(dtype)}))"
+    scalar = _rank_of_length(place.group) == 0
+    length = given if scalar else f"{given}[..., {tf}.newaxis]"
+    return place.draft().replace(call, f"{tf}.sigmoid(({length} - 0.5 - {positions}) / {_WIDE})").edit()
+
+
+def _rank_of_length(group: Group) -> int:
+    """The rank of the lengths: one less than that of the mask."""
+    outputs = group.op.outputs if group.op is not None else ()
+    shape = outputs[0].shape if outputs else None
+    return len(shape) - 1 if shape else 0
+
+
+def _blended_cond(place: Place) -> Edit | None:
+    """`tf.cond(x < t, one, other)` as a blend of both."""
+    code, library = place.code, place.library
+    assert library is not None
+    statement = place.statement
+    if statement is None:
+        return None
+    calls = [
+        node
+        for node in ast.walk(code.function(statement) or statement)
+        if isinstance(node, ast.Call) and name_of(node.func) == "cond"
+    ]
+    condition = place.node
+    for call in calls:
+        predicate = argument_of(call, 0, "pred")
+        yes, no = argument_of(call, 1, "true_fn"), argument_of(call, 2, "false_fn")
+        if predicate is None or yes is None or no is None:
+            continue
+        soften = Softener(place, _compares_integers(place.group))
+        if condition in ast.walk(predicate):
+            soft = soften(predicate)
+        else:
+            named = _named_condition(code, condition, predicate)
+            if named is None:
+                continue
+            return _cond_of_a_name(place, call, named, soften)
+        results = [_result(code, each) for each in (yes, no)]
+        outer = code.statement(call)
+        if soft is None or None in results or outer is None:
+            return None
+        gate = code.free_name(call, "gate", "weight", "soft")
+        blended = f"{gate} * {results[0]} + (1.0 - {gate}) * {results[1]}"
+        draft = place.draft()
+        if code.is_evaluated_once(call) and code.starts_a_line(outer):
+            draft.insert_before(outer, f"{gate} = {soft}")
+            return draft.replace(call, in_place_of(code, call, blended)).edit()
+        return draft.replace(call, f"(lambda {gate}: {blended})({soft})").edit()
+    return None
+
+
+def _named_condition(code: Code, condition: ast.expr | None, predicate: ast.expr) -> ast.Assign | None:
+    """The statement that gives a condition the name that chooses between the branches."""
+    statement = code.statement(condition) if condition is not None else None
+    if not isinstance(statement, ast.Assign) or not isinstance(predicate, ast.Name):
+        return None
+    uses = [each for each in ast.walk(code.scope(statement)) if isinstance(each, ast.Name) and each.id == predicate.id]
+    targets = [each.id for each in statement.targets if isinstance(each, ast.Name)]
+    # Nothing else may use it, for which it would have to stay a condition.
+    return statement if targets == [predicate.id] and len(uses) == 2 else None
+
+
+def _cond_of_a_name(place: Place, call: ast.Call, named: ast.Assign, soften: Softener) -> Edit | None:
+    code, name = place.code, place.code.written(named.targets[0])
+    yes, no = argument_of(call, 1, "true_fn"), argument_of(call, 2, "false_fn")
+    results = [_result(code, each) for each in (yes, no) if each is not None]
+    soft = soften(named.value)
+    if soft is None or len(results) != 2 or None in results:
+        return None
+    blended = f"{name} * {results[0]} + (1.0 - {name}) * {results[1]}"
+    return place.draft().replace(named.value, soft).replace(call, in_place_of(code, call, blended)).edit()
+
+
+def _result(code: Code, branch: ast.expr) -> str | None:
+    """What a branch gives, as an operand."""
+    if isinstance(branch, ast.Lambda):
+        return code.operand(branch.body)
+    return f"{code.written(branch)}()" if isinstance(branch, (ast.Name, ast.Attribute)) else None
+
+
+def _blended_if(place: Place) -> Edit | None:
+    """An `if` that gives a name one value or another, as one statement."""
+    code, statement = place.code, place.statement
+    if not isinstance(statement, ast.If) or place.node is None:
+        return None
+    if place.node is not statement.test and place.node not in ast.walk(statement.test):
+        return None
+    soft = Softener(place, _compares_integers(place.group))(statement.test)
+    if soft is None or not code.starts_a_line(statement) or len(statement.body) != 1:
+        return None
+    yes, rest = statement.body[0], statement.orelse
+    after: ast.stmt | None = rest[0] if len(rest) == 1 else None
+    end: ast.stmt = statement
+    if not rest and isinstance(yes, ast.Return):
+        listed = code.block(statement)
+        following = listed[listed.index(statement) + 1 :]
+        after = following[0] if len(following) == 1 else None
+        end = after or statement
+    gate = code.free_name(statement.test, "gate", "weight", "soft")
+    indentation = code.indentation(statement)
+    if isinstance(yes, ast.Return) and isinstance(after, ast.Return) and yes.value and after.value:
+        written = f"return {blend(code, gate, yes.value, after.value)}"
+    elif isinstance(yes, ast.Assign) and isinstance(after, ast.Assign) and _same_targets(code, yes, after):
+        target = code.written(yes.targets[0])
+        written = f"{target} = {blend(code, gate, yes.value, after.value)}"
+    elif isinstance(yes, ast.Assign) and after is None and not rest and isinstance(yes.targets[0], ast.Name):
+        target = code.written(yes.targets[0])
+        written = f"{target} = {gate} * {code.operand(yes.value)} + (1.0 - {gate}) * {target}"
+    else:
+        return None
+    start, _ = code.span(statement)
+    _, stop = code.span(end)
+    return place.draft().replace_between(start, stop, f"{gate} = {soft}\n{indentation}{written}").edit()
+
+
+def _same_targets(code: Code, one: ast.Assign, other: ast.Assign) -> bool:
+    return [code.written(each) for each in one.targets] == [code.written(each) for each in other.targets]

@@ -1,0 +1,277 @@
+"""Fixes of how a variable is made, written and read."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tb_gradflow.analyse.edits.candidate import Candidate, candidates
+from tb_gradflow.analyse.edits.code import FUNCTIONS, Code, program_of
+from tb_gradflow.analyse.edits.definitions import (
+    Definition,
+    definition_of_layer,
+    definition_of_variable,
+    layers_of_group,
+)
+from tb_gradflow.analyse.edits.draft import Draft, is_plain
+from tb_gradflow.analyse.edits.place import Place, argument_of, name_of, place_of_group
+from tb_gradflow.analyse.words.names import Group
+from tb_gradflow.record.report import Edit
+from tb_gradflow.record.schema import SNAPSHOT
+
+_NOTHING = "It costs nothing."
+
+
+def floating(group: Group) -> Iterator[Candidate]:
+    """A variable of integers made one of floating numbers."""
+    for name in group.names:
+        defined = _defined(group, name)
+        if defined is None:
+            return
+        draft, call = Draft(defined.code), defined.call
+        changed = False
+        for node in ast.walk(call):
+            if isinstance(node, ast.Attribute) and node.attr in ("int32", "int64", "int16", "int8"):
+                draft.replace(node, f"{defined.code.written(node.value)}.float32")
+                changed = True
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("int"):
+                draft.replace(node, '"float32"')
+                changed = True
+        given = argument_of(call, 0, "initial_value")
+        if given is not None and name_of(call.func) == "Variable" and not changed:
+            for node in ast.walk(given):
+                if isinstance(node, ast.Constant) and type(node.value) is int:
+                    draft.replace(node, f"{node.value}.0")
+        yield from candidates("Code that needs an integer of it has to round.", draft.edit())
+
+
+def trainable(group: Group) -> Iterator[Candidate]:
+    """Without the flag that freezes it."""
+    program = _program(group)
+    defined = [found for name in group.names if (found := definition_of_variable(program, name)) is not None]
+    layers = [
+        found
+        for name in layers_of_group(group)
+        if (found := definition_of_layer(program, group.trace, name)) is not None
+    ]
+    for found in (*defined, *layers):
+        flag = next((item for item in found.call.keywords if item.arg == "trainable"), None)
+        if flag is not None and isinstance(flag.value, ast.Constant) and flag.value.value is False:
+            yield from candidates("It is trained from now on.", Draft(found.code).replace(flag.value, "True").edit())
+            return
+    names = {each.bound_to for each in layers if each.bound_to}
+    for code in program:
+        for node in ast.walk(code.tree):
+            if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Attribute):
+                continue
+            target, value = node.targets[0], node.value
+            frozen = isinstance(value, ast.Constant) and value.value is False and target.attr == "trainable"
+            if frozen and code.written(target.value) in names:
+                yield from candidates("It is trained from now on.", Draft(code).replace(value, "True").edit())
+                return
+
+
+def assigned_in_place(group: Group) -> Iterator[Candidate]:
+    """`w.assign(w - step)` in the place of `w = w - step`, which puts a tensor in the place of the variable."""
+    for code in _program(group):
+        for node in ast.walk(code.tree):
+            edit = None
+            if isinstance(node, ast.Assign) and len(node.targets) == 1:
+                edit = _assigned(group, code, node, node.targets[0], node.value)
+            elif isinstance(node, ast.AugAssign) and isinstance(node.op, (ast.Add, ast.Sub)):
+                target = code.written(node.target)
+                if _is_rebound(group, target):
+                    verb = "assign_add" if isinstance(node.op, ast.Add) else "assign_sub"
+                    edit = Draft(code).replace(node, f"{target}.{verb}({code.written(node.value)})").edit()
+            if edit is not None:
+                yield from candidates(_NOTHING, edit)
+                return
+
+
+def _assigned(group: Group, code: Code, node: ast.Assign, target: ast.expr, value: ast.expr) -> Edit | None:
+    if not isinstance(target, (ast.Name, ast.Attribute)) or not _is_rebound(group, code.written(target)):
+        return None
+    written = code.written(target)
+    reads = [code.written(each) for each in ast.walk(value) if isinstance(each, (ast.Name, ast.Attribute))]
+    if written not in reads:
+        return None
+    return Draft(code).replace(node, f"{written}.assign({code.written(value)})").edit()
+
+
+def _is_rebound(group: Group, written: str) -> bool:
+    last = written.rpartition(".")[2]
+    rebound = {group.trace.variables[each].rebound.rpartition(".")[2] for each in group.variables} - {""}
+    return last in (rebound or {name.rpartition("/")[2].partition(":")[0] for name in group.names})
+
+
+def kept_beside(group: Group) -> Iterator[Candidate]:
+    """The value itself, in the place of what was read back from the variable that it was stored in."""
+    place = place_of_group(group)
+    written = _store(group)
+    if written is not None:
+        place = written
+    if place is None:
+        return
+    statement = place.statement
+    calls = [
+        node
+        for node in (ast.walk(statement) if statement is not None else ())
+        if isinstance(node, ast.Call) and name_of(node.func) in ("assign", "assign_add", "assign_sub")
+    ]
+    if len(calls) != 1 or statement is None:
+        return
+    yield from candidates("The variable still holds the value afterwards.", _beside(place.code, statement, calls[0]))
+
+
+def _store(group: Group) -> Place | None:
+    """Where the variable is written, if the culprit reads it."""
+    ops = group.trace.ops
+    variable = group.op.reads if group.op is not None and group.op.writes is None else None
+    if variable is None:
+        return None
+    writers = [index for index, op in enumerate(ops) if op.writes == variable]
+    return place_of_group(group, writers[0]) if len(writers) == 1 else None
+
+
+def _beside(code: Code, statement: ast.stmt, call: ast.Call) -> Edit | None:
+    if not isinstance(call.func, ast.Attribute) or len(call.args) != 1 or not is_plain(call.func.value):
+        return None
+    function = code.function(statement)
+    if function is None or any(isinstance(each, (ast.For, ast.While)) for each in code.around(statement)):
+        return None
+    variable, given = code.written(call.func.value), call.args[0]
+    if isinstance(call.func.value, ast.Subscript) or not code.starts_a_line(statement):
+        return None
+    draft = Draft(code)
+    sign = {"assign_add": "+", "assign_sub": "-"}.get(call.func.attr)
+    if isinstance(given, ast.Name) and sign is None:
+        name = given.id
+    else:
+        name = code.free_name(call, variable.rpartition(".")[2].strip("_") or "value", "value", "new_value")
+        value = code.written(given)
+        draft.insert_before(
+            statement, f"{name} = {variable} {sign} {code.operand(given)}" if sign else f"{name} = {value}"
+        )
+        if sign is None:
+            draft.replace(given, name)
+    if isinstance(statement, (ast.Assign, ast.Return)) and statement.value is call:
+        if sign is None:
+            draft = Draft(code)
+            draft.insert_before(statement, f"{name} = {code.written(given)}", f"{variable}.assign({name})")
+            return draft.replace(call, name).edit()
+        return None
+    for node in ast.walk(function):
+        if not isinstance(node, (ast.Name, ast.Attribute)) or code.written(node) != variable:
+            continue
+        later = node.lineno > (statement.end_lineno or statement.lineno)
+        outer = code.parent(node)
+        stored = isinstance(getattr(node, "ctx", None), ast.Store)
+        method = isinstance(outer, ast.Attribute) and outer.attr.startswith("assign")
+        reading = outer if isinstance(outer, ast.Attribute) and outer.attr in ("value", "read_value") else None
+        if later and not stored and not method:
+            if reading is not None:
+                called = code.parent(reading)
+                draft.replace(called if isinstance(called, ast.Call) else reading, name)
+            else:
+                draft.replace(node, name)
+    return draft.edit()
+
+
+def computed_in_the_step(group: Group) -> Iterator[Candidate]:
+    """What was computed once before the step, computed where it is used."""
+    op = group.op
+    if op is None or op.type != SNAPSHOT:
+        return
+    place = place_of_group(group)
+    statement = place.statement if place is not None else None
+    if place is None or statement is None:
+        return
+    code = place.code
+    function = next((each for each in (statement, *code.around(statement)) if isinstance(each, FUNCTIONS)), None)
+    variables = {name.rpartition("/")[2].partition(":")[0] for name in group.names}
+    bound = {each.bound_to for name in group.names if (each := _defined(group, name)) is not None and each.bound_to}
+    known = variables | bound | {each.rpartition(".")[2] for each in bound}
+    if function is None:
+        return
+    for node in ast.walk(function):
+        if not isinstance(node, (ast.Name, ast.Attribute)) or isinstance(node.ctx, ast.Store):
+            continue
+        given = _given_once(place, code.written(node), function)
+        if given is None:
+            continue
+        home, value = given
+        reads = {home.written(each) for each in ast.walk(value) if isinstance(each, (ast.Name, ast.Attribute))}
+        if reads.isdisjoint(known):
+            continue
+        text = home.operand(value) if isinstance(value, (ast.BinOp, ast.UnaryOp)) else home.written(value)
+        draft = place.draft()
+        for each in ast.walk(function):
+            if isinstance(each, type(node)) and code.written(each) == code.written(node):
+                draft.replace(each, text)
+        yield from candidates("It is computed in every step.", draft.edit())
+        return
+
+
+def _given_once(place: Place, name: str, function: ast.AST) -> tuple[Code, ast.expr] | None:
+    """The one value that a name is given outside of a function, and the passage where that is."""
+    found = [
+        (code, node)
+        for code in place.program.of_file(place.source.file)
+        for node in ast.walk(code.tree)
+        if isinstance(node, ast.Assign) and any(code.written(each) == name for each in node.targets)
+    ]
+    inside = set(ast.walk(function))
+    if len(found) != 1 or found[0][1] in inside or isinstance(found[0][1].value, ast.Constant):
+        return None
+    return found[0][0], found[0][1].value
+
+
+def not_all_zeros(group: Group) -> Iterator[Candidate]:
+    """One of the factors that begin as zeros, begun with small random numbers."""
+    cost = "The output no longer begins as exactly zero."
+    program = _program(group)
+    for name in group.names:
+        defined = definition_of_variable(program, name)
+        if defined is not None:
+            edit = _random_value(defined)
+            if edit is not None:
+                yield from candidates(cost, edit)
+                return
+    for owner in layers_of_group(group):
+        layer = definition_of_layer(program, group.trace, owner)
+        for item in layer.call.keywords if layer is not None else ():
+            if item.arg in _INITIALIZERS and _is_zeros(item.value) and layer is not None:
+                yield from candidates(cost, Draft(layer.code).replace(item.value, '"glorot_uniform"').edit())
+                return
+
+
+_INITIALIZERS = ("kernel_initializer", "embeddings_initializer", "depthwise_initializer", "initializer")
+
+
+def _random_value(defined: Definition) -> Edit | None:
+    code, call = defined.code, defined.call
+    initializer = argument_of(call, -1, "initializer")
+    if initializer is not None and _is_zeros(initializer):
+        return Draft(code).replace(initializer, '"glorot_uniform"').edit()
+    given = argument_of(call, 0, "initial_value")
+    if isinstance(given, ast.Call) and name_of(given.func) == "zeros" and given.args:
+        module = code.written(given.func).partition(".")[0]
+        shape = code.written(given.args[0])
+        if module not in ("np", "numpy"):
+            return Draft(code).replace(given, f"{module}.random.normal({shape}, stddev=0.02)").edit()
+    return None
+
+
+def _is_zeros(node: ast.expr) -> bool:
+    if isinstance(node, ast.Constant):
+        return node.value in ("zeros", "zero")
+    called = node.func if isinstance(node, ast.Call) else node
+    return name_of(called) in ("Zeros", "zeros_initializer", "zeros")
+
+
+def _defined(group: Group, name: str) -> Definition | None:
+    return definition_of_variable(_program(group), name)
+
+
+def _program(group: Group) -> tuple[Code, ...]:
+    return program_of(group.trace).passages

@@ -1,0 +1,32 @@
+"""Fixes of what is computed and then left aside."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tb_gradflow.analyse.edits.candidate import Candidate, candidates
+from tb_gradflow.analyse.edits.place import Place, place_of_group
+from tb_gradflow.analyse.words.names import Group
+
+
+def result_kept(group: Group) -> Iterator[Candidate]:
+    """`x = layer(x)` in the place of `layer(x)`, whose result nobody takes."""
+    for op in (group.culprit, *group.suspect.topology.readers[group.suspect.state.variable]):
+        place = place_of_group(group, op) if op >= 0 else None
+        statement = place.statement if place is not None else None
+        if place is None or not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
+            continue
+        call = statement.value
+        given = call.args[0] if call.args else None
+        if isinstance(given, ast.Name) and _is_read_later(place, statement, given.id):
+            written = f"{given.id} = {place.code.written(call)}"
+            cost = "What comes after it is given its result."
+            yield from candidates(cost, place.draft().replace(statement, written).edit())
+            return
+
+
+def _is_read_later(place: Place, statement: ast.stmt, name: str) -> bool:
+    function = place.code.function(statement)
+    later = [node for node in ast.walk(function or place.code.tree) if getattr(node, "lineno", 0) > statement.lineno]
+    return any(isinstance(node, ast.Name) and node.id == name for node in later)

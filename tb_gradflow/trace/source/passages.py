@@ -1,0 +1,113 @@
+"""The parts of the user's files that an edit may be made from: whole top-level statements, as they are written."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from tb_gradflow.record.schema import Passage
+
+# A statement of more characters is not kept, and neither are more of them in all: a log is no copy of the program.
+_LONGEST, _MOST = 40_000, 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """A top-level statement.
+
+    Attributes:
+        first: Number of its first line, from one.
+        last: Number of its last line.
+        is_import: Whether it imports something.
+        defines: The names that it gives a value to, or defines as a function or a class.
+        reads: The names that it reads.
+        calls: The last parts of what it calls: `Dense` for `keras.layers.Dense(...)`.
+        words: The strings that are written in it.
+    """
+
+    first: int
+    last: int
+    is_import: bool
+    defines: frozenset[str]
+    reads: frozenset[str]
+    calls: frozenset[str]
+    words: frozenset[str]
+
+
+def passages_of(
+    lines: Mapping[str, Collection[int]], names: Collection[str], types: Collection[str], in_log: Mapping[str, str]
+) -> tuple[Passage, ...]:
+    """Those that hold one of `lines`, what these refer to, those that name a layer or a variable, and the imports.
+
+    Args:
+        lines: By file, the lines of a trace; none for a file that is known to belong to the program.
+        names: What variables and layers are called.
+        types: The classes of the layers.
+        in_log: What the log calls each file.
+    """
+    found: list[Passage] = []
+    for file, numbers in lines.items():
+        text = linecache.getlines(file)
+        statements = _statements("".join(text))
+        holding = [each for each in statements if any(each.first <= number <= each.last for number in numbers)]
+        read = frozenset().union(*(each.reads for each in holding))
+        for each in statements:
+            kept = (
+                each.is_import
+                or each in holding
+                or not each.defines.isdisjoint(read)
+                or not each.words.isdisjoint(names)
+                or not each.calls.isdisjoint(types)
+            )
+            if kept:
+                found.append(Passage(in_log[file], each.first, "".join(text[each.first - 1 : each.last]).rstrip("\n")))
+    return tuple(_within_bounds(found))
+
+
+def _within_bounds(found: Iterable[Passage]) -> Iterator[Passage]:
+    left = _MOST
+    for passage in found:
+        if len(passage.text) <= min(_LONGEST, left):
+            left -= len(passage.text)
+            yield passage
+
+
+@functools.lru_cache(maxsize=64)
+def _statements(text: str) -> tuple[_Statement, ...]:
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError):
+        return ()
+    return tuple(_statement(node) for node in body)
+
+
+def _statement(node: ast.stmt) -> _Statement:
+    decorators = getattr(node, "decorator_list", [])
+    parts = list(ast.walk(node))
+    return _Statement(
+        first=min(each.lineno for each in (node, *decorators)),
+        last=node.end_lineno or node.lineno,
+        is_import=isinstance(node, (ast.Import, ast.ImportFrom)),
+        defines=frozenset(_defined(node)),
+        reads=frozenset(each.id for each in parts if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)),
+        calls=frozenset(_last_name(each.func) for each in parts if isinstance(each, ast.Call)),
+        words=frozenset(each.value for each in parts if isinstance(each, ast.Constant) and isinstance(each.value, str)),
+    )
+
+
+def _defined(node: ast.stmt) -> Iterator[str]:
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        yield node.name
+    elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+        yield from (
+            each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+        )
+
+
+def _last_name(function: ast.expr) -> str:
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
