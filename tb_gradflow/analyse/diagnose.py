@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from tb_gradflow.analyse.causes.wrong_value.mask_dropped import masks_dropped
+from tb_gradflow.analyse.causes.wrong_value.override_without_effect import overrides_without_effect
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.over_time.onset import told_first
 from tb_gradflow.analyse.over_time.run_context import ALONE, RunContext
 from tb_gradflow.analyse.report.findings import findings_of
-from tb_gradflow.analyse.report.mask_notes import masks_dropped
-from tb_gradflow.analyse.report.override_notes import overrides_without_effect
 from tb_gradflow.analyse.report.summary import summary_of, unverified_in
 from tb_gradflow.analyse.report.unverified import unobserved
 from tb_gradflow.analyse.step.measured import Measured

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import importlib
 import math
 import time
 from pathlib import Path
@@ -12,11 +13,12 @@ import numpy as np
 import pytest
 
 from tb_gradflow.analyse import causes
-from tb_gradflow.analyse.causes import not_finite, strength
+from tb_gradflow.analyse.causes import precedence
+from tb_gradflow.analyse.causes.catalogue import BY_FAMILY, CATALOGUE, FAMILIES
+from tb_gradflow.analyse.causes.flat.local_saturation import LOCAL_FADING
+from tb_gradflow.analyse.causes.not_finite.singular import CAUSE_OF_TYPE
 from tb_gradflow.analyse.diagnose import diagnose
 from tb_gradflow.analyse.graph.topology import Topology
-from tb_gradflow.analyse.report import mask_notes, override_notes
-from tb_gradflow.analyse.words import known_causes
 from tb_gradflow.record.schema import FORMAT, Session
 from tests.analyse.builders import FINE, NAN, ZERO, Graph, sized
 
@@ -205,27 +207,49 @@ def test_every_number_in_a_report_is_finite() -> None:
 
 def verdicts() -> set[str]:
     """Every cause that some rule can return: the literals in `Verdict(...)`, and the tables by op type."""
-    words = {*not_finite.CAUSE.values(), *strength.LOCAL_FADING.values(), "expected"}
-    for path in Path(causes.__file__).parent.glob("*.py"):
+    words = {*CAUSE_OF_TYPE.values(), *LOCAL_FADING.values(), "expected"}
+    for path in Path(causes.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Verdict":
                 words |= {str(arg.value) for arg in node.args[:1] if isinstance(arg, ast.Constant)}
     return words
 
 
-def test_every_cause_has_words_and_no_words_are_idle() -> None:
-    """A verdict without words would end in a KeyError in front of a user."""
-    of_no_variable = {mask_notes.CAUSE, override_notes.CAUSE}
+def test_every_verdict_has_a_cause_with_words_and_no_words_are_idle() -> None:
+    """A verdict without words would end in an error in front of a user."""
+    assert {cause.name for cause in CATALOGUE.values() if cause.text is not None} == verdicts()
+    assert CATALOGUE.keys() - verdicts() == {"mask_dropped", "override_without_effect"}
 
-    assert known_causes() == verdicts() | of_no_variable
+
+def test_a_cause_lies_in_the_file_that_has_its_name() -> None:
+    """So it is found by its word, and two causes cannot have one word."""
+    folder = Path(causes.__file__).parent
+
+    for family, listed in BY_FAMILY.items():
+        for cause in listed:
+            module = importlib.import_module(f"tb_gradflow.analyse.causes.{family}.{cause.name}")
+            assert module.CAUSE is cause
+    assert sum(map(len, BY_FAMILY.values())) == len(CATALOGUE)
+    assert set(FAMILIES) == {path.parent.name for path in folder.glob("*/__init__.py")}
+
+
+def test_the_rules_of_a_cause_have_their_place_in_the_order() -> None:
+    """A rule that nobody asks is forgotten."""
+    situations = [listed for name, listed in vars(precedence).items() if name.isupper() and isinstance(listed, tuple)]
+    asked = {rule for listed in (*situations, *precedence.GIVEN.values()) for rule in listed if callable(rule)}
+
+    for family, listed in BY_FAMILY.items():
+        for cause in listed:
+            module = importlib.import_module(f"tb_gradflow.analyse.causes.{family}.{cause.name}")
+            assert getattr(module, "rule", None) in {*asked, None}, cause.name
 
 
 def test_every_cut_has_its_place_in_the_order() -> None:
-    rules = {rule.__name__ for rule in causes.CUT}
-
-    assert len(rules) == len(causes.CUT)
-    assert set(causes.CUT_PRECEDENCE) <= verdicts()
-    assert {word for word in verdicts() if word.startswith("nondiff_")} - {"nondiff_sign"} <= set(causes.CUT_PRECEDENCE)
+    assert len(set(precedence.CUT)) == len(precedence.CUT)
+    assert set(precedence.CUT_PRECEDENCE) <= verdicts()
+    assert {word for word in verdicts() if word.startswith("nondiff_")} - {"nondiff_sign"} <= set(
+        precedence.CUT_PRECEDENCE
+    )
 
 
 def test_the_documentation_lists_every_cause() -> None:
@@ -233,7 +257,7 @@ def test_the_documentation_lists_every_cause() -> None:
 
     listed = {line.split("`")[1] for line in text.splitlines() if line.startswith("| `")}
 
-    assert listed == known_causes()
+    assert listed == CATALOGUE.keys()
 
 
 def test_a_big_model_is_diagnosed_at_once() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tb_gradflow.analyse.causes.own_gradient import flaws_of
 from tb_gradflow.analyse.diagnose import diagnose
+from tb_gradflow.analyse.evidence.custom_gradients import flaws_of
 from tb_gradflow.record.report import Diagnosis
 from tb_gradflow.record.schema import FORMAT, GradientCheck, GradientSample, InputCheck, Session, Source
 from tests.analyse.builders import FINE, ZERO, Graph, Row

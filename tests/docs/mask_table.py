@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 from keras import layers
 
-from tb_gradflow.analyse.report.mask_notes import FORWARD, MASKED_MAXIMUM, ZEROS
+from tb_gradflow.analyse.causes.wrong_value.mask_dropped import FORWARD, MASKED_MAXIMUM, ZEROS
 
 PAGE = Path(__file__).parents[2] / "docs" / "masks.md"
 

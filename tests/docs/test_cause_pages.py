@@ -7,7 +7,7 @@ import re
 import pytest
 
 import hatch_build
-from tb_gradflow.analyse.words import known_causes
+from tb_gradflow.analyse.causes.catalogue import CATALOGUE
 from tests.docs.cause_pages import (
     PAGES,
     PICTURES,
@@ -34,7 +34,7 @@ def report_in(text: str) -> str:
 
 
 def test_there_is_a_page_for_each_cause_and_for_nothing_else() -> None:
-    assert {path.stem for path in PAGES.glob("*.md")} == causes().keys() == known_causes(), HOW
+    assert {path.stem for path in PAGES.glob("*.md")} == causes().keys() == CATALOGUE.keys(), HOW
 
 
 def test_each_cause_has_a_program_or_a_reason_for_having_none() -> None:

@@ -9,21 +9,31 @@ SHAPE_ONLY = frozenset(
     {"Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike", "VariableShape", "TensorListLength"}
 )
 
+
 # These put tensors together or take parts out of them, and compute nothing.
 ROUTING = frozenset(
     {"ConcatV2", "Concat", "Pack", "Unpack", "Slice", "StridedSlice", "Split", "SplitV", "GatherV2", "GatherNd", "Pad"}
     | {"PadV2", "BroadcastTo", "Tile"}
 )
 
+
 # These take parts out of a tensor, and none if they are asked for none.
 SELECTING = frozenset({"Slice", "StridedSlice", "GatherV2", "GatherNd", "ResourceGather", "DynamicPartition"})
+
+
+# These take the value of one of several branches, as a whole or by element.
+BRANCHES = frozenset({"If", "StatelessIf", "Case", "StatelessCase", "Select", "SelectV2", "Merge", "Switch"})
+
 
 # The derivatives of functions that are made of straight pieces: their own derivative is zero.
 STRAIGHT = frozenset({"ReluGrad", "Relu6Grad", "LeakyReluGrad", "ReluNGrad"})
 
+
 LOOPS = frozenset({"While", "StatelessWhile"})
 
+
 SOFTMAX = ("Softmax", "LogSoftmax", "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits")
+
 
 # `unknown` is given the benefit of the doubt: an edge that nobody asked about must not become a cut.
 _PASSING = frozenset({"yes", "unknown"})

@@ -7,27 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from tb_gradflow.analyse.causes.cancelling import takes_out
+from tb_gradflow.analyse.causes.cancelling.shift_invariant_parameter import takes_out
+from tb_gradflow.analyse.causes.catalogue import CATALOGUE, text_of
+from tb_gradflow.analyse.causes.precedence import CUT_PRECEDENCE
+from tb_gradflow.analyse.causes.wrong_value.override_without_effect import ignored_override
 from tb_gradflow.analyse.edits.fixes import fixes_of
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.report.also_cut import also_cut_by
+from tb_gradflow.analyse.report.moved import moved_anyway
+from tb_gradflow.analyse.report.turns import in_turn
 from tb_gradflow.analyse.report.verdicts import Judged, judged_of, without_op
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.status import State
-from tb_gradflow.analyse.words import text_of
-from tb_gradflow.analyse.words.cuts import also_cut_by
-from tb_gradflow.analyse.words.moves import moved_anyway
-from tb_gradflow.analyse.words.names import Group, line_of
-from tb_gradflow.analyse.words.own_gradient import ignored_override
-from tb_gradflow.analyse.words.turns import in_turn
+from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.report import Finding, OpReport, SourceReport
-from tb_gradflow.record.schema import PYTHON, SNAPSHOT
-
-_CANCELLING = (
-    "normalised_then_summed",
-    "gradient_cancellation",
-    "shift_invariant_parameter",
-    "softmax_single_class",
-)
+from tb_gradflow.record.schema import PYTHON, SNAPSHOT, Trace
 
 # What is left where gradients of about one cancel.
 NOISE_BELOW = 1e-5
@@ -77,7 +71,7 @@ def _is_followed(judged: Judged) -> bool:
 
 def _is_noise(judged: Judged) -> bool:
     gradient = judged.suspect.state.gradient
-    return judged.verdict.cause in _CANCELLING and gradient is not None and gradient.max_abs < NOISE_BELOW
+    return CATALOGUE[judged.verdict.cause].leaves_noise and gradient is not None and gradient.max_abs < NOISE_BELOW
 
 
 def _grouped(measured: Measured, judged: list[Judged]) -> list[Group]:
@@ -88,7 +82,7 @@ def _grouped(measured: Measured, judged: list[Judged]) -> list[Group]:
         source = line_of(trace, each.verdict.cause, each.culprit, each.suspect.target)
         kind = trace.ops[each.culprit].type if each.culprit >= 0 else ""
         place: object = ("line", source, kind) if source is not None else ("op", each.culprit)
-        if each.verdict.cause in _TOLD_AT_ONCE:
+        if CATALOGUE[each.verdict.cause].told_at_once:
             place = kind if each.verdict.cause == "zero_init_by_design" else _taker(each)
         groups.setdefault((each.verdict.cause, each.verdict.severity, place), []).append(each)
     return [_group(measured, listed) for listed in groups.values()]
@@ -102,33 +96,14 @@ def _taker(judged: Judged) -> str | None:
     return judged.suspect.type_of(taker) if taker >= 0 else judged.suspect.type_of(judged.culprit)
 
 
-# One story, however many ops play a part in it.
-_TOLD_AT_ONCE = frozenset(
-    {
-        "regularizer_only",
-        "vanishing_depth",
-        "zero_init_by_design",
-        "exploding_recurrence",
-        "shift_invariant_parameter",
-        "expected",
-        "frozen_by_flag",
-        "nonfinite_weights",
-        "nonfinite_update",
-        "nonfinite_input",
-        "zero_input",
-        "not_measured",
-    }
-    | {"tape_scope", "tape_not_watching", "not_in_gradient_sources", "untracked_variable", "non_trainable_state"}
-    | {"gradient_not_applied", "loss_not_scaled"}
-)
-
-
 def _group(measured: Measured, judged: list[Judged]) -> Group:
     lead = _lead(measured, judged)
     others = tuple(dict.fromkeys(op for op in lead.others if op != lead.culprit)) if _is_cut(lead) else ()
     states = sorted((each.suspect.state for each in judged), key=lambda state: state.variable)
     culprits = dict(sorted((each.suspect.state.variable, each.culprit) for each in judged))
-    return Group(lead.verdict, lead.suspect, tuple(states), lead.culprit, others, culprits)
+    return Group(
+        lead.verdict, lead.suspect, tuple(states), lead.culprit, others, culprits, lead.verdict.cause in CUT_PRECEDENCE
+    )
 
 
 def _lead(measured: Measured, judged: list[Judged]) -> Judged:
@@ -169,6 +144,18 @@ def _finding(group: Group) -> Finding:
         path=path_of(group),
         edit=fix.edit if fix is not None else None,
     )
+
+
+def line_of(trace: Trace, cause: str, index: int, target: int) -> int | None:
+    """The number of the user's line that a finding shows: the one behind the op, except that a gradient of their own
+    is to be mended where it is written; without an op, where the tape is to blame, the one that asks it. Null if there
+    is none."""
+    own = [check.source for check in trace.gradient_checks if check.op == index and check.source is not None]
+    if own and cause == "custom_gradient_wrong":
+        return own[0]
+    if index < 0 <= target and CATALOGUE[cause].shows_request:
+        return trace.targets[target].source
+    return trace.ops[index].source if index >= 0 else None
 
 
 def path_of(group: Group) -> tuple[int, ...]:

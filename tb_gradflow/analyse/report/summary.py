@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tb_gradflow.analyse.causes.by_hand import is_given
+from tb_gradflow.analyse.causes.catalogue import CATALOGUE
+from tb_gradflow.analyse.evidence.by_hand import is_given
 from tb_gradflow.analyse.evidence.suspects import Suspect
+from tb_gradflow.analyse.graph.inner_gradients import forward_of
 from tb_gradflow.analyse.graph.op_sets import STRAIGHT
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.movement import movement_of
 from tb_gradflow.analyse.step.status import State
 from tb_gradflow.analyse.words.names import called, file_name, place_of
-from tb_gradflow.analyse.words.own_gradient import forward_of
 from tb_gradflow.record.report import Finding
 
 _STOPPED = ("disconnected", "unused", "error")
@@ -20,18 +21,6 @@ _PLIGHTS = {
     "zero": "a gradient of zero",
     "nan": "NaN", "inf": "infinite gradients", "vanishing": "next to no gradient", "exploding": "huge gradients",
 }  # fmt: skip
-# Of those whose gradient is finite and not zero.
-_WRONG = {
-    "custom_gradient_wrong": "a wrong gradient",
-    "variable_rebound": "overwritten by a tensor",
-    "nonfinite_update": "values that are not finite",
-    "gradient_not_applied": "a gradient that is not applied",
-    "loss_not_scaled": "a gradient that is divided away",
-    "saturation_clip": "a gradient that a limit holds back",
-}
-
-
-_OF_NO_VARIABLE = {"mask_dropped": "Padding trains like data: a layer does not hand its mask on."}
 
 
 def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[Finding]) -> str:
@@ -62,14 +51,13 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
         )
     of_variables = [finding for finding in loud if finding.variables]
     if not of_variables:
-        return _OF_NO_VARIABLE.get(loud[0].cause, "Something is wrong, and no single variable's.")
+        return CATALOGUE[loud[0].cause].headline
     first = of_variables[0]
     by_name = {trace.variables[state.variable].name: state for state in states}
     affected = {name for finding in loud for name in finding.variables}
-    wrong = _WRONG.get(first.cause, "a gradient that teaches nothing")
-    plight = _PLIGHTS.get(by_name[first.variables[0]].status, wrong)
+    plight = _PLIGHTS.get(by_name[first.variables[0]].status, CATALOGUE[first.cause].plight)
     if plight != "NaN" and any(finding.cause == "nonfinite_weights" for finding in loud):
-        plight = _WRONG["nonfinite_update"]
+        plight = CATALOGUE["nonfinite_update"].plight
     same = [name for name in affected if _PLIGHTS.get(by_name[name].status) == plight] or list(first.variables)
     verb = "gets" if len(same) == 1 else "get"
     return f"{len(same)} of {_count(len(trainable), noun)} {verb} {plight}{_because(measured, first)}"
@@ -104,58 +92,32 @@ def _many(number: int) -> str:
     return "" if number == 1 else f" {number}"
 
 
-# What is to blame where no op is; with the line that the finding shows.
-_WITHOUT_OP = {
-    "tape_scope": "the tape{line} did not see the way to the loss",
-    "tape_not_watching": "the tape{line} does not watch {them}",
-    "not_in_gradient_sources": "tape.gradient{line} was not asked for {them}",
-    "nonfinite_input": "the batch is not finite",
-    "zero_input": "all of the batch is zero",
-    "nonfinite_weights": "weights were not finite before the step",
-    "nonfinite_update": "the update of this step made them so",
-    "untracked": "the model does not list {them}",
-    "untracked_variable": "the step makes {them} anew each time",
-    "gradient_not_applied": "no recorded step{since} has changed {them}",
-    "loss_not_scaled": "the optimizer divides by a loss scale, and the loss{line} was not multiplied with it",
-}
-
-
-_VERBS = {"output_not_used": "is where the way ends"}
-
-
 def _because(measured: Measured, finding: Finding) -> str:
     trace, rest = measured.topology.trace, measured.rest
-    many = "them" if len(finding.variables) > 1 else "it"
+    many, cause = "them" if len(finding.variables) > 1 else "it", CATALOGUE[finding.cause]
     if finding.culprit < 0 and is_given(measured.topology, finding.target):
         return "."
-    if finding.culprit < 0 and finding.cause in _WITHOUT_OP:
+    if finding.culprit < 0 and cause.without_op:
         source = finding.source
         line = f" in {file_name(source.file)}:{source.line}" if source is not None else ""
-        cause = "untracked" if _is_made_before(measured, finding) else finding.cause
         since = f" since step {rest.since}" if rest is not None and rest.moved else ""
-        if cause == "gradient_not_applied" and is_held_by_optimizer(measured, finding):
+        if finding.cause == "gradient_not_applied" and is_held_by_optimizer(measured, finding):
             return f": the optimizer does not move {many}."
-        return f": {_WITHOUT_OP[cause].format(line=line, them=many, since=since)}."
+        if _is_made_before(measured, finding):
+            return f": the model does not list {many}."
+        return f": {cause.without_op.format(line=line, them=many, since=since)}."
     if finding.culprit < 0 or finding.cause == "variable_rebound":
         return "."
-    shown, verb, of = finding.culprit, _VERBS.get(finding.cause), ""
-    if finding.cause == "second_order_missing":
+    shown, verb = finding.culprit, cause.verb
+    if cause.shows_forward_op:
         # The user's own op: that of its gradient says nothing to them.
         shown = forward if (forward := forward_of(trace, shown)) >= 0 else shown
-        verb, of = (
-            "is zero" if trace.ops[finding.culprit].type in STRAIGHT else "is missing",
-            "the second derivative of ",
-        )
+    if finding.cause == "second_order_missing" and trace.ops[finding.culprit].type in STRAIGHT:
+        verb = "is zero"
     where = place_of(trace, shown).strip(" ()")
     place = f" in {where.removeprefix('in ')}" if where else ""
-    name = of + called(trace, shown).strip("`")
-    if finding.cause == "python_snapshot":
-        name = "a tensor from before the step"
-    if verb is None:
-        verb = (
-            f"cuts {many} off" if finding.cause.startswith(("nondiff", "stop", "integer", "python")) else "is to blame"
-        )
-    return f": {name}{place} {verb}."
+    name = cause.subject.format(op=called(trace, shown).strip("`"))
+    return f": {name}{place} {verb.format(them=many)}."
 
 
 def is_held_by_optimizer(measured: Measured, finding: Finding) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tb_gradflow.analyse import causes
-from tb_gradflow.analyse.causes import by_hand, standing
-from tb_gradflow.analyse.causes.by_hand import is_given
+from tb_gradflow.analyse.causes import precedence
+from tb_gradflow.analyse.causes.judge import judge, judge_cuts, judge_zeros
+from tb_gradflow.analyse.evidence.by_hand import is_given
 from tb_gradflow.analyse.evidence.penalties import is_penalty_alone
 from tb_gradflow.analyse.evidence.suspects import (
     NO_OP,
@@ -24,7 +24,7 @@ from tb_gradflow.analyse.evidence.waiting import waits_its_turn
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.step.measured import UPDATE_NORM, Measured
 from tb_gradflow.analyse.step.status import State, in_vain
-from tb_gradflow.record.report import GradientReport, Status
+from tb_gradflow.record.report import GradientReport
 
 Judge = Callable[[Iterable[Suspect]], tuple[Suspect, Verdict] | None]
 
@@ -53,7 +53,7 @@ def judged_of(measured: Measured, states: Sequence[State]) -> list[Judged]:
         listed = [variable.tracked or variable.made or variable.computed for variable in trace.variables]
         states = [state for state in states if listed[state.variable]]
     states = [state for state in states if not _is_storage(measured.topology, state)]
-    spoiled = _judged((without_op(measured, state) for state in states), _by(causes.WEIGHTS))
+    spoiled = _judged((without_op(measured, state) for state in states), _by(precedence.WEIGHTS))
     # What else is wrong in a step that computes with such weights follows from them.
     known = {state.variable for state in states if measured.nonfinite_weights(state.target) and _has_size(state)}
     known.update(each.suspect.state.variable for each in spoiled)
@@ -63,8 +63,8 @@ def judged_of(measured: Measured, states: Sequence[State]) -> list[Judged]:
     quiet = [state for state in states if state.variable not in known and state.target not in told]
     if measured.gradients is None and not any(each.verdict.severity == "error" for each in judged):
         unseen = [state for state in _with(quiet, "not_measured") if state.target >= 0]
-        judged += _judged((without_op(measured, state) for state in unseen), _by(causes.UNMEASURED))
-    judged += _judged(hidden_suspects(measured, quiet), _by(causes.NOT_FINITE))
+        judged += _judged((without_op(measured, state) for state in unseen), _by(precedence.UNMEASURED))
+    judged += _judged(hidden_suspects(measured, quiet), _by(precedence.NOT_FINITE))
     return [*spoiled, *(_as_in_turn(each) for each in judged)]
 
 
@@ -78,41 +78,34 @@ def _judged_by_status(measured: Measured, states: Sequence[State]) -> list[Judge
     ]
     # Those that another loss teaches are judged twice: this one teaches nobody.
     vain = in_vain(measured.topology, states) if len(states) == len(measured.topology.trace.variables) else []
-    cuts = _judged(cut_suspects(measured, [state for state in cut if _was_asked(state)]), causes.judge_cuts)
-    cuts += _judged(cut_suspects(measured, vain), causes.judge_cuts)
+    cuts = _judged(cut_suspects(measured, [state for state in cut if _was_asked(state)]), judge_cuts)
+    cuts += _judged(cut_suspects(measured, vain), judge_cuts)
     arriving = [state for state in _with(states, "connected", "not_measured") if state.receives]
     connected = _judged_connected(measured, arriving, {each.culprit for each in cuts})
     return [
         *cuts,
         *_judged_given(measured, given),
-        *_judged((without_op(measured, state) for state in missing), _by(causes.MISSING)),
-        *_judged(_ends(measured, states), _by(causes.UNUSED)),
-        *_judged(birth_suspects(measured, _with(states, "zero"), zero=True), causes.judge_zeros),
+        *_judged((without_op(measured, state) for state in missing), _by(precedence.MISSING)),
+        *_judged(_ends(measured, states), _by(precedence.UNUSED)),
+        *_judged(birth_suspects(measured, _with(states, "zero"), zero=True), judge_zeros),
         *_excused_if_skipped(
             measured,
-            _judged(birth_suspects(measured, _with(states, "nan", "inf"), zero=False), _by(causes.NOT_FINITE)),
+            _judged(birth_suspects(measured, _with(states, "nan", "inf"), zero=False), _by(precedence.NOT_FINITE)),
         ),
-        *_judged((without_op(measured, state) for state in _with(states, "vanishing")), _by(causes.VANISHING)),
-        *_judged((without_op(measured, state) for state in _huge_alone(measured, states)), _by(causes.EXPLODING)),
-        *_judged((without_op(measured, state) for state in _with(states, "frozen")), _by(causes.FROZEN)),
-        *_judged((without_op(measured, state) for state in _with(states, "integer")), _by(causes.INTEGER)),
+        *_judged((without_op(measured, state) for state in _with(states, "vanishing")), _by(precedence.VANISHING)),
+        *_judged((without_op(measured, state) for state in _huge_alone(measured, states)), _by(precedence.EXPLODING)),
+        *_judged((without_op(measured, state) for state in _with(states, "frozen")), _by(precedence.FROZEN)),
+        *_judged((without_op(measured, state) for state in _with(states, "integer")), _by(precedence.INTEGER)),
         *connected,
     ]
 
 
 def _judged_given(measured: Measured, given: Sequence[State]) -> list[Judged]:
     """Of gradients that were given: what they are, and no op."""
-    rules: dict[tuple[Status, ...], tuple[Rule, ...]] = {
-        ("zero",): (by_hand.given_zero,),
-        ("nan", "inf"): (by_hand.given_nonfinite,),
-        ("exploding",): (by_hand.given_huge,),
-        ("vanishing",): (by_hand.diverging, by_hand.given_tiny),
-        ("connected",): (by_hand.diverging, standing.gradient_not_applied, standing.nothing_applied),
-    }
     return [
         judged
-        for statuses, listed in rules.items()
-        for judged in _judged((without_op(measured, state) for state in _with(given, *statuses)), _by(listed))
+        for statuses, rules in precedence.GIVEN.items()
+        for judged in _judged((without_op(measured, state) for state in _with(given, *statuses)), _by(rules))
     ]
 
 
@@ -120,14 +113,14 @@ def _judged_connected(measured: Measured, states: list[State], accused: set[int]
     """`accused` are the ops that are told to cut others off: a term that they cut off as well is no further news."""
     topology = measured.topology
     penalised = [state for state in states if is_penalty_alone(topology, state.variable, state.target)]
-    covered = _judged(covered_suspects(measured, penalised), causes.judge_cuts)
+    covered = _judged(covered_suspects(measured, penalised), judge_cuts)
     covered += _judged_without_penalty(measured, [state for state in states if state not in penalised])
     known = {each.suspect.state.variable for each in covered}
     apart = [state for state in penalised if state.variable not in known]
     covered += _judged(suspects_of_terms(measured, apart), _judge_terms)
     known.update(each.suspect.state.variable for each in covered)
     rest = [state for state in states if state.variable not in known]
-    told = _judged((without_op(measured, state) for state in rest), _by(causes.CONNECTED))
+    told = _judged((without_op(measured, state) for state in rest), _by(precedence.CONNECTED))
     known.update(each.suspect.state.variable for each in told)
     quiet = [state for state in rest if state.variable not in known]
     silent = _judged(suspects_of_terms(measured, quiet), _judge_terms)
@@ -142,7 +135,7 @@ def _judged_without_penalty(measured: Measured, states: Iterable[State]) -> list
         for state in states
         if is_penalty_alone(topology, state.variable, state.target, measured.zero_ops(state.target)[1])
     ]
-    return _judged((each for each in birth_suspects(measured, silent, zero=True) if each.op.data), causes.judge_zeros)
+    return _judged((each for each in birth_suspects(measured, silent, zero=True) if each.op.data), judge_zeros)
 
 
 _NOTHING = GradientReport(norm=0.0, max_abs=0.0, mean_abs=0.0, zero_fraction=1.0, nan_count=0, inf_count=0)
@@ -150,7 +143,7 @@ _NOTHING = GradientReport(norm=0.0, max_abs=0.0, mean_abs=0.0, zero_fraction=1.0
 
 def _judge_terms(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
     """What was stopped on purpose is nothing to tell of."""
-    found = causes.judge_cuts(suspects)
+    found = judge_cuts(suspects)
     return None if found is None or found[1].cause in ("stop_gradient_misuse", "custom_gradient_wrong") else found
 
 
@@ -164,7 +157,7 @@ def _as_information(judged: Iterable[Judged]) -> list[Judged]:
 
 
 def _by(rules: tuple[Rule, ...]) -> Judge:
-    return lambda suspects: causes.judge(suspects, rules)
+    return lambda suspects: judge(suspects, rules)
 
 
 def _with(states: Sequence[State], *statuses: str) -> list[State]:

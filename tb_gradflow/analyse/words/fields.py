@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tb_gradflow.analyse.causes import CUT_PRECEDENCE
 from tb_gradflow.analyse.words.code import bracketed
 from tb_gradflow.analyse.words.names import (
     Group,
@@ -143,9 +142,9 @@ def _size(group: Group) -> str:
         return beside
     if status in _SIZES:
         return _SIZES[status]
-    if status == "connected" and group.verdict.cause in CUT_PRECEDENCE and group.verdict.severity == "info":
+    if status == "connected" and group.is_cut and group.verdict.severity == "info":
         return "no gradient from one term of the loss"
-    if status == "connected" and group.verdict.cause in CUT_PRECEDENCE:
+    if status == "connected" and group.is_cut:
         return _BUT_FOR_PENALTY
     sizes = [state.gradient.max_abs for state in group.states if state.gradient is not None]
     if not sizes:

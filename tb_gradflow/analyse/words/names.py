@@ -33,6 +33,7 @@ class Group:
         culprit: Index of the op to blame; -1 if none is.
         others: Further culprits that would still cut the same variables off.
         culprits: The culprit of each variable.
+        is_cut: Whether the cause is one by which structure cuts variables off.
     """
 
     verdict: Verdict
@@ -41,6 +42,7 @@ class Group:
     culprit: int
     others: tuple[int, ...] = ()
     culprits: Mapping[int, int] = field(default_factory=dict)
+    is_cut: bool = False
 
     @property
     def trace(self) -> Trace:
@@ -68,12 +70,18 @@ _SAME_VALUES = frozenset(
     {"Identity", "Reshape", "Squeeze", "ExpandDims", "StridedSlice", "GatherV2", "GatherNd", "Cast", "Transpose"}
     | {"Maximum", "Minimum", "ClipByValue", "Sub", "AddV2", "SelectV2"}
 )
+
+
 # What is added up and scaled goes through these.
 TERMS = frozenset({"Sum", "Mul", "AddV2", "Mean", "Reshape", "Squeeze", "ExpandDims", "RealDiv", "Identity"})
+
+
 _NEAR = 8
+
 
 Writer = Callable[[Group], Text]
 """Words for one cause."""
+
 
 # Op types whose name says too little, or too much, to a person.
 _SPOKEN = {
@@ -136,24 +144,6 @@ def source_of(trace: Trace, index: int) -> Source | None:
     """The user's line behind an op; null if there is none."""
     place = trace.ops[index].source if index >= 0 else None
     return trace.sources[place] if place is not None else None
-
-
-# Of these the line to look at is the one that asks for the gradient.
-_ASKED = frozenset(
-    {"tape_scope", "tape_not_watching", "not_in_gradient_sources", "gradient_not_applied", "loss_not_scaled"}
-)
-
-
-def line_of(trace: Trace, cause: str, index: int, target: int) -> int | None:
-    """The number of the user's line that a finding shows: the one behind the op, except that a gradient of their own
-    is to be mended where it is written; without an op, where the tape is to blame, the one that asks it. Null if there
-    is none."""
-    own = [check.source for check in trace.gradient_checks if check.op == index and check.source is not None]
-    if own and cause == "custom_gradient_wrong":
-        return own[0]
-    if index < 0 <= target and cause in _ASKED:
-        return trace.targets[target].source
-    return trace.ops[index].source if index >= 0 else None
 
 
 def place_of(trace: Trace, index: int) -> str:

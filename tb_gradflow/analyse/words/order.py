@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.causes.no_derivative import INDEX_INPUTS
+from tb_gradflow.analyse.evidence.discrete import INDEX_INPUTS
 from tb_gradflow.analyse.evidence.suspects import discrete_part
 from tb_gradflow.analyse.graph.op_sets import is_float
 from tb_gradflow.analyse.words.code import is_simple

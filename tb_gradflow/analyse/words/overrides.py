@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.words.names import file_name
+from tb_gradflow.analyse.words.names import Group, file_name
 from tb_gradflow.record.schema import Override, Trace
 
 
@@ -20,3 +20,8 @@ def out_of_reach(trace: Trace, kind: str) -> str:
 def place_of(trace: Trace, override: Override) -> str:
     source = trace.sources[override.source] if override.source is not None else None
     return f" ({file_name(source.file)}:{source.line})" if source is not None else ""
+
+
+def is_function(group: Group) -> bool:
+    """Whether it belongs to a function; else it stands in for the gradient of a single op."""
+    return group.op is not None and group.op.type == "IdentityN"

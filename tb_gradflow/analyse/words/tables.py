@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tb_gradflow.analyse.causes.no_derivative import INDEX_INPUTS
+from tb_gradflow.analyse.evidence.discrete import INDEX_INPUTS
 from tb_gradflow.analyse.evidence.suspects import discrete_part
 from tb_gradflow.analyse.words.code import Call, bracketed, call_on
 from tb_gradflow.analyse.words.names import Group, called, namespace, source_of

@@ -11,8 +11,8 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from tb_gradflow.analyse.causes.no_derivative import COMPARISON, ROUNDING, SEARCHING
 from tb_gradflow.analyse.diagnose import diagnose
+from tb_gradflow.analyse.evidence.discrete import COMPARISON, ROUNDING, SEARCHING
 from tb_gradflow.errors import SetupError
 from tb_gradflow.gradcheck.leaves import copied, gradients_by_argument, is_number_list, leaves, named_leaves, replaced
 from tb_gradflow.gradcheck.problem import Argument, Array, Point, Problem, not_compared

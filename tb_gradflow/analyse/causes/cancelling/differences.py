@@ -1,0 +1,66 @@
+"""Differences between neighbours, which take out what all of them contain."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.evidence.suspects import Suspect
+from tb_gradflow.record.schema import Op
+
+# An offset of all elements of what goes in is one of all elements of what comes out.
+_MOVING = frozenset(
+    {"Identity", "Reshape", "Squeeze", "ExpandDims", "Cast", "Transpose", "BroadcastTo", "Tile", "ReverseV2"}
+    | {"GatherV2", "GatherNd", "StridedSlice", "Slice", "Split", "SplitV", "Unpack", "TopKV2"}
+    | {"Max", "Min", "Mean", "Select", "SelectV2"}
+)
+
+
+_SCALING = frozenset({"Mul", "RealDiv"})
+
+
+_ADDING = frozenset({"AddV2", "Add", "Sub"})
+
+
+_MOST = 40
+
+
+def difference_behind(suspect: Suspect, shift: int) -> int:
+    """The first `Sub` that takes out what is added to all elements at `shift`: pairs of scores are compared, or their
+    mean or maximum is taken from them. -1 if some way on leads to no such difference.
+
+    Whether each way takes all of it out, a `where` among them, is for the measured gradient to say.
+    """
+    ops, topology = suspect.topology.trace.ops, suspect.topology
+    behind = {shift}
+    queue = [shift]
+    for op in queue:  # grows while it is walked
+        if len(queue) > _MOST:
+            return -1
+        added = [user for user in topology.onward(op) if user not in behind and _keeps_or_ends(ops[user])]
+        behind.update(added)
+        queue.extend(added)
+    scale = {shift: shift}
+    first = -1
+    for op in sorted(behind - {shift}):  # in the order in which they are computed
+        given = [scale[edge.op] for edge in ops[op].inputs if edge.op in scale]
+        if not given:
+            continue
+        if ops[op].type == "Sub" and len(given) == 2 and given[0] == given[1]:
+            first = op if first < 0 else first
+        elif ops[op].type in _MOVING or (ops[op].type in _ADDING and len(given) == 1):
+            scale[op] = given[0]
+        elif ops[op].type in _SCALING and len(given) == 1 and _by_one_number(ops, op, scale):
+            scale[op] = op
+        else:
+            return -1
+    ends = [user for op in scale for user in topology.onward(op)]
+    return first if all(user in behind for user in ends) else -1
+
+
+def _keeps_or_ends(op: Op) -> bool:
+    return op.type in _MOVING | _SCALING | _ADDING
+
+
+def _by_one_number(ops: tuple[Op, ...], op: int, scale: dict[int, int]) -> bool:
+    """Whether every element is multiplied with the same."""
+    others = [edge for edge in ops[op].inputs if edge.op not in scale]
+    shapes = [ops[edge.op].outputs[edge.output].shape if edge.op >= 0 else () for edge in others]
+    return all(shape is not None and all(size == 1 for size in shape) for shape in shapes)

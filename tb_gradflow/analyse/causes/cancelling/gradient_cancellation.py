@@ -1,0 +1,218 @@
+"""Gradients arrive on several paths, and add up to nothing."""
+
+from __future__ import annotations
+
+import re
+
+from tb_gradflow.analyse.causes.cancelling.sums import NOISE, cancelling_users, takers_of, where_ways_join
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.stops import STOPS
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.evidence.zeros import PRODUCTS
+from tb_gradflow.analyse.graph.topology import Topology
+from tb_gradflow.analyse.words.code import Call, call_on, calls_in_order
+from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template, fields
+from tb_gradflow.analyse.words.names import Group, Text, call_of, namespace
+from tb_gradflow.analyse.words.phrases import braces
+
+
+def equal_sides(suspect: Suspect) -> Verdict | None:
+    """A value is compared with what was computed from the same weights, and both are equal in every element: two views
+    of which neither was changed.
+
+    No forward value says so, and the gradient does: that of a square is zero all over only where the difference is.
+    """
+    incoming = suspect.measured.of_op(suspect.target, suspect.culprit)
+    if not suspect.exact or incoming is None or incoming.zero_fraction > 0 or not incoming.max_abs:
+        return None
+    difference = suspect.culprit if suspect.op.type == "SquaredDifference" else -1
+    if suspect.op.type in ("Square", "Abs") and suspect.type_of(suspect.producer) == "Sub":
+        difference = suspect.producer
+    topology = suspect.topology
+    sides = [edge.op for edge in topology.trace.ops[difference].inputs] if difference >= 0 else []
+    readers = topology.readers[suspect.state.variable]
+    gets = topology.gradient(suspect.target).hops
+    both = len(set(sides)) == 2 and all(
+        side >= 0 and gets[side] >= 0 and not (topology.made_by(side) | {side}).isdisjoint(readers) for side in sides
+    )
+    return Verdict("gradient_cancellation", "warning") if both else None
+
+
+def same_on_both_sides(suspect: Suspect) -> Verdict | None:
+    """A value is compared with what the same network makes of the same input: nothing in front of the difference, or
+    the ratio, learns. An offset that both sides contain is no such thing, for its weights do learn.
+
+    The evidence is that the gradient comes back over both ways, in the same size to each layer.
+    """
+    users = takers_of(suspect, suspect.state.variable)
+    join = where_ways_join(suspect, users) if len(users) == 2 else -1
+    if join < 0 or suspect.type_of(join) not in ("Sub", "RealDiv"):
+        return None
+    same = suspect.measured.once(("same sides", suspect.target, join), lambda: _is_mirrored(suspect, join))
+    return Verdict("gradient_cancellation", "error", join) if same else None
+
+
+def _is_mirrored(suspect: Suspect, join: int) -> bool:
+    """Whether every variable in front of the op is taken on two ways, at which gradients of the same size arrive, and
+    gets nothing; a weight of a product among them."""
+    topology, measured, target = suspect.topology, suspect.measured, suspect.target
+    before, weights = topology.made_by(join), 0
+    for entry in topology.trace.variable_gradients:
+        if entry.target != target or before.isdisjoint(topology.readers[entry.variable]):
+            continue
+        gradient, takers = measured.of_variable(entry), takers_of(suspect, entry.variable)
+        ways = [report for op in takers if (report := measured.of_op(target, op)) is not None]
+        if gradient is None or len(ways) != 2 or not ways[0].max_abs or gradient.max_abs > NOISE * ways[0].max_abs:
+            return False
+        if any(abs(a - b) > NOISE * a for a, b in ((ways[0].norm, ways[1].norm), (ways[0].max_abs, ways[1].max_abs))):
+            return False
+        weights += any(suspect.type_of(op) in PRODUCTS for op in takers)
+    return weights > 0
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """A value is used more than once, a gradient comes back from each use, and together they are nothing.
+
+    It is the variable's value, or one that is computed from it. The op to name is the one at which the ways join.
+    """
+    users = cancelling_users(suspect)
+    join = where_ways_join(suspect, users)
+    return Verdict("gradient_cancellation", "warning", join) if join >= 0 else None
+
+
+# The same name scope, entered again.
+_NUMBERED = re.compile(r"_[0-9]+$")
+
+
+def density_of_own_sample(suspect: Suspect) -> Verdict | None:
+    """What is stopped only weighs the density of a sample, as policy gradients do it, and the density is that of the
+    distribution which the sample was drawn from: it takes out again what the variable has put in.
+
+    TensorFlow Probability remembers what a sample was made of, so that not even a way is left.
+    """
+    if suspect.op.type not in STOPS:
+        return None
+    topology, once, target = suspect.topology, suspect.measured.once, suspect.target
+    densities = once(("densities", target), lambda: _with_a_gradient(_made_by(topology, "log_prob"), topology, target))
+    # Most models have none, and a stop at each of many layers.
+    if not densities:
+        return None
+    samples = once(("samples",), lambda: _made_by(topology, "sample"))
+    reached = topology.reached_from(topology.readers[suspect.state.variable])
+    drawn = {scope for op, scope in samples.items() if op in reached}
+    own = [op for op, scope in densities.items() if scope in drawn]
+    return Verdict("gradient_cancellation", "error", own[-1]) if own else None
+
+
+def density_forgets_sample(suspect: Suspect) -> Verdict | None:
+    """The way of the variable ends in a distribution's sample, and the loss is made of that distribution's density: of
+    its own sample TensorFlow Probability remembers the noise, and asks for the density of that."""
+    if suspect.culprit < 0:
+        return None
+    samples, densities = _made_by(suspect.topology, "sample"), _made_by(suspect.topology, "log_prob")
+    scope = samples.get(suspect.culprit)
+    own = [op for op, other in densities.items() if other == scope]
+    return Verdict("gradient_cancellation", "warning", own[-1]) if scope is not None and own else None
+
+
+def _with_a_gradient(ops: dict[int, str], topology: Topology, target: int) -> dict[int, str]:
+    arrives = topology.gradient(target).hops
+    return {op: scope for op, scope in ops.items() if arrives[op] >= 0}
+
+
+def _made_by(topology: Topology, method: str) -> dict[int, str]:
+    """The distribution of each op that a method of one made. Its scopes are numbered, `Normal_1`."""
+    parts = ((op, each.name.partition(f"/{method}/")) for op, each in enumerate(topology.trace.ops))
+    return {op: scope for op, (before, found, _) in parts if found and (scope := _NUMBERED.sub("", before))}
+
+
+def message_and_fix(group: Group) -> Text:
+    """Of a density at a sample of its own the sample is to be stopped, by its name where their line tells it."""
+    if group.op is not None and group.op.type in _WITHOUT_SLOPE and group.verdict.culprit < 0:
+        return Template(
+            ZERO + "both sides of {op} are computed from {them}, and in this step they are equal in every element.",
+            "Let them differ, by augmentation or dropout that is switched on, `training=True`, or leave this term out.",
+        )(group)
+    if same_on_both_sides(group.suspect) is not None:
+        return _same(group)
+    names, stopped = fields(group), _stopped_sample(group)
+    why = "several ways lead to the loss, and their gradients cancel at {op}."
+    if not group.suspect.state.receives:
+        asked = call_on(group.source.code, "log_prob") if group.source is not None else None
+        names["head"] = asked.head if asked is not None else "log_prob"
+        why = (
+            "`{head}`{place} is asked for a sample of the same distribution, and what moved the sample falls out again."
+        )
+    fix = "Stop one of them: for a score function `log_prob(tf.stop_gradient(sample))`, so that `{variable}` acts "
+    if stopped:
+        if group.suspect.state.receives:
+            why = "{op} takes out again what moved the sample."
+        why += (
+            " That is right: a sample `loc + scale * noise` moves with its `loc`, and its density there is that of "
+            "the noise, whatever `loc` is."
+        )
+        fix = (
+            "Nothing to repair if you differentiate the expectation of something else that is made of the sample. "
+            f"For a score function, or the density of a value that stays, stop the sample: `{stopped}`, so that what "
+            "it was drawn from acts "
+        )
+    return Text((SIZE + why).format_map(names), fix.format_map(names) + "through the density alone.")
+
+
+def _same(group: Group) -> Text:
+    call, names = call_of(group), fields(group)
+    other = call.arguments[1] if call is not None and call.is_operator and len(call.arguments) == 2 else "..."
+    why = "both sides of {op} are what the same weights make of the same values, and their gradients cancel."
+    held = f"`{namespace(group)}.stop_gradient({other})`"
+    return Text(
+        (SIZE + why).format_map(names), f"Hold one side still: {held}, or a value that was kept from before the update."
+    )
+
+
+# Of no difference, and then flat.
+_WITHOUT_SLOPE = ("SquaredDifference", "Square", "Abs")
+
+
+def _stopped_sample(group: Group) -> str:
+    """The user's `log_prob(sample)`, or their `sample - mean` of a sample that is made of the mean, with the sample
+    stopped; the bare sample where their line does not tell which difference it is; empty if there is neither."""
+    source, op = group.source, group.op
+    if source is None or op is None:
+        return ""
+    density = call_on(source.code, "log_prob")
+    if density is not None:
+        return braces(density.with_subject(f"tf.stop_gradient({density.subject})"))
+    call, places = call_of(group), [edge.op for edge in op.inputs]
+    if op.type != "Sub" or len(places) != 2 or min(places) < 0:
+        return ""
+    sample = next((each for each in (0, 1) if _is_made_of(group, places[each], places[1 - each])), None)
+    if sample is None:
+        return ""
+    if call is None or any(each.text != call.text and each.text in call.text for each in _differences(source.code)):
+        return "tf.stop_gradient(sample)"
+    sides = [*call.arguments]
+    sides[sample] = f"tf.stop_gradient({sides[sample]})"
+    return braces(f"{sides[0]} - {sides[1]}")
+
+
+def _differences(code: str) -> list[Call]:
+    return calls_in_order(code, "-")
+
+
+def _is_made_of(group: Group, op: int, other: int) -> bool:
+    """Whether a value is made of another one, or of the same variable read once more."""
+    made, ops = group.suspect.topology.made_by(op), group.trace.ops
+    reads = ops[other].reads
+    return other in made or (reads is not None and any(ops[each].reads == reads for each in made))
+
+
+CAUSE = Cause(
+    name="gradient_cancellation",
+    meaning="read more than once, or its value used more than once, each time with a gradient, and next to nothing in "
+    "sum; or cut off where TensorFlow Probability is asked for the density of a distribution's own sample, which only "
+    "a `stop_gradient` weighs",
+    severity="warning; error where it is cut off",
+    fix="`tf.stop_gradient` on one of the ways: on the sample",
+    text=message_and_fix,
+    leaves_noise=True,
+)

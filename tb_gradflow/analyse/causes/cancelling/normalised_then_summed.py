@@ -1,0 +1,116 @@
+"""The loss sums what was normalised to a constant sum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from tb_gradflow.analyse.causes.cancelling.sums import SCORING_STEPS, SUM_NOISE
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.words.fields import SIZE, Template
+from tb_gradflow.analyse.words.names import Group, Text
+
+# A gradient that is larger than this is taken for what it is.
+_FAINT = 1e-5
+
+
+_TOTALS = frozenset({"Sum", "Mean", "SegmentSum", "UnsortedSegmentSum", "SegmentSumV2", "SegmentMean"})
+
+
+def normalised_by_hand(suspect: Suspect) -> Verdict | None:
+    """A value is divided by its own sum, or its own mean is taken from it, and every element of the result gets the
+    same gradient: what comes back over the two ways cancels."""
+    state, topology = suspect.state, suspect.topology
+    if state.gradient is None or not 0 < state.gradient.max_abs <= _FAINT:
+        return None
+    places = suspect.measured.once(("normalised", suspect.target), lambda: _normalised_in_vain(suspect))
+    for place, join in places:
+        if not (topology.made_by(place) | {place}).isdisjoint(topology.readers[state.variable]):
+            return Verdict("normalised_then_summed", "error", join)
+    return None
+
+
+def _normalised_in_vain(suspect: Suspect) -> list[tuple[int, int]]:
+    """The ops whose value is normalised and whose gradients cancel, and where the normalised value is made."""
+    found = []
+    for op in range(len(suspect.topology.trace.ops)):
+        users = suspect.topology.onward(op)
+        after = suspect.measured.of_op(suspect.target, op) if len(users) > 1 else None
+        if after is not None and _two_cancel(suspect, after.max_abs, users):
+            join = _normaliser_of(suspect, op, users)
+            found.extend([(op, join)] if join >= 0 else [])
+    return found
+
+
+def _two_cancel(suspect: Suspect, size: float, users: Sequence[int]) -> bool:
+    sizes = sorted(report.max_abs for op in users if (report := suspect.measured.of_op(suspect.target, op)) is not None)
+    return len(sizes) > 1 and size <= SUM_NOISE * sizes[-2]
+
+
+def _normaliser_of(suspect: Suspect, op: int, users: Sequence[int]) -> int:
+    """Where a sum or mean of a value meets the value again; -1 if it does not."""
+    topology = suspect.topology
+    beside = {op, *users}
+    for total in (user for user in users if suspect.type_of(user) in _TOTALS):
+        way = topology.gradient(suspect.target).from_op(total)[1:SCORING_STEPS]
+        for before, place in pairwise((total, *way)):
+            others = {edge.op for edge in topology.trace.ops[place].inputs} - {before}
+            if others & (beside - {total}):
+                return place
+    return -1
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """The loss sums what a softmax made to sum to one: every element gets the same gradient, and they cancel."""
+    state, topology = suspect.state, suspect.topology
+    if state.gradient is None:
+        return None
+    even = suspect.measured.once(("evenly met", suspect.target), lambda: _evenly_met(suspect))
+    size, op = max((even[reader] for reader in topology.readers[state.variable]), default=(0.0, -1))
+    return (
+        Verdict("normalised_then_summed", "error", op) if size and state.gradient.max_abs <= SUM_NOISE * size else None
+    )
+
+
+def _evenly_met(suspect: Suspect) -> list[tuple[float, int]]:
+    """For each op, of the softmaxes that its value flows into and at which the same gradient arrives for every
+    element, the one where that is largest, and how large it is there."""
+    topology, measured = suspect.topology, suspect.measured
+    found = [(0.0, -1)] * len(topology.trace.ops)
+    for op in topology.by_type.get("Softmax", ()):
+        report = measured.of_op(suspect.target, op)
+        if report is not None and report.zero_fraction == 0 and report.mean_abs >= report.max_abs * (1 - 1e-5):
+            found[op] = (report.max_abs, op)
+    for size, op in sorted((each for each in found if each[0]), reverse=True):
+        stack = [op]
+        while stack:
+            for source in topology.sources(stack.pop()):
+                if found[source] < (size, op):
+                    found[source] = (size, op)
+                    stack.append(source)
+    return found
+
+
+def message_and_fix(group: Group) -> Text:
+    if group.op is not None and group.op.type in ("Softmax", "LogSoftmax"):
+        return Template(
+            SIZE + "the loss sums what {op} made to sum to one, so it is constant.",
+            "Compare with targets: `keras.losses.categorical_crossentropy(y, probabilities)`.",
+        )(group)
+    return Template(
+        SIZE + "at {op} values are normalised, and all of them then get the same gradient, as from a sum or a mean "
+        "along the same axis: it does not depend on what comes in.",
+        "Sum or average along another axis than the normalised one, or let what follows weigh the values differently.",
+    )(group)
+
+
+CAUSE = Cause(
+    name="normalised_then_summed",
+    meaning="the same gradient arrives at all outputs of a softmax, or of a normalisation by hand, and at most noise "
+    "goes on",
+    severity="error",
+    fix="compare with targets",
+    text=message_and_fix,
+    leaves_noise=True,
+)

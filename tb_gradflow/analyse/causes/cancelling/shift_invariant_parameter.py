@@ -1,0 +1,189 @@
+"""An offset, or a factor, that a later op takes out again."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cancelling.differences import difference_behind
+from tb_gradflow.analyse.causes.cancelling.sums import NOISE, SCORING_STEPS, cancelling_users, where_ways_join
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.course import SINGLE_DECADES, SUMS, element_count, just_behind, read_at, steepest
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.evidence.zeros import PRODUCTS
+from tb_gradflow.analyse.graph.op_sets import SOFTMAX
+from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.words.fields import Template
+from tb_gradflow.analyse.words.names import Group, Text, layer_of, quoted
+
+_KEEPING = frozenset({"Reshape", "Squeeze", "ExpandDims", "Cast", "Identity", "BroadcastTo"})
+
+
+_SHIFTS = frozenset({"BiasAdd", "AddV2", "Add"})
+
+
+_SCORING = frozenset(
+    {"Mul", "RealDiv", "Einsum", "BatchMatMulV2", "BatchMatMulV3", "MatMul", "Transpose", "AddV2", "Reshape", "Cast"}
+    | {"Identity", "Sub"}
+)
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """An offset that what follows takes out again: in front of a batch normalisation, or in an attention's keys."""
+    state, topology = suspect.state, suspect.topology
+    if state.gradient is None:
+        return None
+    for reader in topology.readers[state.variable]:
+        shift = _first_other_than(suspect, reader, _KEEPING)
+        behind = suspect.measured.of_op(state.target, shift) if shift >= 0 else None
+        if (
+            behind is None
+            or not behind.norm
+            or suspect.type_of(shift) not in _SHIFTS
+            or state.gradient.norm > NOISE * behind.norm
+        ):
+            continue
+        if takes_out(suspect, shift) >= 0:
+            return Verdict("shift_invariant_parameter", "info", shift)
+    return None
+
+
+def takes_out(suspect: Suspect, shift: int) -> int:
+    """What takes an offset out again that is added at `shift`: an op of the batch normalisation behind it, the softmax
+    that follows, or a difference of its elements; -1 if none is near."""
+    if _is_normalised(suspect, shift):
+        return suspect.topology.onward(shift)[0]
+    softmax = _softmax_behind(suspect, shift)
+    return softmax if softmax >= 0 else difference_behind(suspect, shift)
+
+
+def offset_on_both_sides(suspect: Suspect) -> Verdict | None:
+    """The last bias of a network whose outputs for two inputs are compared: the difference does not depend on it."""
+    users = cancelling_users(suspect)
+    join = where_ways_join(suspect, users)
+    if join < 0 or suspect.type_of(join) != "Sub":
+        return None
+    sums = all(suspect.type_of(user) in _SHIFTS and _adds_to_product(suspect, user) for user in users)
+    return Verdict("shift_invariant_parameter", "info", join) if sums else None
+
+
+def _adds_to_product(suspect: Suspect, op: int) -> bool:
+    """Whether one of its summands is a product, as in a layer that adds its bias."""
+    sources = suspect.topology.sources
+    made_by = walked(sources(op), lambda place: sources(place) if suspect.type_of(place) in _KEEPING else ())
+    return any(suspect.type_of(place) in PRODUCTS for place in made_by)
+
+
+def _first_other_than(suspect: Suspect, op: int, types: frozenset[str]) -> int:
+    """The first op behind `op` of another type, as long as each has one user; -1 if the way forks."""
+    users = suspect.topology.onward(op)
+    while len(users) == 1:
+        if suspect.type_of(users[0]) not in types:
+            return users[0]
+        users = suspect.topology.onward(users[0])
+    return -1
+
+
+def _is_normalised(suspect: Suspect, op: int) -> bool:
+    """Whether a batch normalisation is all that uses the op."""
+    trace = suspect.topology.trace
+    scopes = suspect.measured.once(
+        "batch normalisations",
+        lambda: tuple(layer.scope + "/" for layer in trace.layers if "BatchNormalization" in layer.type),
+    )
+    users = suspect.topology.onward(op)
+    return bool(users) and all(
+        trace.ops[user].type.startswith("FusedBatchNorm") or trace.ops[user].name.startswith(scopes) for user in users
+    )
+
+
+def _softmax_behind(suspect: Suspect, op: int) -> int:
+    """The softmax that scores end in; -1 if something else comes first, or the way forks."""
+    for _ in range(SCORING_STEPS):
+        users = suspect.topology.onward(op)
+        if len(users) != 1:
+            return -1
+        op = users[0]
+        if suspect.type_of(op) in SOFTMAX:
+            return op
+        if suspect.type_of(op) not in _SCORING:
+            return -1
+    return -1
+
+
+_DIVIDING = frozenset({"Rsqrt", "FusedBatchNormV3"})
+
+
+def shift_without_influence(suspect: Suspect) -> Verdict | None:
+    """Rounding noise: at the sum that the variable shifts the gradient is there, and over all elements it cancels.
+
+    Whatever takes the offset out again, a normalisation some layers on or a masked softmax.
+    """
+    most, place = steepest(suspect)
+    sums = most >= SINGLE_DECADES and suspect.type_of(place) in SUMS
+    return Verdict("shift_invariant_parameter", "info", place) if sums else None
+
+
+def scale_without_influence(suspect: Suspect) -> Verdict | None:
+    """The same for a factor: at the product with it the gradient is there, over all elements it cancels, and behind the
+    product everything is divided by its own length or deviation. Of a single number no noise may be left at all."""
+    most, place = steepest(suspect)
+    if suspect.state.gradient is not None and not suspect.state.gradient.max_abs:
+        single = element_count(suspect.topology.trace.variables[suspect.state.variable].shape) == 1
+        most, place = (SINGLE_DECADES, suspect.culprit) if single else (0.0, -1)
+    if most < SINGLE_DECADES or suspect.type_of(place) != "Mul":
+        return None
+    if suspect.state.variable not in [read_at(suspect, edge.op) for edge in suspect.topology.trace.ops[place].inputs]:
+        return None
+    divided = any(suspect.type_of(op) in _DIVIDING for op in just_behind(suspect, place))
+    return Verdict("shift_invariant_parameter", "info", place) if divided else None
+
+
+def message_and_fix(group: Group) -> Text:
+    if group.op is not None and group.op.type == "Sub":
+        return Template(
+            "{they_have} no influence: both sides of {op} contain {them}. What arrives is rounding noise.",
+            _harmless(group),
+        )(group)
+    if group.suspect.state.status == "unused":
+        return Template(
+            "{they_have} no influence: the loss is made of a derivative, and what {op} adds has none.",
+            _harmless(group),
+        )(group)
+    if group.op is not None and group.op.type == "Mul":
+        return Template(
+            "{they_have} no influence: what follows {op} is divided by its own length or deviation, which takes every "
+            "factor out again. What arrives is rounding noise.",
+            "Harmless; leave the factor out, or put it behind the normalisation.",
+        )(group)
+    takers = [taker for op in dict.fromkeys(group.culprits.values()) if (taker := takes_out(group.suspect, op)) >= 0]
+    layers = list(dict.fromkeys(layer_of(group.trace, taker) for taker in takers))
+    kind = group.trace.ops[takers[0]].type if takers else ""
+    name = "softmax" if kind in SOFTMAX else "difference of elements" if kind == "Sub" else "batch normalisation"
+    each = "behind each of them" if len(group.variables) > 1 else "behind it"
+    why = f"the {name} {each} ({quoted(layers, 'layers')}) takes every offset out again"
+    if not takers or "" in layers:
+        why = f"the {name} that follows {{op}}" if takers else "a normalisation, softmax or difference behind {op}"
+        why += " takes every offset out again"
+    arrives = "nothing" if group.suspect.state.status == "zero" else "rounding noise"
+    return Template(
+        "{they_have} no influence: " + why + f". What arrives is {arrives}.",
+        _harmless(group),
+    )(group)
+
+
+def _harmless(group: Group) -> str:
+    """A layer's bias can be switched off; anything else that is added can be left out."""
+    biases = all(name.rpartition("/")[2].startswith("bias") and "/" in name for name in group.names)
+    return "Harmless; `use_bias=False` saves the weights." if biases else "Harmless; the model can do without {them}."
+
+
+CAUSE = Cause(
+    name="shift_invariant_parameter",
+    meaning="an offset in front of a batch normalisation or inside an attention's scores, or of outputs of which two "
+    "are subtracted, as pairwise ranking losses do; its gradient is noise, at most a ten-thousandth of what arrives at "
+    "the sum; below 1e-7 that share is evidence enough; likewise a factor in front of a division by the own length, "
+    "and an offset of which the loss sees the derivative alone",
+    severity="info",
+    fix="`use_bias=False`",
+    text=message_and_fix,
+    told_at_once=True,
+    leaves_noise=True,
+)

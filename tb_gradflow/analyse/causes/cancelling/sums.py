@@ -1,0 +1,109 @@
+"""Values that are used more than once, and whose gradients add up to nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tb_gradflow.analyse.evidence.suspects import Suspect
+
+# Sums of a thousand float32 values that cancel leave about this share of their norm.
+NOISE = 1e-4
+
+
+# What a softmax leaves of a gradient that is the same for every class, times a few inputs.
+SUM_NOISE = 1e-5
+
+
+# What these hand back is as large as what they get.
+_LINEAR = frozenset(
+    {"AddV2", "Add", "Sub", "AddN", "BiasAdd", "Neg", "Identity", "Reshape", "ConcatV2", "Pack"}
+    | {"Squeeze", "ExpandDims", "BroadcastTo", "Transpose", "Cast", "Tile"}
+)
+
+
+_ADDING = frozenset({"AddV2", "Add", "Sub"})
+
+
+SCORING_STEPS = 8
+
+
+def takers_of(suspect: Suspect, variable: int) -> list[int]:
+    """The ops that take a variable's value and that a gradient arrives at."""
+    topology, arrives = suspect.topology, suspect.topology.gradient(suspect.target).hops
+    readers = [op for op in topology.readers[variable] if arrives[op] >= 0]
+    return sorted({user for reader in readers for user in topology.onward(reader) if arrives[user] >= 0})
+
+
+def cancelling_users(suspect: Suspect) -> list[int]:
+    """The ops whose gradients for one value cancel; empty if there is no such value."""
+    state, topology = suspect.state, suspect.topology
+    if state.gradient is None:
+        return []
+    # What another loss of the same step reads, or an inner gradient alone, has no part in this one.
+    arrives = topology.gradient(suspect.target).hops
+    readers = [op for op in topology.readers[state.variable] if topology.onward(op) and arrives[op] >= 0]
+    users = sorted({user for reader in readers for user in topology.onward(reader) if arrives[user] >= 0})
+    arriving = readers if len(readers) > 1 else users
+    if len(users) > 1 and _is_noise(suspect, state.gradient.max_abs, arriving):
+        return users
+    if len(readers) == 1 and _leaves_nothing(suspect, readers[0], state.gradient.max_abs, users):
+        return users
+    after = suspect.measured.of_op(suspect.target, suspect.producer) if suspect.producer >= 0 else None
+    users = sorted(set(topology.onward(suspect.producer))) if after is not None else []
+    linear = all(_is_linear(suspect, user) for user in users)
+    if after is None:
+        return []
+    noise = (linear and _is_noise(suspect, after.max_abs, users)) or _leaves_nothing(
+        suspect, suspect.producer, after.max_abs, users
+    )
+    return users if noise else []
+
+
+def _is_linear(suspect: Suspect, user: int) -> bool:
+    """Whether an op hands on all of a gradient to the producer: sums do, and quotients to what is divided."""
+    if suspect.type_of(user) in ("RealDiv", "Div"):
+        return all(edge.input == 0 for edge in suspect.topology.trace.ops[user].inputs if edge.op == suspect.producer)
+    return suspect.type_of(user) in _LINEAR
+
+
+def _is_noise(suspect: Suspect, size: float, arriving: Sequence[int]) -> bool:
+    """Whether `size` is nothing beside every one of the gradients that arrive, of which there are several. What is
+    itself as small does not count."""
+    reports = [suspect.measured.of_op(suspect.target, op) for op in arriving]
+    sizes = [0.0 if each is None else each.max_abs for each in reports]
+    large = [each for each in sizes if each > NOISE * max(sizes)]
+    return 0.0 not in sizes and len(large) > 1 and all(size <= NOISE * each for each in large)
+
+
+def _leaves_nothing(suspect: Suspect, producer: int, size: float, users: Sequence[int]) -> bool:
+    """Whether `size` is nothing beside what one of the users hands on to the producer as it is, so that the others,
+    which may not have been measured, must take it away again."""
+    arrives = suspect.topology.gradient(suspect.target).hops
+    if len([user for user in users if arrives[user] >= 0]) < 2:
+        return False
+    reports = [
+        suspect.measured.of_op(suspect.target, user)
+        for user in users
+        if _hands_on_each_element(suspect, producer, user)
+    ]
+    return any(report is not None and report.max_abs and size <= NOISE * report.max_abs for report in reports)
+
+
+def _hands_on_each_element(suspect: Suspect, producer: int, user: int) -> bool:
+    """Whether an op adds the producer's result once to something else, as far as is known without a broadcast."""
+    ops = suspect.topology.trace.ops
+    taken = [edge for edge in ops[user].inputs if edge.op == producer]
+    if len(taken) != 1 or ops[user].type not in _ADDING:
+        return False
+    given, made = ops[producer].outputs[taken[0].output].shape, ops[user].outputs[0].shape
+    if given is None or made is None or None in (*given, *made):
+        return True
+    return math.prod(size or 1 for size in given) == math.prod(size or 1 for size in made)
+
+
+def where_ways_join(suspect: Suspect, users: Sequence[int]) -> int:
+    """The first op that the ways from all of them lead through; -1 if there are no ways."""
+    gradient = suspect.topology.gradient(suspect.target)
+    ways = [gradient.from_op(user) for user in users]
+    return next((op for op in ways[0] if all(op in way for way in ways)), -1) if ways else -1

@@ -1,0 +1,60 @@
+"""All causes, as they are found in the folders of their families: each module there with a `CAUSE` is one."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from types import MappingProxyType
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.by_hand import is_given
+from tb_gradflow.analyse.evidence.suspects import NO_OP
+from tb_gradflow.analyse.words.half import for_half
+from tb_gradflow.analyse.words.names import Group, Text
+
+FAMILIES: Mapping[str, str] = MappingProxyType(
+    {
+        "no_derivative": "No derivative",
+        "left_graph": "Left TensorFlow",
+        "tape": "The tape",
+        "unused": "Unused and frozen",
+        "flat": "Flat where it is used",
+        "exact_zero": "Exactly zero",
+        "cancelling": "Adds up to nothing",
+        "strength": "Too small, too large",
+        "not_finite": "Not finite",
+        "wrong_value": "Not the gradient that was meant",
+        "updates": "Not applied",
+    }
+)
+"""The folder of each family, and its heading, in the order of `docs/causes.md`."""
+
+
+def _causes_of(family: str) -> Iterator[Cause]:
+    package = import_module(f"tb_gradflow.analyse.causes.{family}")
+    for each in pkgutil.iter_modules(package.__path__):
+        cause = getattr(import_module(f"{package.__name__}.{each.name}"), "CAUSE", None)
+        if isinstance(cause, Cause):
+            yield cause
+
+
+BY_FAMILY: Mapping[str, tuple[Cause, ...]] = MappingProxyType(
+    {family: tuple(_causes_of(family)) for family in FAMILIES}
+)
+"""The causes of each family, by name."""
+
+CATALOGUE: Mapping[str, Cause] = MappingProxyType(
+    {cause.name: cause for causes in BY_FAMILY.values() for cause in causes}
+)
+"""Each cause under its name."""
+
+
+def text_of(group: Group) -> Text:
+    """Message and fix of a finding."""
+    cause = CATALOGUE[group.verdict.cause]
+    by_hand = group.verdict.culprit == NO_OP and is_given(group.suspect.topology, group.suspect.target)
+    if by_hand and cause.text_of_given is not None:
+        return cause.text_of_given(group)
+    assert cause.text is not None, f"{cause.name} writes its findings itself"
+    return for_half(group, cause.text(group))

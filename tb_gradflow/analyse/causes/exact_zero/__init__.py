@@ -1,0 +1,1 @@
+"""Something on the path multiplies the gradient with zero."""

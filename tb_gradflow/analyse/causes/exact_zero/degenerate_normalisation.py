@@ -1,0 +1,165 @@
+"""Normalisation over a single element."""
+
+from __future__ import annotations
+
+from math import prod
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.evidence.zeros import PRODUCTS
+from tb_gradflow.analyse.graph.op_sets import scopes_of
+from tb_gradflow.analyse.graph.topology import Topology
+from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template
+from tb_gradflow.analyse.words.names import Group, Text
+from tb_gradflow.record.schema import Trace
+
+_FUSED = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
+
+
+_RELU = ("Relu", "Relu6")
+
+
+# What lies between a normaliser and the next weight.
+_BETWEEN = frozenset(
+    {"Relu", "Relu6", "LeakyRelu", "Elu", "Selu", "Tanh", "Identity", "IdentityN", "Reshape", "Squeeze", "Transpose"}
+    | {"Mul", "AddV2", "MaxPool", "AvgPool", "Mean", "SelectV2", "Cast", "BatchToSpaceND", "SpaceToBatchND"}
+)
+
+
+_NEAR = 10
+
+
+# What rounding leaves where two gradients cancel.
+_FAINT = 1e-5
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """Normalised over a single element. The evidence is a mean, of the normaliser or beside the op, that averages as
+    many elements as it puts out.
+
+    A ReLU right behind is flat at the zero that comes out, and a weight behind it meets nothing else.
+    """
+    trace, topology = suspect.topology.trace, suspect.topology
+    if suspect.op.type in _FUSED:
+        return Verdict("degenerate_normalisation", "error")
+    beside = [suspect.culprit, *(consumer for consumer, _ in topology.consumers[suspect.producer])]
+    beside = [op for op in beside if suspect.type_of(op) == "Mean"]
+    if any(_averages_one(trace, op) for op in beside):
+        return Verdict("degenerate_normalisation", "error")
+    if _mean_of_one(suspect, suspect.culprit) >= 0:
+        return Verdict("degenerate_normalisation", "error")
+    if suspect.op.type in _RELU and suspect.producer >= 0:
+        mean = _mean_of_one(suspect, suspect.producer)
+        return Verdict("degenerate_normalisation", "error", mean) if mean >= 0 else None
+    if suspect.op.type in PRODUCTS and any(_mean_of_one(suspect, op) >= 0 for op in _before(suspect)):
+        return Verdict("degenerate_normalisation", "error")
+    return None
+
+
+def unit_of_one(suspect: Suspect) -> Verdict | None:
+    """A vector of one number, divided by its own length: one or minus one, whatever it is."""
+    gradient = suspect.state.gradient
+    if gradient is None or gradient.max_abs > _FAINT:
+        return None
+    places = suspect.measured.once(("units of one", suspect.target), lambda: _units_of_one(suspect))
+    readers = suspect.topology.readers[suspect.state.variable]
+    for value, place in places:
+        if not (suspect.topology.made_by(value) | {value}).isdisjoint(readers):
+            return Verdict("degenerate_normalisation", "error", place)
+    return None
+
+
+def _units_of_one(suspect: Suspect) -> list[tuple[int, int]]:
+    """Values whose square is summed over single elements and that get next to nothing of what arrives there; with the
+    other op that uses the value, which divides it."""
+    topology, trace = suspect.topology, suspect.topology.trace
+    found = []
+    for total in topology.by_type.get("Sum", ()):
+        square = trace.ops[total].inputs[0].op if trace.ops[total].inputs else -1
+        if suspect.type_of(square) != "Square" or not _averages_one(trace, total) or not trace.ops[square].inputs:
+            continue
+        value = trace.ops[square].inputs[0].op
+        arrives, left = (suspect.measured.of_op(suspect.target, op) for op in (square, value))
+        # What is made of the sum is what the value is divided by; the product in a squared distance is not.
+        others = [user for user in topology.onward(value) if user != square and total in topology.made_by(user)]
+        if arrives is not None and left is not None and others and left.max_abs <= _FAINT * arrives.max_abs:
+            found.append((value, others[0]))
+    return found
+
+
+def _before(suspect: Suspect) -> list[int]:
+    """What the other factor of a product is made by, as far as a normaliser may be."""
+    trace = suspect.topology.trace
+    queue = [edge.op for edge in suspect.op.inputs if edge.op >= 0 and edge.op != suspect.producer]
+    for op in queue[:_NEAR]:
+        if trace.ops[op].type in _BETWEEN:
+            queue.extend(edge.op for edge in trace.ops[op].inputs if edge.op >= 0 and edge.op not in queue)
+    return queue[:_NEAR]
+
+
+def _mean_of_one(suspect: Suspect, op: int) -> int:
+    """The mean over single elements of the normalisation layer that an op is in; -1 if there is none."""
+    found = suspect.measured.once("means of one", lambda: _means_of_one(suspect.topology))
+    return next((found[scope] for scope in scopes_of(suspect.topology.trace.ops[op].name) if scope in found), -1)
+
+
+def _means_of_one(topology: Topology) -> dict[str, int]:
+    """For each normalisation layer that has one, by its scope, a mean over single elements."""
+    trace = topology.trace
+    normalisers = {layer.scope for layer in trace.layers if layer.type.endswith("Normalization")}
+    found: dict[str, int] = {}
+    for mean in topology.by_type.get("Mean", ()) if normalisers else ():
+        if _averages_one(trace, mean):
+            for scope in normalisers.intersection(scopes_of(trace.ops[mean].name)):
+                found.setdefault(scope, mean)
+    return found
+
+
+def _averages_one(trace: Trace, index: int) -> bool:
+    op = trace.ops[index]
+    if op.type not in ("Mean", "Sum") or not op.inputs or op.inputs[0].op < 0 or not op.outputs:
+        return False
+    given = trace.ops[op.inputs[0].op].outputs
+    before = given[op.inputs[0].output].shape if op.inputs[0].output < len(given) else None
+    after = op.outputs[0].shape
+    if before is None or after is None or min((*before, *after), default=1) < 0:
+        return False
+    return len(before) > 0 and prod(before) == prod(after)
+
+
+def message_and_fix(group: Group) -> Text:
+    """Of a batch of one, or of a vector of one number."""
+    if group.op is not None and group.op.type in ("Mul", "RealDiv", "Div") and not _is_in_a_layer_for_it(group):
+        return Template(
+            SIZE + "{op} divides a vector of one number by its own length: that makes 1 or -1 of whatever comes in.",
+            'Compare the number itself, for example with `loss="mse"`, or normalise over an axis with several entries.',
+        )(group)
+    return Template(
+        ZERO + "{op} normalises over a single element, and the result is the same whatever comes in.",
+        "Use a larger batch, or `keras.layers.LayerNormalization()`."
+        if _is_over_the_batch(group)
+        else "Leave the normalisation out here, or normalise over an axis with several entries.",
+    )(group)
+
+
+def _is_in_a_layer_for_it(group: Group) -> bool:
+    name = group.op.name if group.op is not None else ""
+    return any(each.type.endswith("Normalization") and name.startswith(f"{each.scope}/") for each in group.trace.layers)
+
+
+def _is_over_the_batch(group: Group) -> bool:
+    """Whether the single element is the only example of the batch, as far as the shape of what goes in tells."""
+    ops = group.trace.ops
+    edge = next((each for each in group.op.inputs if each.op >= 0), None) if group.op is not None else None
+    shape = ops[edge.op].outputs[edge.output].shape if edge is not None else None
+    return not shape or shape[0] in (1, -1)
+
+
+CAUSE = Cause(
+    name="degenerate_normalisation",
+    meaning="a normaliser takes the mean of one element: born at it, at the ReLU behind it, or at a product with what "
+    "comes out; or a vector of one number is divided by its length",
+    severity="error",
+    fix="a larger batch; another axis",
+    text=message_and_fix,
+)

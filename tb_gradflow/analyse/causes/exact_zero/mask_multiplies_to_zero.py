@@ -1,0 +1,316 @@
+"""A mask of data makes the gradient zero."""
+
+from __future__ import annotations
+
+import math
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.bodies import CHOOSING, first_of_loop, keeps_first_state, loop_in, unrecorded_before
+from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
+from tb_gradflow.analyse.evidence.zeros import FLAT_AT_ZERO, PRODUCTS
+from tb_gradflow.analyse.graph.op_sets import COPIES, LOOPS, ROUTING, SELECTING
+from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.graph.topology import Topology
+from tb_gradflow.analyse.step.measured import is_empty
+from tb_gradflow.analyse.step.movement import Mask, Moved, mask_in, movement_of, why_moved
+from tb_gradflow.analyse.words.fields import ZERO, Template
+from tb_gradflow.analyse.words.names import Group, Text, short
+
+_SUMS = frozenset({"AddV2", "Add", "AddN"})
+
+
+def masked(suspect: Suspect) -> Verdict | None:
+    """A mask or weight made of data is zero wherever this variable has a say; or a count of zero is divided by."""
+    mask = suspect.culprit
+    if suspect.op.type in FLAT_AT_ZERO and suspect.producer >= 0:
+        # The square of what the mask has made zero is flat there.
+        mask = suspect.producer
+    if suspect.topology.has_factor_of_data(mask):
+        expected = _is_part(suspect) or _is_blended(suspect, mask) or _is_scheduled(suspect, mask)
+        return Verdict("mask_multiplies_to_zero", "info" if expected else "warning", mask)
+    if suspect.op.type in PRODUCTS and _is_part(suspect):
+        return Verdict("mask_multiplies_to_zero", "info")
+    if suspect.op.type == "DivNoNan":
+        return Verdict("mask_multiplies_to_zero", "info")
+    return None
+
+
+def masked_in_part(suspect: Suspect) -> Verdict | None:
+    """The weight itself is multiplied with a mask, which makes zeros of a part of its gradient, and the optimizer moves
+    that part all the same, or was not seen. Information: it is how parts of a weight are held still."""
+    topology, state = suspect.topology, suspect.state
+    if state.gradient is None or not 0 < state.gradient.zero_fraction < 1:
+        return None
+    moved = movement_of(suspect.measured, state.variable)
+    if moved is not None and not moved.moved:
+        return None
+    shape = topology.trace.variables[state.variable].shape
+    readers = topology.readers[state.variable]
+    copies = walked(readers, lambda op: topology.onward(op) if topology.trace.ops[op].type in COPIES else ())
+    for op in copies:
+        each, arriving = topology.trace.ops[op], suspect.measured.of_op(suspect.target, op)
+        if (
+            (
+                _is_masked_by_data(topology, op)
+                or _is_masked_by_frozen(topology, op)
+                # What is chosen between two values is held still by nobody, unless an optimizer was seen to move it.
+                or (moved is not None and _is_chosen(topology, op))
+            )
+            and each.outputs[0].shape == shape
+            and arriving is not None
+            and arriving.zero_fraction < state.gradient.zero_fraction
+        ):
+            return Verdict("mask_multiplies_to_zero", "info", op)
+    return None
+
+
+def masked_by_hand(suspect: Suspect) -> Verdict | None:
+    """The gradient that the optimizer is given has more zeros than the tape's, and the optimizer moves those elements
+    all the same. Information, as above."""
+    moved, gradient = movement_of(suspect.measured, suspect.state.variable), suspect.state.gradient
+    if moved is None or gradient is None or not moved.moved:
+        return None
+    masked = moved.zeros > gradient.zero_fraction * moved.size + 0.5
+    return Verdict("mask_multiplies_to_zero", "info", NO_OP) if masked else None
+
+
+def _is_masked_by_data(topology: Topology, op: int) -> bool:
+    return topology.has_factor_of_data(op) and bool(topology.trace.ops[op].data)
+
+
+def _is_chosen(topology: Topology, op: int) -> bool:
+    """Whether the op is a `tf.where` whose condition no trainable variable has a part in."""
+    if topology.trace.ops[op].type not in ("Select", "SelectV2"):
+        return False
+    # A condition that no variable has a part in is not among the inputs.
+    conditions = [edge.op for edge in topology.trace.ops[op].inputs if edge.input == 0]
+    behind = {place for each in conditions for place in topology.made_by(each) | {each}}
+    reads = {each for place in behind if (each := topology.trace.ops[place].reads) is not None}
+    return not any(topology.trace.variables[each].trainable for each in reads)
+
+
+def _is_masked_by_frozen(topology: Topology, op: int) -> bool:
+    """Whether the op is a product with a variable that is not to be trained, or with what is made of such alone."""
+    if topology.trace.ops[op].type not in ("Mul", "MulNoNan"):
+        return False
+    frozen = 0
+    for edge in topology.trace.ops[op].inputs:
+        behind = topology.made_by(edge.op) | {edge.op} if edge.op >= 0 else frozenset()
+        reads = {each for place in behind if (each := topology.trace.ops[place].reads) is not None}
+        frozen += bool(reads) and not any(topology.trace.variables[each].trainable for each in reads)
+    return frozen == 1
+
+
+def _is_blended(suspect: Suspect, product: int) -> bool:
+    """Whether another product with data is added to it, element by element: a fade from one way to the other, which is
+    a `tf.where` by arithmetic. Terms of a loss are none."""
+    ops, topology = suspect.topology.trace.ops, suspect.topology
+    return any(
+        ops[user].type in _SUMS
+        and ops[user].outputs[0].shape != ()
+        and any(edge.op not in (product, -1) and topology.has_factor_of_data(edge.op) for edge in ops[user].inputs)
+        for user in topology.onward(product)
+    )
+
+
+def _is_scheduled(suspect: Suspect, product: int) -> bool:
+    """Whether a whole term of the loss is multiplied with a number that is no constant, beside terms that teach: it
+    joins later, or left."""
+    term = suspect.topology.trace.ops[product]
+    if term.outputs[0].shape != () or term.constants:
+        return False
+    asked = {entry.variable for entry in suspect.topology.trace.variable_gradients if entry.target == suspect.target}
+    return any(suspect.measured.learns(variable) for variable in asked)
+
+
+def _is_part(suspect: Suspect) -> bool:
+    """Whether what is masked is a part of a tensor whose other parts do get a gradient: these labels are missing, and
+    others are not."""
+    behind = suspect.measured.once(("parts", suspect.target), lambda: _behind_parts(suspect))
+    return suspect.culprit in behind
+
+
+def _behind_parts(suspect: Suspect) -> set[int]:
+    """The ops behind a join or a slice of which some elements get a gradient and others get zero."""
+    topology, measured = suspect.topology, suspect.measured
+    routes = [op for op, each in enumerate(topology.trace.ops) if each.type in ROUTING]
+    gradients = [(op, measured.of_op(suspect.target, op)) for op in routes]
+    parts = [op for op, gradient in gradients if gradient is not None and 0 < gradient.zero_fraction < 1]
+    return topology.reached_from({user for op in parts for user, _ in topology.consumers[op]})
+
+
+def nothing_selected(suspect: Suspect) -> Verdict | None:
+    """Not one element was selected: what is made of them is the mean of nothing, or the sum of nothing.
+
+    The evidence is a gradient without elements at the selection.
+    """
+    topology = suspect.topology
+    incoming = suspect.measured.of_op(suspect.target, suspect.culprit)
+    if incoming is None or not is_empty(incoming):
+        return None
+    for op in topology.gradient(suspect.target).from_op(suspect.culprit):
+        after = suspect.measured.of_op(suspect.target, op)
+        if after is not None and not is_empty(after):
+            if suspect.measured.loss_is_finite(suspect.target):
+                break
+            return Verdict("zero_over_zero", "error", op)
+    return Verdict("mask_multiplies_to_zero", "info")
+
+
+def loop_skipped(suspect: Suspect) -> Verdict | None:
+    """A recurrent layer whose mask leaves out every time step: what it hands on is its first state, zeros."""
+    loop = loop_in(suspect, unrecorded_before(suspect))
+    skipped = loop >= 0 and keeps_first_state(suspect, loop)
+    return Verdict("mask_multiplies_to_zero", "warning", first_of_loop(suspect, loop)) if skipped else None
+
+
+def dropped(suspect: Suspect) -> Verdict | None:
+    """Dropout has left nothing over."""
+    drops = suspect.op.type in (*CHOOSING, "Mul") and "dropout" in f"{suspect.op.name} {suspect.op.api}".lower()
+    return Verdict("mask_multiplies_to_zero", "warning") if drops else None
+
+
+def message_and_fix(group: Group) -> Text:
+    if group.suspect.state.status == "connected":
+        return _in_part(group)
+    op = group.op
+    name = f"{op.name} {op.api}".lower() if op is not None else ""
+    if op is not None and op.type == "DivNoNan":
+        return Template(
+            ZERO + "{op} divides by a count of zero: nothing in this batch belongs to {them}.",
+            "Nothing to repair if other batches have some; else look at the labels.",
+        )(group)
+    if op is not None and op.type in LOOPS:
+        return Template(
+            ZERO + "in this step a mask makes {op} leave out every time step, and what it hands on stays zero.",
+            "Look at the mask: `mask_value` of the `Masking` layer, `mask_zero` of the `Embedding`, or batches that "
+            "hold nothing but padding.",
+        )(group)
+    if op is not None and op.type in SELECTING:
+        return Template(
+            ZERO + "in this step {op} selects nothing of what comes from {them}.",
+            "Nothing to repair if other batches, or later steps, have something to select; else look at what {op} is "
+            "asked for: a length, an index, a condition.",
+        )(group)
+    incoming = group.suspect.measured.of_op(group.suspect.target, group.culprit)
+    if incoming is not None and is_empty(incoming):
+        return Template(
+            ZERO + "in this step {op} is given nothing: not one row was selected for it.",
+            "Nothing to repair if other batches, or later steps, have rows for {them}.",
+        )(group)
+    if "dropout" in name:
+        return Template(
+            ZERO + "in this step {op} has dropped all that comes from {them}.",
+            "Lower the rate: `keras.layers.Dropout(0.3)`.",
+        )(group)
+    if op is not None and any(constant.value == 0 for constant in op.constants):
+        fix = "If {names} {is_to} learn, look at what {op} multiplies with: a factor other than 0, or a mask with ones."
+        if "compile_loss" in name:
+            fix = "If {names} {is_to} learn, give this loss another weight: `loss_weights` in `model.compile`."
+        return Template(ZERO + "{op} multiplies what comes from {them} with the constant 0.", fix)(group)
+    if "compile_loss" in name:
+        return Template(
+            ZERO + "{op} multiplies what comes from {them} with zeros: a `sample_weight`, a mask or a loss weight.",
+            "Look at `sample_weight`, at `loss_weights` in `model.compile`, and at the masks of the layers.",
+        )(group)
+    if _leaves_no_loss(group):
+        return Template(
+            ZERO + "in this step {op} multiplies everything with zeros, and the loss is zero.",
+            "Look at the mask that {op} is given: whether it is the right way round, 1 where something counts; or at "
+            "the batch, if that holds nothing but padding.",
+        )(group)
+    return Template(
+        ZERO + "in this step {op} multiplies what comes from {them} with zeros, a mask or a gate.",
+        "Nothing to repair if other batches, or later steps, let it through; else look at the mask that {op} is given.",
+    )(group)
+
+
+def _leaves_no_loss(group: Group) -> bool:
+    """Whether the loss is exactly zero, and no variable that it is made of gets anything else."""
+    measured, trace, target = group.suspect.measured, group.trace, group.suspect.target
+    asked = {entry.variable for entry in trace.variable_gradients if entry.target == target}
+    zero = 0 <= target < len(measured.losses) and measured.losses[target] == 0
+    return zero and asked <= set(group.variables)
+
+
+def _in_part(group: Group) -> Text:
+    """The weight itself is masked, or the gradient that is applied to it."""
+    moved = movement_of(group.suspect.measured, group.variables[0])
+    if moved is None:
+        share = f"{_share(group):.0%} of the elements"
+        return Template(
+            f"{{they_get}} a gradient of exactly zero in {share}: in this step {{op}} masks "
+            "{them}. Whether an optimizer moves these elements all the same was not seen: Adam, momentum "
+            "and a weight decay do, plain SGD does not.",
+            "Nothing to repair if that is meant. " + _held_still(group, None),
+        )(group)
+    why = "in this step {op} masks {them}"
+    if group.verdict.culprit == NO_OP:
+        why = "the gradient that the optimizer is given was made zero there after the tape had taken it"
+    seen = [each for place in group.variables if (each := movement_of(group.suspect.measured, place)) is not None]
+    count, zeros, size = (sum(getattr(each, name) for each in seen) for name in ("moved", "zeros", "size"))
+    told = f"It moves {count} of these {zeros} elements all the same, because {why_moved(moved)}."
+    return Template(
+        f"{{they_get}} a gradient of exactly zero in {zeros / size:.0%} of the elements: {why}. {told}",
+        "Nothing to repair if that is meant. " + _held_still(group, moved),
+    )(group)
+
+
+def _share(group: Group) -> float:
+    """Of the elements of all variables of the group, how many get a gradient of exactly zero."""
+    sizes = [math.prod(group.trace.variables[state.variable].shape or ()) for state in group.states]
+    zeros = [state.gradient.zero_fraction if state.gradient is not None else 0.0 for state in group.states]
+    return sum(size * zero for size, zero in zip(sizes, zeros, strict=True)) / max(sum(sizes), 1)
+
+
+def _held_still(group: Group, moved: Moved | None) -> str:
+    """How to keep masked elements where they are, with the names of the user's lines."""
+    own, optimizer = short(group), moved.optimizer if moved is not None else None
+    mask = mask_in(group.source.code if group.source is not None else "", own) or Mask(own, "mask != 0", "mask")
+    call = optimizer.call if optimizer is not None and optimizer.call else _CALL
+    name, kind = call.rpartition(".apply")[0], optimizer.type if optimizer is not None else "Adam"
+    slots = (
+        f"for name in {name}.get_slot_names():\n    slot = {name}.get_slot({mask.variable}, name)\n"
+        if optimizer is not None and optimizer.has_slots
+        else f"for slot in {name}.variables:\n    if slot.shape == {mask.variable}.shape:\n    "
+    )
+    if group.trace.targets[group.suspect.target].automatic is None:  # a graph of TensorFlow 1, where no tape is
+        return (
+            f"To hold these elements still, set to zero what {kind} remembers of them in front of each update, or "
+            f"use plain gradient descent, which remembers nothing:\n{slots}"
+            f"    session.run(slot.assign(slot * {mask.factor}), feed_dict)"
+        )
+    put_back = (
+        f"before = tf.identity({mask.variable})\n{call}\n"
+        f"{mask.variable}.assign(tf.where({mask.kept}, {mask.variable}, before))"
+    )
+    if (moved is not None and not moved.by_memory_alone) or _has_like(group):
+        return f"To hold these elements still, put their values back after each update:\n{put_back}"
+    return (
+        "To hold these elements still, put their values back after each update; or set to zero what "
+        f"{kind} remembers of them in front of it, the last three lines; or use plain SGD, which remembers "
+        f"nothing:\n{put_back}\n\n{slots}    slot.assign(slot * {mask.factor})"
+    )
+
+
+_CALL = "optimizer.apply_gradients(zip(gradients, variables))"
+
+
+def _has_like(group: Group) -> bool:
+    """Whether another trainable variable has the same shape: by that alone what is remembered of each is not told
+    apart."""
+    own = group.trace.variables[group.variables[0]]
+    return any(each.trainable and each.shape == own.shape and each is not own for each in group.trace.variables)
+
+
+CAUSE = Cause(
+    name="mask_multiplies_to_zero",
+    meaning="born at a product with data, at a dropout, or at a selection of no element; at a product with what such a "
+    "mask has made zero; in a recurrent layer that has a mask and whose inputs are not large; or, in front of one, "
+    "where a slice of the tensor is taken. Or the weight itself is multiplied with a mask of data, and has zeros in a "
+    "part of its gradient",
+    severity="warning; info for a slice, a part of a weight, a term of the loss whose weight is no constant, or no "
+    "element",
+    fix="check the mask",
+    text=message_and_fix,
+)

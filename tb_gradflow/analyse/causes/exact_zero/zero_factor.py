@@ -1,0 +1,59 @@
+"""Which cause it is when the other factor of a product was made zero."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tb_gradflow.analyse.causes.exact_zero.mask_multiplies_to_zero import dropped, masked
+from tb_gradflow.analyse.causes.flat.dead_relu import dead_relu_by_choice
+from tb_gradflow.analyse.causes.flat.dead_relu import rule as dead_relu
+from tb_gradflow.analyse.evidence.bodies import CHOOSING, LISTS, PASSED_THROUGH, first_of_loop, keeps_first_state
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.evidence.zeros import PRODUCTS
+from tb_gradflow.analyse.graph.op_sets import LOOPS
+from tb_gradflow.analyse.step.measured import is_zero
+
+
+def factor_made_zero(suspect: Suspect) -> Verdict | None:
+    """A product with what a dead ReLU, a dropout or a mask has made zero: the story is theirs."""
+    if suspect.op.type not in PRODUCTS:
+        return None
+    for op in _behind(suspect):
+        if suspect.type_of(op) in LOOPS and keeps_first_state(suspect, op):
+            return Verdict("mask_multiplies_to_zero", "warning", first_of_loop(suspect, op))
+        zeroed = _turns_zero(suspect, op)
+        for rule in (dead_relu, dead_relu_by_choice, dropped, masked, _left_out) if zeroed is not None else ():
+            verdict = rule(zeroed) if zeroed is not None else None
+            if verdict is not None and verdict.cause == "dead_relu":
+                return Verdict(verdict.cause, verdict.severity)
+            if verdict is not None:
+                return replace(verdict, culprit=verdict.culprit if verdict.culprit >= 0 else op)
+    return None
+
+
+def _left_out(suspect: Suspect) -> Verdict | None:
+    """A `tf.where` that chose zeros."""
+    return Verdict("branch_not_taken", "info") if suspect.op.type in CHOOSING else None
+
+
+def _turns_zero(suspect: Suspect, op: int) -> Suspect | None:
+    """The suspect that an op in front is, if the gradient dies at it."""
+    measured, target = suspect.measured, suspect.target
+    incoming = measured.of_op(target, op)
+    if incoming is None or is_zero(incoming):
+        return None
+    for edge in suspect.topology.trace.ops[op].inputs:
+        outgoing = measured.of_op(target, edge.op) if edge.op >= 0 else None
+        if outgoing is not None and is_zero(outgoing):
+            return Suspect(measured, suspect.state, op, edge.op)
+    return None
+
+
+def _behind(suspect: Suspect) -> list[int]:
+    """What the other factor of a product is made by, seen through ops that keep zeros."""
+    trace = suspect.topology.trace
+    queue = [edge.op for edge in suspect.op.inputs if edge.op >= 0 and edge.op != suspect.producer]
+    for op in queue:  # grows while it is walked
+        if trace.ops[op].type in PASSED_THROUGH | LISTS:
+            queue.extend(edge.op for edge in trace.ops[op].inputs if edge.op >= 0 and edge.op not in queue)
+    return queue

@@ -1,0 +1,163 @@
+"""The gradient is zero for none of the known reasons: the fallback for zeros."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.goal import is_at_goal
+from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
+from tb_gradflow.analyse.evidence.zeros import PRODUCTS, began_at_zero
+from tb_gradflow.analyse.graph.op_sets import constant_of
+from tb_gradflow.analyse.graph.topology import Topology
+from tb_gradflow.analyse.words.fields import ZERO, Template, fields
+from tb_gradflow.analyse.words.names import Group, Text, call_of
+from tb_gradflow.analyse.words.phrases import CHECK, braces, nothing_left_to_learn
+from tb_gradflow.analyse.words.steep import less_steep, made_large
+from tb_gradflow.record.schema import Op
+
+
+def given_zero(suspect: Suspect) -> Verdict | None:
+    """Nothing but zeros was given. Finite differences with a small step give them where a function is made of steps."""
+    return Verdict("zero_gradient", "info" if suspect.measured.is_learned(suspect.target) else "warning", NO_OP)
+
+
+_CROSS_ENTROPIES = frozenset({"SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits"})
+
+
+def nothing_left(suspect: Suspect) -> Verdict | None:
+    """TensorFlow's own cross entropy at its goal: prediction and label are the same in every digit."""
+    within = suspect.op.type in _CROSS_ENTROPIES or "/logistic_loss" in suspect.op.name
+    return Verdict("zero_gradient", "info") if within and suspect.measured.is_learned(suspect.target) else None
+
+
+def part_left_out(suspect: Suspect) -> Verdict | None:
+    """Of a complex number the loss uses the real part alone, or the imaginary one: what the other is made of gets
+    zero."""
+    made = suspect.op.type == "Complex" or (suspect.op.type == "Cast" and _is_complex(suspect.op))
+    if not made:
+        return None
+    topology, ops = suspect.topology, suspect.topology.trace.ops
+    influence = topology.influence(suspect.target).hops
+    kept = {"Cast": 0, "Real": 0, "Imag": 1}
+    taken, queue, seen = set[int](), [suspect.culprit], {suspect.culprit}
+    for op in queue:  # grows while it is walked
+        for user in {user for user, _ in topology.consumers[op] if influence[user] >= 0}:
+            if ops[user].type in kept and not _is_complex(ops[user]):
+                taken.add(user)
+            elif ops[user].type not in _PART_BY_PART and not _has_one_factor(topology, user):
+                return None
+            elif user not in seen:
+                seen.add(user)
+                queue.append(user)
+    sides = {kept[ops[user].type] for user in taken}
+    left_out = {edge.input for edge in suspect.edges} if suspect.producer >= 0 else set()
+    return Verdict("zero_gradient", "warning", min(taken)) if sides and sides.isdisjoint(left_out) else None
+
+
+def _is_complex(op: Op) -> bool:
+    return any(tensor.dtype.startswith("complex") for tensor in op.outputs)
+
+
+def _has_one_factor(topology: Topology, op: int) -> bool:
+    """Whether the op multiplies with what no variable has a part in. The zeros say that this was real: a factor with an
+    imaginary part would have brought one part into the other."""
+    each = topology.trace.ops[op]
+    return each.type in PRODUCTS and sum(topology.of_variables[edge.op] for edge in each.inputs if edge.op >= 0) == 1
+
+
+# These keep real and imaginary parts apart.
+_PART_BY_PART = frozenset(
+    {"Identity", "Cast", "Reshape", "Transpose", "Squeeze", "ExpandDims", "AddV2", "Add", "Sub", "Neg", "Sum", "Mean"}
+    | {"ConcatV2", "Pack", "Unpack", "StridedSlice", "Slice", "GatherV2", "BroadcastTo", "Conj"}
+)
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """Zero for a reason that the measured values do not tell: the op is named.
+
+    Information only where the variable is used several times: the uses may cancel by design, as those of the last
+    bias of a critic do in the difference of its means. And in the first step of all, of what begins as zeros: a
+    network without offsets is odd, and over points on both sides of the origin its errors add up to nothing.
+    """
+    measured, variable = suspect.measured, suspect.state.variable
+    shared = len(suspect.topology.readers[variable]) > 1
+    begins = measured.step == 0 and began_at_zero(measured, variable)
+    return Verdict("zero_gradient", "info" if is_at_goal(suspect) or shared or begins else "warning")
+
+
+def message_and_fix_of_given(group: Group) -> Text:
+    if group.verdict.severity == "info":
+        return Template(
+            "{they_get} a gradient of exactly zero, and the loss is next to zero: nothing is left to learn in this "
+            "batch.",
+            "Nothing to repair.",
+        )(group)
+    return Template(
+        "{they_have} been given a gradient of exactly zero{line}. How it was computed is not recorded.",
+        "Look at how it is computed. Finite differences give zeros where a function rounds, or where the step is "
+        f"smaller than what changes the loss; {CHECK}, and names a step that is good.",
+    )(group)
+
+
+def message_and_fix(group: Group) -> Text:
+    in_part = group.suspect.type_of(group.suspect.culprit) in ("Complex", "Cast") and group.verdict.culprit >= 0
+    if in_part and group.op is not None:
+        kept, lost = ("imaginary", "real") if group.op.type == "Imag" else ("real", "imaginary")
+        return Template(
+            ZERO + f"what comes from {{them}} is the {lost} part of complex numbers, and {{op}} keeps the {kept} part "
+            "alone.",
+            "Let the loss see both parts: `tf.abs(z)`, or `tf.concat([tf.math.real(z), tf.math.imag(z)], axis=-1)`.",
+        )(group)
+    if group.op is not None and group.op.type == "Cumprod":
+        call, x = call_of(group), fields(group)["bx"]
+        kept = call.with_subject(f"{x} + 1e-06") if call is not None else f"tf.math.cumprod({x} + 1e-06)"
+        return Template(
+            ZERO + "{op} is given a zero, and TensorFlow's derivative of it says zero there, whatever the slope is.",
+            "Keep away from zero: `" + braces(kept) + "`; or add up logarithms, `tf.exp(tf.cumsum(log_factors))`.",
+        )(group)
+    if group.op is not None and group.op.type in _TAKING:
+        return Template(
+            ZERO + "{op} takes out a part that is not made of {them}.",
+            "Take the part that is: look at the index.",
+        )(group)
+    if group.verdict.severity != "info" and (steep := _underflows(group)) is not None:
+        return steep
+    why = "it is there behind {op}, and zero in front of it"
+    if group.op is not None and group.op.type in ("Mul", "MatMul", "BatchMatMulV2", "Einsum", "Conv2D"):
+        single = all(group.trace.variables[each].shape in ((), (1,)) for each in group.variables)
+        why = "in this step {op} multiplies with zeros" + (", or its gradients add up to nothing" if single else "")
+    if group.verdict.severity == "info" and is_at_goal(group.suspect):
+        return nothing_left_to_learn(group)
+    return Template(ZERO + why + ".", "Look at what {op} is given in this step.")(group)
+
+
+# From this exponent on, a power of a number below one half is less than a thousandth.
+_HIGH_POWER = 10.0
+
+
+def _underflows(group: Group) -> Text | None:
+    """Of exponentials and high powers, which are flat where what they make is too small for a number."""
+    if group.op is None or group.op.type not in ("Exp", "Pow"):
+        return None
+    factor, scaled = made_large(group), "Scale what goes in, until it is of about one."
+    told = f" {factor[0].upper()}{factor[1:]}: that is steep." if factor else ""
+    if group.op.type == "Exp":
+        why = "{op} rounds to zero: what goes in is below -88, for every element that counts."
+        return Template(ZERO + why + told, less_steep(factor) + "." if factor else scaled)(group)
+    power = constant_of(group.op, 1)
+    if power is None or power < _HIGH_POWER:
+        return None
+    why = f"{{op}} raises to the power of {power:.3g}, and of what is well below one that rounds to zero."
+    return Template(ZERO + why + told, "Take a smaller power, or scale what goes in, until it is of about one.")(group)
+
+
+_TAKING = frozenset({"StridedSlice", "Slice", "GatherV2", "GatherNd"})
+
+
+CAUSE = Cause(
+    name="zero_gradient",
+    meaning="none of these: the op is named",
+    severity="warning; info if the loss is zero, or the variable is used several times",
+    fix="look at its inputs",
+    text=message_and_fix,
+    text_of_given=message_and_fix_of_given,
+)

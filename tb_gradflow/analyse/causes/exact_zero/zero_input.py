@@ -1,0 +1,71 @@
+"""All numbers of the batch are zero."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.causes.exact_zero.zero_factor import factor_made_zero
+from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
+from tb_gradflow.analyse.evidence.zeros import PRODUCTS
+from tb_gradflow.analyse.step.measured import Measured, is_empty, is_zero
+from tb_gradflow.analyse.words.fields import ZERO, fields
+from tb_gradflow.analyse.words.names import Group, Text
+
+# What a step of the user's own calls the data that it computes predictions from; labels may all be zero.
+_DATA = ("x", "input", "image", "feature")
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """Every number of the batch is zero, and the variable, or what lies between it and the op where the gradient ends,
+    is multiplied with data. A mask that leaves zeros out is the nearer reason."""
+    if not zero_data(suspect.measured) or suspect.culprit < 0:
+        return None
+    nearer = factor_made_zero(suspect)
+    if nearer is not None and nearer.cause == "mask_multiplies_to_zero":
+        return None
+    topology = suspect.topology
+    between = topology.made_by(suspect.culprit) | {suspect.culprit}
+    return Verdict("zero_input", "warning", NO_OP) if not between.isdisjoint(_with_data(suspect.measured)) else None
+
+
+def zero_data(measured: Measured) -> str:
+    """The name of the one floating part of the batch that predictions are computed from, if all of it is zero; else
+    empty."""
+    parts = [each for each in measured.topology.trace.inputs if each.name.lower().startswith(_DATA)]
+    values = [measured.of_row(each.row) for each in parts]
+    if len(parts) != 1 or values[0] is None or not is_zero(values[0]) or is_empty(values[0]):
+        return ""
+    return parts[0].name if "[" not in parts[0].name else ""
+
+
+def _with_data(measured: Measured) -> frozenset[int]:
+    """The products of weights and data."""
+    ops = measured.topology.trace.ops
+
+    def search() -> frozenset[int]:
+        return frozenset(place for place, op in enumerate(ops) if op.type in PRODUCTS and op.given)
+
+    return measured.once("products with data", search)
+
+
+def message_and_fix(group: Group) -> Text:
+    name = zero_data(group.suspect.measured)
+    message = (
+        "every number of `{name}` is zero in this batch, and with it the gradient of all that it is multiplied with."
+    )
+    return Text(
+        (ZERO + message).format_map({**fields(group), "name": name}),
+        f"Look at what is fed, `np.count_nonzero({name})`: integers that are divided by 255 twice, or cast after the "
+        "division, are zeros, and so is a batch of nothing but padding.",
+    )
+
+
+CAUSE = Cause(
+    name="zero_input",
+    meaning="every number of the batch's one floating `x` (of your own step: an argument called `x...`, `input...`, "
+    "`image...` or `feature...`) is zero, and what gets a gradient of zero is multiplied with data",
+    severity="warning",
+    fix="look at what is fed",
+    text=message_and_fix,
+    without_op="all of the batch is zero",
+    told_at_once=True,
+)

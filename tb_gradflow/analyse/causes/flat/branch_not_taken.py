@@ -1,0 +1,77 @@
+"""The variable is used in a branch that this step did not take."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.bodies import loop_in, unrecorded_before
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.graph.op_sets import BRANCHES, is_float
+from tb_gradflow.analyse.step.measured import is_zero
+from tb_gradflow.analyse.words.fields import SIZE, Template
+from tb_gradflow.analyse.words.names import Group, Text
+from tb_gradflow.analyse.words.shares import CHOICES
+
+
+def loop_not_entered(suspect: Suspect) -> Verdict | None:
+    """A loop that made no round in this step: what it begins with does get a gradient, and what it uses does not."""
+    loop = loop_in(suspect, unrecorded_before(suspect))
+    return Verdict("branch_not_taken", "info", loop) if loop >= 0 and _begins_with_gradient(suspect, loop) else None
+
+
+def _begins_with_gradient(suspect: Suspect, loop: int) -> bool:
+    starts = [edge.op for edge in suspect.topology.trace.ops[loop].inputs if edge.input == 0 and edge.op >= 0]
+    gradients = [suspect.measured.of_op(suspect.target, op) for op in starts]
+    return any(gradient is not None and not is_zero(gradient) for gradient in gradients)
+
+
+def branch_taken_without_it(suspect: Suspect) -> Verdict | None:
+    """Only the branch that a `tf.cond` did not take in this step uses the variable.
+
+    One that hands out no floating number chooses nothing that could go into a loss: an assertion, a summary.
+    """
+    branches = suspect.culprit >= 0 and suspect.op.type in ("If", "StatelessIf")
+    skipped = branches and any(is_float(tensor.dtype) for tensor in suspect.op.outputs)
+    return Verdict("branch_not_taken", "info") if skipped else None
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """The branch of a `tf.cond` that this step skipped, or the side of a `tf.where` that it never chose."""
+    return Verdict("branch_not_taken", "info") if suspect.op.type in BRANCHES else None
+
+
+def message_and_fix(group: Group) -> Text:
+    if group.op is not None and "Relu" in group.op.type:
+        return Template(
+            SIZE
+            + "it takes effect where {op} lets something through, and in this step all values have the other sign.",
+            "Nothing to repair if other batches have values of both signs.",
+        )(group)
+    if group.op is not None and group.op.type in ("While", "StatelessWhile"):
+        return Template(
+            SIZE + "in this step {op} made no round, and only the rounds use {them}.",
+            "Nothing to repair if that depends on the data; else look at the condition of the loop.",
+        )(group)
+    chooses = group.op is not None and group.op.type in CHOICES
+    return Template(
+        SIZE
+        + (
+            "{op} hands the gradient of each element on to the side that it took there, and zero to the other; in this "
+            "step it took the other one in every element that counts."
+            if chooses
+            else "{op} hands the gradient on to the branch that it chose, and none to the other; in this step it did "
+            "not choose the branch that uses {them}."
+        ),
+        "Nothing to repair if that depends on the data; look at other steps.",
+    )(group)
+
+
+CAUSE = Cause(
+    name="branch_not_taken",
+    meaning="born at an If or a `tf.where` and nowhere else, or at a loop that made no round; at the half of a PReLU "
+    "that no value of this step takes; in a step that runs eagerly, read by the branch that `tf.cond` did not take "
+    "alone",
+    severity="info",
+    fix="look at other steps",
+    text=message_and_fix,
+    explains_one_path=True,
+)

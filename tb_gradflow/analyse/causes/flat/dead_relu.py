@@ -1,0 +1,139 @@
+"""A ReLU lets nothing through."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.bodies import SQUASHING, unrecorded_before
+from tb_gradflow.analyse.evidence.goal import is_at_goal, is_last
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.graph.op_sets import BRANCHES, COPIES, constant_of
+from tb_gradflow.analyse.words.fields import ZERO, Template
+from tb_gradflow.analyse.words.names import Group, Text, call_of, layer_of, namespace
+
+
+def relu_unseen(suspect: Suspect) -> Verdict | None:
+    """A ReLU, and nothing else inside that could be flat."""
+    flat = {suspect.type_of(op) for op in unrecorded_before(suspect)} & {
+        "Relu",
+        "Relu6",
+        "Minimum",
+        "Maximum",
+        *SQUASHING,
+    }
+    relus = [op for op in unrecorded_before(suspect) if suspect.type_of(op) in ("Relu", "Relu6")]
+    return Verdict("dead_relu", "error", relus[-1]) if relus and flat <= {"Relu", "Relu6"} else None
+
+
+_RELU = frozenset({"Relu", "Relu6", "ReluN"})
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """A ReLU that no input of this step activates.
+
+    Of two that share a value between them, such as a PReLU's, one is always zero.
+    """
+    if suspect.op.type not in _RELU:
+        return None
+    if _is_other_half(suspect):
+        return Verdict("branch_not_taken", "info", suspect.culprit)
+    if is_at_goal(suspect) and is_last(suspect.topology, suspect.target, suspect.culprit):
+        return Verdict("saturation_clip", "info")  # a margin, and no unit: nothing is made of what it lets through
+    return Verdict("dead_relu", "error")
+
+
+def dead_relu_by_choice(suspect: Suspect) -> Verdict | None:
+    """The same with a threshold of its own, which Keras writes as a choice between the value and zero."""
+    by_choice = suspect.op.type in BRANCHES and (suspect.op.api or "").rpartition(".")[2] == "relu"
+    return Verdict("dead_relu", "error") if by_choice else None
+
+
+def _is_other_half(suspect: Suspect) -> bool:
+    """Whether the ReLU is given the negative of what another one is given."""
+    topology, ops = suspect.topology, suspect.topology.trace.ops
+    given = [edge.op for edge in suspect.op.inputs if edge.op >= 0]
+    turned = [edge.op for op in given if ops[op].type == "Neg" for edge in ops[op].inputs if edge.op >= 0]
+    behind = [op for op in given if ops[op].type != "Neg" for op, _ in topology.consumers[op] if ops[op].type == "Neg"]
+    others = [user for op in (*turned, *behind) for user, _ in topology.consumers[op] if user != suspect.culprit]
+    return any(ops[user].type in _RELU for user in others)
+
+
+def dead_relu_by_hand(suspect: Suspect) -> Verdict | None:
+    """The same written as `maximum(x, 0)`. In a loss that is met this is a margin, and no matter; with an upper limit
+    behind it, it is one end of a clip."""
+    by_hand = suspect.op.type == "Maximum" and (suspect.op.api or "").endswith("maximum")
+    at_zero = by_hand and 0.0 in (constant_of(suspect.op, 0), constant_of(suspect.op, 1))
+    if not at_zero or is_at_goal(suspect) or _is_limited(suspect):
+        return None
+    return Verdict("dead_relu", "error")
+
+
+def _is_limited(suspect: Suspect) -> bool:
+    """Whether the result, scaled or shifted at most, goes into a minimum."""
+    topology = suspect.topology
+    queue = [suspect.culprit]
+    for op in queue:  # grows while it is walked
+        for taker in topology.onward(op):
+            if topology.trace.ops[taker].type == "Minimum":
+                return True
+            if topology.trace.ops[taker].type in ("Mul", "RealDiv", "AddV2", "Sub") and taker not in queue:
+                queue.append(taker)
+    return False
+
+
+def message_and_fix(group: Group) -> Text:
+    is_relu = group.op is not None and ("Relu" in group.op.type or group.op.type in ("Maximum", *BRANCHES))
+    why = "{op} is zero, and flat, " if is_relu else "{op} multiplies with the output of a ReLU that is zero "
+    by_hand = group.op is not None and group.op.type == "Maximum"
+    fix = _by_hand(group) if by_hand else _LET_THROUGH
+    if is_relu and not by_hand and _is_last(group):
+        fix = "If this is what the model predicts, leave the ReLU out: it predicts nothing below zero. Else l" + fix[1:]
+    return Template(ZERO + why + "for every input of this step.", fix)(group)
+
+
+def _is_last(group: Group) -> bool:
+    """Whether what a layer puts out goes into the loss, and into nothing else."""
+    trace, queue = group.trace, [group.culprit]
+    if not layer_of(trace, group.culprit):
+        return False
+    for op in queue:  # grows while it is walked
+        users = set(group.suspect.topology.onward(op))
+        if not users or len(queue) > _NEAR:
+            return False
+        inside = [user for user in users if trace.ops[user].type in COPIES]
+        if any("loss" not in trace.ops[user].name.partition("/")[0] for user in users - set(inside)):
+            return False
+        queue.extend(inside)
+    return True
+
+
+_NEAR = 6
+
+
+def _by_hand(group: Group) -> str:
+    """Of `maximum(x, 0)`: in a layer it stands for a ReLU, in a loss for a margin or an overlap."""
+    call, keras = call_of(group), namespace(group) == "keras.ops"
+    shown = call is not None and any(each.strip("0.") == "" for each in call.arguments)
+    x, whole = ("{x}", "{whole}") if shown else ("x", "keras.ops.maximum(x, 0)" if keras else "tf.maximum(x, 0)")
+    fix = f"Let something through below zero, `{'keras.ops' if keras else 'tf.nn'}.leaky_relu({x})` in the place of "
+    if layer_of(group.trace, group.culprit):
+        return fix + f"`{whole}`; lower the learning rate, or start the bias of the layer at zero."
+    return (
+        fix
+        + f"`{whole}`; or give the loss a term with a slope there too, such as the distance between what is compared."
+    )
+
+
+_LET_THROUGH = (
+    'Let something through below zero, `activation="leaky_relu"`, lower the learning rate, or start the bias of the '
+    "layer at zero."
+)
+
+
+CAUSE = Cause(
+    name="dead_relu",
+    meaning="born at a ReLU, or at a `maximum(x, 0)` that is no end of a clip; or at a product with the output of a "
+    "ReLU that lets nothing through",
+    severity="error",
+    fix="leaky ReLU, lower learning rate",
+    text=message_and_fix,
+)

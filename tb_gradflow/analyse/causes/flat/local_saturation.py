@@ -1,0 +1,21 @@
+"""Which cause it is when one op with a flat end takes most of the gradient."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.evidence.course import SINGLE_DECADES, steepest
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+
+LOCAL_FADING = {
+    "Sigmoid": "saturation_sigmoid",
+    "Tanh": "saturation_sigmoid",
+    "Softmax": "saturation_softmax",
+    "LogSoftmax": "saturation_softmax",
+}
+
+
+def local_saturation(suspect: Suspect) -> Verdict | None:
+    """One squashing function alone takes most: it is saturated, and depth has no part in it."""
+    most, place = steepest(suspect)
+    if most < SINGLE_DECADES or suspect.type_of(place) not in LOCAL_FADING:
+        return None
+    return Verdict(LOCAL_FADING[suspect.type_of(place)], "warning", place)

@@ -1,0 +1,240 @@
+"""A limit holds all values, and a limit has no slope."""
+
+from __future__ import annotations
+
+import re
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.causes.flat.unbounded import unbounded_in
+from tb_gradflow.analyse.evidence.goal import is_at_goal
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.evidence.zeros import PRODUCTS
+from tb_gradflow.analyse.graph.op_sets import constant_of
+from tb_gradflow.analyse.step.measured import is_zero
+from tb_gradflow.analyse.words.code import is_simple
+from tb_gradflow.analyse.words.fields import ZERO, fields
+from tb_gradflow.analyse.words.names import (
+    TERMS,
+    Group,
+    Text,
+    blamed,
+    call_of,
+    called,
+    layer_of,
+    made_by,
+    place_of,
+    unused_name,
+)
+from tb_gradflow.analyse.words.phrases import FROM_LOGITS
+from tb_gradflow.analyse.words.steep import less_steep, made_large_between_limits
+
+# Zeros stay zeros through these, and nothing else becomes one.
+_HANDING_ON = frozenset(
+    {"Identity", "Reshape", "Cast", "Squeeze", "ExpandDims", "StridedSlice", "Slice", "GatherV2", "Unpack", "Split"}
+)
+
+
+def held_at_zero(suspect: Suspect) -> Verdict | None:
+    """The overlap of boxes that do not touch: `maximum(x, 0)` makes width and height, and their product has no slope
+    where both are zero. What the limit itself hands on plays no part, for nothing arrives there."""
+    if suspect.op.type != "Mul" or suspect.measured.is_learned(suspect.target):
+        return None
+    factors = [edge.op for edge in suspect.op.inputs]
+    gradients = [suspect.measured.of_op(suspect.target, factor) for factor in factors if factor >= 0]
+    if len(factors) < 2 or len(gradients) < 2 or not all(each is not None and is_zero(each) for each in gradients):
+        return None
+    limits = [_limit_of(suspect, factor) for factor in factors]
+    return Verdict("saturation_clip", "warning", limits[0]) if min(limits) >= 0 else None
+
+
+def _limit_of(suspect: Suspect, op: int) -> int:
+    """The `maximum(x, 0)` that a value comes from; -1 if it comes from anything else."""
+    ops = suspect.topology.trace.ops
+    while op >= 0 and ops[op].type in _HANDING_ON:
+        given = [edge.op for edge in ops[op].inputs if edge.op >= 0]
+        op = given[0] if len(given) == 1 else -1
+    at_zero = op >= 0 and ops[op].type == "Maximum" and 0.0 in (constant_of(ops[op], 0), constant_of(ops[op], 1))
+    return op if at_zero else -1
+
+
+def no_probability(suspect: Suspect) -> Verdict | None:
+    """Some of them are outside of 0 and 1 in this step and get no gradient from the loss; others do."""
+    if suspect.target < 0:
+        return None
+    topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
+    # A loss of zero is what one trains for, however it is reached.
+    learned = suspect.measured.is_learned(suspect.target)
+    for found in unbounded_in(suspect):
+        if not (topology.made_by(found.layer) | {found.layer}).isdisjoint(readers):
+            return Verdict("saturation_clip", "info" if learned else "warning", found.clip)
+    return None
+
+
+_CLIPPING = frozenset({"ClipByValue", "Minimum", "Maximum"})
+
+
+_NEARBY = 12
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """Every value lies outside the limits of a clip."""
+    clips = suspect.op.type in _CLIPPING or "clip" in (suspect.op.api or "")
+    if clips and _hands_on_the_other_side(suspect):
+        return None
+    if suspect.op.type == "Relu6" and _lets_something_out(suspect):
+        return Verdict("saturation_clip", "warning")
+    # Margins that are all kept are limits too: a hinge loss of zero is what one trains for.
+    learned = is_at_goal(suspect)
+    return Verdict("saturation_clip", "info" if learned else "warning") if clips else None
+
+
+def _hands_on_the_other_side(suspect: Suspect) -> bool:
+    """Whether the op chooses between two values that the variable is in, and the other one gets a gradient: it is no
+    limit then, and what makes zero of that gradient lies further on."""
+    topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
+    for edge in suspect.op.inputs:
+        given = suspect.measured.of_op(suspect.target, edge.op) if edge.op not in (-1, suspect.producer) else None
+        if given is not None and given.max_abs > 0:
+            return not (topology.made_by(edge.op) | {edge.op}).isdisjoint(readers)
+    return False
+
+
+def _lets_something_out(suspect: Suspect) -> bool:
+    """Whether what the op puts out is not zero: a weight that it is multiplied with gets a gradient."""
+    topology = suspect.topology
+    queue = list(topology.onward(suspect.culprit))
+    for op in queue:  # grows while it is walked
+        if suspect.type_of(op) in PRODUCTS:
+            reads = [topology.trace.ops[edge.op].reads for edge in topology.trace.ops[op].inputs if edge.op >= 0]
+            if any(suspect.measured.learns(variable) for variable in reads if variable is not None):
+                return True
+        elif len(queue) < _NEARBY:
+            queue.extend(topology.onward(op))
+    return False
+
+
+_LOSS = re.compile(r"\w+_crossentropy")
+
+
+# How many ops behind a limit are looked at for what is done with it.
+_NEAR = 6
+
+
+def message_and_fix(group: Group) -> Text:
+    """Probabilities are better not clipped at all; other values can let the gradient pass the limits."""
+    names, call, name = fields(group), call_of(group), group.op.name.lower() if group.op else ""
+    if group.suspect.state.status == "connected":
+        return _no_probability(group)
+    if group.verdict.severity == "info":
+        message = "{op} limits every value of this step, and the loss is zero: every margin is kept."
+        return Text((ZERO + message).format_map(names), "Nothing to repair: nothing in this batch is left to learn.")
+    message = (ZERO + "{op} limits every value of this step, and a limit has no slope.").format_map(names)
+    if "crossentropy" in name:
+        return Text(
+            message,
+            "The loss clips what are no probabilities: end the model in `sigmoid` or `softmax`, or in nothing and "
+            + FROM_LOGITS
+            + ".",
+        )
+    if names["behind"] in ("Sigmoid", "Softmax") and _goes_into_a_logarithm(group):
+        return Text(message, f"Do not clip `{names['x']}`: {FROM_LOGITS}, which needs no clipping.")
+    if group.suspect.type_of(group.suspect.culprit) == "Mul" and group.suspect.culprit != group.culprit:
+        product = group.suspect.culprit
+        names["product"] = called(group.trace, product) + place_of(group.trace, product)
+        return Text(
+            (ZERO + "{op} holds both factors of {product} at zero, and their product has no slope there.").format_map(
+                names
+            ),
+            "Give the loss a term with a slope where both are zero, such as the distance between what is compared: a "
+            "limit that lets the gradient pass does not help there.",
+        )
+    if (chosen := _chosen_over(group)) >= 0:
+        chooser = called(group.trace, chosen) + place_of(group.trace, chosen)
+        return Text(
+            message
+            + f" {chooser[0].upper()}{chooser[1:]} takes the limited value everywhere, not `{names['x']}` itself.",
+            f"Find out why all of `{names['x']}` lies beyond the limits: of a ratio of two policies, whether the old "
+            "one was kept as it was, for the same actions, and as the logarithm that it is taken for.",
+        )
+    if _goes_into_a_logarithm(group):
+        terms = made_by(group, ("Exp",), TERMS)
+        total = "keras.ops.logsumexp" if names["lib"] == "keras.ops" else "tf.reduce_logsumexp"
+        add = f"Add up logarithms, `{total}(log_terms, axis=-1)`, where `log_terms` are those of the summands"
+        scale = "Scale what goes in, so that it lies inside the limits: behind them a logarithm has no slope to pass on"
+        return Text(message, (add if terms else scale) + ".")
+    if call is None:
+        return Text(message, "Scale what goes in, so that it lies inside the limits.")
+    if factor := made_large_between_limits(group):
+        return Text(message + f" {factor[0].upper()}{factor[1:]}: that is steep.", less_steep(factor) + ".")
+    lib, x, v = names["lib"], call.subject, unused_name(group)
+    through = (
+        f"`{x} + {lib}.stop_gradient({call.text} - {x})`"
+        if is_simple(x)
+        else f"`{v} = {x}`, then `{v} + {lib}.stop_gradient({call.with_subject(v)} - {v})`"
+    )
+    return Text(message, f"Scale what goes in, so that it lies inside, or let the gradient pass the limits: {through}.")
+
+
+def _chosen_over(group: Group) -> int:
+    """The minimum or maximum that chooses between what is limited and the same value without limits; -1 if none does.
+
+    It chose the side that has no slope for every element: the value itself would have handed on a gradient.
+    """
+    topology, trace = group.suspect.topology, group.trace
+    given = {edge.op for edge in group.op.inputs if edge.op >= 0} if group.op is not None else set()
+    for op in _behind(group, ("Mul", "Neg", "Maximum", "Minimum", "Identity", "Reshape")):
+        sides = [topology.made_by(edge.op) | {edge.op} for edge in trace.ops[op].inputs if edge.op >= 0]
+        free = any(given & side and group.culprit not in side for side in sides)
+        if free and trace.ops[op].type in ("Minimum", "Maximum"):
+            return op
+    return -1
+
+
+def _no_probability(group: Group) -> Text:
+    found = next(each for each in unbounded_in(group.suspect) if each.clip == group.culprit)
+    arriving, left = (group.suspect.measured.of_op(group.suspect.target, op) for op in (found.last, found.given))
+    outside = left.zero_fraction - arriving.zero_fraction if arriving is not None and left is not None else 0.0
+    layer, loss = layer_of(group.trace, found.layer), _LOSS.search(group.op.name if group.op is not None else "")
+    names = {
+        **fields(group),
+        "maker": f"layer `{layer}`" if layer else called(group.trace, found.layer) + place_of(group.trace, found.layer),
+        "taker": f"`{loss[0]}`" if loss is not None else blamed(group),
+        "share": f"{outside:.0%}" if outside >= 0.01 else "less than 1 %",
+    }
+    return Text(
+        (
+            "{they_get} no gradient from a part of the batch: {taker} is for probabilities, and nothing keeps what "
+            "{maker} puts out between 0 and 1. In this step {share} of it lies outside, where it is clipped, and "
+            "a limit has no slope."
+        ).format_map(names),
+        "End the model in `sigmoid`, or in `softmax` for classes of which one is right; or in nothing and "
+        + FROM_LOGITS
+        + ".",
+    )
+
+
+def _goes_into_a_logarithm(group: Group) -> bool:
+    behind = _behind(group, ("Maximum", "Minimum", "Identity", "Reshape", "Squeeze"))
+    return any(group.trace.ops[op].type == "Log" for op in behind)
+
+
+def _behind(group: Group, through: tuple[str, ...]) -> list[int]:
+    """What uses the culprit's value, and what uses it again behind ops of these types."""
+    onward, ops = group.suspect.topology.onward, group.trace.ops
+    queue = list(onward(group.culprit)) if group.culprit >= 0 else []
+    for op in queue:  # grows while it is walked
+        if ops[op].type in through and len(queue) < _NEAR:
+            queue.extend(onward(op))
+    return queue
+
+
+CAUSE = Cause(
+    name="saturation_clip",
+    meaning="born at a minimum, maximum or clip; or at a product of which such limits hold every factor at zero, the "
+    "overlap of boxes that do not touch. Or a linear layer's output is clipped like a probability and goes into a "
+    "logarithm, and a part of it lies outside of the limits in this step",
+    severity="warning; info if the loss is zero: all margins are kept",
+    fix="clip gradients, not values",
+    text=message_and_fix,
+    plight="a gradient that a limit holds back",
+)

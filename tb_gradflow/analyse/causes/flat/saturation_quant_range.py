@@ -1,0 +1,24 @@
+"""All values lie inside the range of a fake quantiser."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.words.fields import ZERO, Template
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """The ends of a fake quantiser's range learn only from values outside it."""
+    return Verdict("saturation_quant_range", "warning") if suspect.op.type.startswith("FakeQuant") else None
+
+
+CAUSE = Cause(
+    name="saturation_quant_range",
+    meaning="the range of a fake quantiser that all values lie in",
+    severity="warning",
+    fix="start the range inside the values",
+    text=Template(
+        ZERO + "all values lie inside the range of {op}, and only those outside move it.",
+        "Start the range inside the values, or set it from their moving minimum and maximum.",
+    ),
+)

@@ -1,0 +1,34 @@
+"""A softmax is so sure that it is flat."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.graph.op_sets import SOFTMAX
+from tb_gradflow.analyse.words.fields import ZERO, Template
+from tb_gradflow.analyse.words.names import Group, Text
+from tb_gradflow.analyse.words.phrases import FROM_LOGITS, is_output, large_inputs
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """A softmax so sure of itself that its slope rounds to zero."""
+    return Verdict("saturation_softmax", "warning") if suspect.op.type in SOFTMAX else None
+
+
+def message_and_fix(group: Group) -> Text:
+    size = "tf.math.sqrt(tf.cast(tf.shape(keys)[-1], tf.float32))"
+    scaled = f"Scale the scores before the softmax, as attention does: `{{bx}} / {size}`."
+    logits = "Scale what goes in, `{bx} / 10.0`, or " + FROM_LOGITS + "."
+    text = Template(
+        ZERO + "{op} is so sure of one class that its slope rounds to zero.", logits if is_output(group) else scaled
+    )(group)
+    return Text(text.message, text.fix + large_inputs(group))
+
+
+CAUSE = Cause(
+    name="saturation_softmax",
+    meaning="the same for softmax and its losses",
+    severity="warning",
+    fix="`from_logits=True`",
+    text=message_and_fix,
+)

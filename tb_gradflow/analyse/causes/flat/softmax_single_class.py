@@ -1,0 +1,112 @@
+"""A softmax over an axis of length one, which is always 1."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.words.fields import SIZE, ZERO, fields
+from tb_gradflow.analyse.words.names import Group, Text, call_of, namespace
+from tb_gradflow.analyse.words.phrases import is_output
+
+# What is left of a float32 where it is taken from itself, and of gradients of about one.
+_ROUNDING = 1e-6
+
+
+_FAINT = 1e-5
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """Softmax over an axis of length one is always one."""
+    single = suspect.culprit in suspect.topology.single_class_ops
+    return Verdict("softmax_single_class", "error") if single else None
+
+
+def single_class_unseen(suspect: Suspect) -> Verdict | None:
+    """The same where the loss hides it: it takes the logits, and the model's own output is always one. Or where the
+    softmax rounds what is one, so that noise comes back."""
+    topology = suspect.topology
+    if suspect.target < 0:
+        return None
+    influence = topology.influence(suspect.target).hops
+    for op in topology.single_class_ops:
+        unseen = influence[op] < 0 or topology.trace.ops[op].type != "Softmax"
+        if unseen and not topology.made_by(op).isdisjoint(topology.readers[suspect.state.variable]):
+            return Verdict("softmax_single_class", "error", op)
+        if not unseen and is_noise_of(suspect, op):
+            return Verdict("softmax_single_class", "error", op)
+    return None
+
+
+def is_noise_of(suspect: Suspect, op: int) -> bool:
+    """Whether all that a variable gets is what rounding has left at an op whose result is always the same."""
+    topology, target = suspect.topology, suspect.target
+    if suspect.state.gradient is None or suspect.state.gradient.max_abs > _FAINT:
+        return False
+    given = [edge.op for edge in topology.trace.ops[op].inputs]
+    arriving = suspect.measured.of_op(target, op)
+    left = suspect.measured.of_op(target, given[0]) if given else None
+    if arriving is None or left is None or left.max_abs > _ROUNDING * arriving.max_abs:
+        return False
+    return not topology.made_by(op).isdisjoint(topology.readers[suspect.state.variable])
+
+
+def message_and_fix(group: Group) -> Text:
+    names = fields(group)
+    hidden = group.suspect.state.status not in ("zero", "vanishing") and not is_noise_of(group.suspect, group.culprit)
+    shape = _as_called(group)
+    first = 0 if _is_of_a_variable_alone(group) else 1
+    several = [axis for axis, size in enumerate(shape) if axis >= first and size != 1]
+    sigmoid = "{lib}.sigmoid({x})" if call_of(group) is not None else 'activation="sigmoid"'
+    fix = f"Use `{sigmoid}` for one unit, or one unit for each class."
+    if "categorical_crossentropy" in (group.op.name if group.op is not None else ""):
+        fix = 'For one unit use `loss="binary_crossentropy"` behind a sigmoid; or give each class a unit of its own.'
+    softmax = "keras.ops.softmax" if namespace(group) == "keras.ops" else "tf.nn.softmax"
+    called_there = call_of(group) is not None and not is_output(group)
+    if several and len(shape) > 2 and not hidden:
+        fix = f"Normalise over the axis with several entries: `{softmax}({{x}}, axis={several[0]})`."
+    elif len(shape) == 2 and first == 1 and called_there and not hidden:
+        fix += f" Entries that are weighed against each other lie along another axis: `{softmax}({{x}}, axis=0)`."
+    if hidden:
+        why = "The model's output says nothing: {op} normalises over an axis of length one, where the result is always "
+        return Text((why + "1. The loss is taken from what goes in, so training does not show it.").format_map(names),
+                    fix.format_map(names))  # fmt: skip
+    message = (
+        SIZE if group.suspect.state.status == "connected" else ZERO
+    ) + "{op} normalises over an axis of length one, where the result is always 1."
+    return Text(message.format_map(names), fix.format_map(names))
+
+
+def _as_called(group: Group) -> tuple[int | None, ...]:
+    """The culprit's shape as its caller counts axes: TensorFlow's softmax works on the last, and swaps another with
+    it before and after."""
+    shape = list((group.op.outputs[-1].shape if group.op is not None and group.op.outputs else None) or ())
+    call = call_of(group)
+    said = (call.argument(1, "axis") if call is not None else None) or "-1"
+    axis = int(said) if said.lstrip("-").isdigit() else -1
+    if -len(shape) <= axis < len(shape):
+        shape[axis], shape[-1] = shape[-1], shape[axis]
+    return tuple(shape)
+
+
+def _is_of_a_variable_alone(group: Group) -> bool:
+    """Whether what goes into the culprit is a weight in another shape: its first axis is not that of a batch."""
+    trace, op = group.trace, group.culprit
+    while op >= 0 and trace.ops[op].reads is None:
+        sources = [edge.op for edge in trace.ops[op].inputs if edge.op >= 0]
+        if len(sources) != 1 or (op != group.culprit and trace.ops[op].type not in _RESHAPING):
+            return False
+        op = sources[0]
+    return op >= 0
+
+
+_RESHAPING = ("Reshape", "ExpandDims", "Squeeze", "Transpose", "Identity", "Cast")
+
+
+CAUSE = Cause(
+    name="softmax_single_class",
+    meaning="softmax over an axis of length one, also where Keras's loss takes the logits from behind it",
+    severity="error",
+    fix="another axis, or sigmoid",
+    text=message_and_fix,
+    leaves_noise=True,
+)

@@ -1,0 +1,55 @@
+"""Asks the rules about suspects: the first verdict stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tb_gradflow.analyse.causes.catalogue import CATALOGUE
+from tb_gradflow.analyse.causes.precedence import CUT, CUT_PRECEDENCE, ZERO
+from tb_gradflow.analyse.evidence.concat_parts import cuts_behind
+from tb_gradflow.analyse.evidence.stops import is_stopped_behind
+from tb_gradflow.analyse.evidence.suspects import Rule, Suspect, Verdict
+from tb_gradflow.analyse.graph.op_sets import BRANCHES
+
+
+def judge(suspects: Iterable[Suspect], rules: tuple[Rule, ...]) -> tuple[Suspect, Verdict] | None:
+    """The first verdict, by rule and then by suspect; null if there is none."""
+    listed = tuple(suspects)
+    for rule in rules:
+        for suspect in listed:
+            verdict = rule(suspect)
+            if verdict is not None:
+                return suspect, verdict
+    return None
+
+
+def judge_zeros(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
+    """The first verdict, except that a branch which was not chosen explains its own way alone, and so does a second
+    derivative of zero: what makes zeros of the other ways is told."""
+    listed = tuple(suspects)
+    found = judge(listed, ZERO)
+    if found is not None and found[1].cause == "zero_gradient":
+        return judge_cuts(cut for each in listed for cut in cuts_behind(each)) or found
+    if found is None or not CATALOGUE[found[1].cause].explains_one_path:
+        return found
+    if found[1].cause == "branch_not_taken":
+        rest = [each for each in listed if each.op.type not in BRANCHES]
+    else:
+        rest = [each for each in listed if (own := judge((each,), ZERO)) and own[1].cause != found[1].cause]
+    other = judge(rest, ZERO)
+    return other if other is not None and other[1].cause != "zero_gradient" else found
+
+
+def judge_cuts(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
+    """Of the verdicts on all cuts around one variable, the first by `CUT_PRECEDENCE`, then the nearest to the loss.
+
+    A cut with a `stop_gradient` behind it on every way comes last: mending it alone would not help.
+    """
+    judged = [found for suspect in suspects if (found := judge((suspect,), CUT)) is not None]
+    return min(judged, key=_precedence, default=None)
+
+
+def _precedence(judged: tuple[Suspect, Verdict]) -> tuple[bool, int, int, int]:
+    suspect, verdict = judged
+    hops = suspect.topology.influence(suspect.target).hops[suspect.culprit]
+    return is_stopped_behind(suspect), CUT_PRECEDENCE.index(verdict.cause), hops, suspect.culprit

@@ -1,0 +1,176 @@
+"""Rewrites a function of NumPy in TensorFlow, line by line, where it can."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection
+
+_SAME = (
+    "exp", "sqrt", "square", "tanh", "sinh", "cosh", "sin", "cos", "tan", "abs", "maximum", "minimum", "where",
+    "matmul", "einsum", "reshape", "transpose", "stack", "cumsum", "multiply", "add", "subtract", "divide", "negative",
+    "ones_like", "zeros_like", "linalg.inv", "linalg.det", "linalg.trace", "linalg.cholesky", "linalg.solve",
+)  # fmt: skip
+
+
+_OTHERWISE = {
+    "absolute": "abs", "fabs": "abs", "power": "pow", "pow": "pow", "log": "math.log", "log1p": "math.log1p",
+    "expm1": "math.expm1", "reciprocal": "math.reciprocal", "clip": "clip_by_value", "mean": "reduce_mean",
+    "average": "reduce_mean", "sum": "reduce_sum", "max": "reduce_max", "amax": "reduce_max", "min": "reduce_min",
+    "amin": "reduce_min", "prod": "reduce_prod", "std": "math.reduce_std", "var": "math.reduce_variance",
+    "concatenate": "concat", "linalg.norm": "norm",
+}  # fmt: skip
+
+
+_CONTRACTED = {"dot": 1, "outer": 0}
+
+
+_TENSORFLOW = {**{name: name for name in _SAME}, **_OTHERWISE}
+
+_METHODS = {
+    "mean": "reduce_mean", "sum": "reduce_sum", "max": "reduce_max", "min": "reduce_min", "std": "math.reduce_std",
+    "var": "math.reduce_variance", "prod": "reduce_prod", "dot": "linalg.matvec", "clip": "clip_by_value",
+    "reshape": "reshape", "cumsum": "cumsum",
+}  # fmt: skip
+"""Methods of an array that a tensor does not have."""
+
+# What they are given comes back unchanged, as far as its value goes.
+_CONVERSIONS = frozenset({"array", "asarray", "asanyarray", "ascontiguousarray", "float32", "float64", "copy"})
+
+
+_MODULES = ("np", "numpy", "onp", "math")
+
+
+def put_into(code: str) -> tuple[str, str] | None:
+    """Of a tensor that a line puts into a part of an array, the array and the tensor, as they are written; null for
+    any other line."""
+    try:
+        body = ast.parse(code.strip()).body
+    except SyntaxError:
+        return None
+    statement = body[0] if len(body) == 1 else None
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Subscript):
+        return None
+    value = statement.value
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "numpy":
+        value = value.func.value
+    if isinstance(value, ast.Call) and ast.unparse(value.func) == "float" and len(value.args) == 1:
+        value = value.args[0]
+    calls = [node for node in ast.walk(value) if isinstance(node, ast.Call)]
+    if any(ast.unparse(call.func).partition(".")[0] in (*_MODULES, "float", "int") for call in calls):
+        return None
+    return ast.unparse(statement.targets[0].value), ast.unparse(value)
+
+
+def stays_inside(code: str) -> str | None:
+    """The statement with TensorFlow's functions in the place of Python's and NumPy's; null if it cannot be told.
+
+    `scale = np.exp(w.numpy())` becomes `scale = tf.exp(w)`.
+    """
+    try:
+        tree = ast.parse(code.strip())
+    except SyntaxError:
+        return None
+    written = []
+    for statement in _simple_statements(tree):
+        writer = Inside()
+        text = ast.unparse(writer.visit(statement))
+        if writer.stuck:
+            return None
+        if writer.changed:
+            written.append(text)
+    return "; ".join(written) or None
+
+
+def _simple_statements(tree: ast.AST) -> list[ast.stmt]:
+    return [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.stmt) and not any(isinstance(child, ast.stmt) for child in ast.iter_child_nodes(node))
+    ]
+
+
+class Inside(ast.NodeTransformer):
+    """Takes conversions away and translates functions.
+
+    Attributes:
+        changed: Whether anything was.
+        stuck: Whether something was met that has no counterpart.
+    """
+
+    def __init__(self, tensorflow: str = "tf", tensors: Collection[str] | None = None) -> None:
+        """`tensorflow` is what the file calls it. With `tensors`, the names that stand for what was outside before, a
+        function that is given none of them is left to NumPy."""
+        self.changed = False
+        self.stuck = False
+        self._tensorflow = tensorflow
+        self._tensors = tensors
+        self._made: list[ast.expr] = []
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        inside = self._inside(node)
+        if inside is not node:
+            self.changed = True
+            self._made.append(inside)
+        return inside
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        # A comparison has no derivative inside either.
+        before = self.changed
+        self.generic_visit(node)
+        self.stuck = self.stuck or self.changed != before
+        return node
+
+    def _inside(self, node: ast.Call) -> ast.expr:
+        name = ast.unparse(node.func)
+        module, _, function = name.partition(".")
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ("numpy", "item", "tolist") and not node.args:
+            return node.func.value
+        if (
+            isinstance(node.func, ast.Attribute)
+            and node.func.attr in ("astype", "copy")
+            and (self.changed or self._is_tensor(node.func.value))
+        ):
+            return node.func.value
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ("predict", "predict_on_batch") and node.args:
+            return ast.Call(node.func.value, node.args[:1], [])
+        if name == "float" and self._tensors is not None and not self._is_given_a_tensor(node):
+            return node
+        if (name == "float" or name.endswith("convert_to_numpy")) and len(node.args) == 1:
+            return node.args[0]
+        constant = name in (f"{self._tensorflow}.constant", f"{self._tensorflow}.convert_to_tensor")
+        if constant and node.args and (self.changed or (self._tensors is not None and self._is_given_a_tensor(node))):
+            return node.args[0]
+        if module in _MODULES and function and self._is_given_a_tensor(node):
+            return self._function(node, function)
+        method = _METHODS.get(node.func.attr) if isinstance(node.func, ast.Attribute) else None
+        if method is not None and self._tensors is not None and self._is_tensor(node.func.value):  # type: ignore[attr-defined]
+            called = ast.parse(f"{self._tensorflow}.{method}", mode="eval").body
+            return ast.Call(called, [node.func.value, *node.args], node.keywords)  # type: ignore[attr-defined]
+        return node
+
+    def _is_given_a_tensor(self, node: ast.Call) -> bool:
+        return self._tensors is None or any(self._is_tensor(each) for each in ast.walk(node))
+
+    def _is_tensor(self, node: ast.AST) -> bool:
+        is_named = isinstance(node, ast.Name) and self._tensors is not None and node.id in self._tensors
+        return is_named or any(node is each for each in self._made)
+
+    def _function(self, node: ast.Call, function: str) -> ast.expr:
+        if function in _CONVERSIONS and node.args:
+            return _stacked(node.args[0], self._tensorflow)
+        if function in _CONTRACTED and len(node.args) == 2:
+            contract = ast.parse(f"{self._tensorflow}.tensordot", mode="eval").body
+            return ast.Call(contract, [*node.args, ast.Constant(_CONTRACTED[function])], [])
+        if function not in _TENSORFLOW:
+            self.stuck = True
+            return node
+        translated = ast.parse(f"{self._tensorflow}.{_TENSORFLOW[function]}", mode="eval").body
+        return ast.Call(translated, node.args, node.keywords)
+
+
+def _stacked(given: ast.expr, tensorflow: str) -> ast.expr:
+    """What an array is made of; a list of tensors is stacked."""
+    if isinstance(given, (ast.List, ast.ListComp)):
+        return ast.Call(ast.parse(f"{tensorflow}.stack", mode="eval").body, [given], [])
+    return given

@@ -1,0 +1,109 @@
+"""The value leaves TensorFlow for Python or NumPy."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.causes.left_graph.inside import put_into, stays_inside
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.words.fields import ZERO, Template, fields
+from tb_gradflow.analyse.words.names import Group, Text, blamed
+from tb_gradflow.record.schema import PYTHON
+
+# `tf.py_function` has a gradient function, and what its body loses arrives as zeros.
+_FUNCTIONS = ("PyFunc", "PyFuncStateless")
+
+
+_PYTHON = frozenset({*_FUNCTIONS, "EagerPyFunc", PYTHON})
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """Python code computes the value: `tf.numpy_function`, `tf.py_function` with NumPy in it, or `.numpy()` and its
+    like in a step that runs eagerly."""
+    return Verdict("python_escape", "error") if suspect.op.type in _PYTHON else None
+
+
+def partly_in_python(suspect: Suspect) -> Verdict | None:
+    """A gradient arrives, and not all of it: the value also goes through a `tf.numpy_function` on the way to the loss,
+    which gets a gradient and hands none on. Information: a number that scales the rest may be meant so."""
+    if suspect.target < 0:
+        return None
+    topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
+    arrives = topology.gradient(suspect.target).hops
+    for op in sorted(place for kind in _FUNCTIONS for place in topology.by_type.get(kind, ())):
+        given = {edge.op for edge in topology.trace.ops[op].inputs if edge.op >= 0}
+        made = given.union(*(topology.made_by(each) for each in given)) if arrives[op] >= 0 else given
+        if arrives[op] >= 0 and not made.isdisjoint(readers):
+            return Verdict("python_escape", "info", op)
+    return None
+
+
+def message_and_fix(group: Group) -> Text:
+    if group.op is not None and group.op.type == PYTHON:
+        return _escape(group)
+    return _function(group)
+
+
+def _function(group: Group) -> Text:
+    """`tf.py_function` has a gradient function, so what its body loses arrives as zeros."""
+    zero = group.op is not None and group.op.type == "EagerPyFunc"
+    start = ZERO if zero else "{they_get} {size}: "
+    return Template(
+        start + "{op} leaves TensorFlow and computes in Python, where no derivative is known.",
+        "Write the body with TensorFlow functions, `tf.tanh(x)` for `np.tanh(x)` and no `.numpy()`, or give it a "
+        "gradient with `tf.custom_gradient`.",
+    )(group)
+
+
+def _escape(group: Group) -> Text:
+    names = fields(group)
+    what = "the value" if _is_read_there(group) else f"what is computed from {names['them']}"
+    message = (
+        f"{names['they_get']} no gradient: {what} leaves TensorFlow at {blamed(group)} and comes back as a number."
+    )
+    code = group.source.code if group.source is not None else ""
+    if (put := put_into(code)) is not None:
+        holder, value = put
+        return Text(
+            message,
+            f"Collect the tensors in the place of an array: `parts.append({value})` for each of them, then "
+            f"`tf.reshape(tf.stack(parts), {holder}.shape)`.",
+        )
+    inside = stays_inside(code) if code else None
+    name, _, value = (inside or "").partition(" = ")
+    if inside is not None and name == value:
+        return Text(message, f"Leave this line out: `{name}` is a tensor already.")
+    if inside is not None:
+        return Text(message, f"Stay in TensorFlow: `{inside}`.")
+    return Text(message, _ADVICE.get((group.op.api if group.op else None) or "", _STAY))
+
+
+_STAY = (
+    "Stay in TensorFlow: the tensor itself for `.numpy()` and `float(...)`, `tf.` functions for `np.` ones, "
+    "`model(x, training=True)` for `model.predict(x)`; or give this part a gradient with `tf.custom_gradient`."
+)
+
+
+_ADVICE = {
+    "int()": "Keep it a float, and blend what it chooses between: `w = x - tf.floor(x)`, then "
+    "`1 - w` parts of what belongs to the whole number below, and `w` parts of what belongs to the next.",
+}
+
+
+def _is_read_there(group: Group) -> bool:
+    """Whether what leaves is the variables' own value."""
+    ops = group.trace.ops
+    producer = group.suspect.producer
+    return producer >= 0 and ops[producer].type in ("ReadVariableOp", "Identity")
+
+
+CAUSE = Cause(
+    name="python_escape",
+    meaning="`tf.numpy_function` cuts; `tf.py_function` whose gradient comes back as zeros; in a step that runs "
+    "eagerly `.numpy()`, `float()`, NumPy functions, `predict` and their like, where a constant made of the value "
+    "comes back, or Python decides by it; or a `tf.numpy_function` beside other ways, which is handed a gradient and "
+    "hands none on",
+    severity="error; info beside other ways",
+    fix="the same line in TensorFlow",
+    text=message_and_fix,
+    verb="cuts {them} off",
+)

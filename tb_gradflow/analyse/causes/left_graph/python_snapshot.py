@@ -1,0 +1,45 @@
+"""The loss uses a tensor that was computed from the variable before the step."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.words.fields import fields
+from tb_gradflow.analyse.words.names import Group, Text, place_of
+from tb_gradflow.record.schema import SNAPSHOT
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """A tensor that was computed from the variable before the step takes its place in the step."""
+    return Verdict("python_snapshot", "error") if suspect.op.type == SNAPSHOT else None
+
+
+def message_and_fix(group: Group) -> Text:
+    names = fields(group)
+    # What is known of one of them need not be so of the others.
+    made_by = {group.trace.ops[culprit].api for culprit in (group.culprit, *group.culprits.values()) if culprit >= 0}
+    api = made_by.pop() if len(made_by) == 1 else None
+    how = f", by `{api}`" if api else ""
+    place = place_of(group.trace, group.culprit)
+    message = (
+        f"{names['they_get']} no gradient: the tensor that is used here{place} was computed from {names['them']} once, "
+        f"before the step{how}, and does not change with {names['them']}."
+    )
+    again = f"`{api}({names['variable']})`" if api and api.startswith("tf.") else "what is made of the variable"
+    return Text(
+        message,
+        f"Keep the variable, not the tensor, and compute {again} inside the step: in `call`, or in the loss function, "
+        "under the tape.",
+    )
+
+
+CAUSE = Cause(
+    name="python_snapshot",
+    meaning="the variable takes no part, and a tensor from before the step does whose value was computed from it: "
+    "`tf.exp` of it and other named functions, any monotone function of many elements, a gathered or stacked part",
+    severity="error",
+    fix="compute it inside the step",
+    text=message_and_fix,
+    verb="cuts {them} off",
+    subject="a tensor from before the step",
+)

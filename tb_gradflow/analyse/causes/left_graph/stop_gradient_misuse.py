@@ -1,0 +1,117 @@
+"""`tf.stop_gradient` lies on every path."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.discrete import ROUNDING
+from tb_gradflow.analyse.evidence.stops import STOPS, keeps_value_alone
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.words.code import sides_of
+from tb_gradflow.analyse.words.fields import SIZE, Template
+from tb_gradflow.analyse.words.names import Group, Text, api_of, call_of, network_of
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """`tf.stop_gradient` on the only way. A straight-through estimator has another way, and is no suspect."""
+    return Verdict("stop_gradient_misuse", "error") if suspect.op.type in STOPS else None
+
+
+def message_and_fix(group: Group) -> Text:
+    """Some functions stop the gradient inside, and a functional model was put together before the step."""
+    quiet = ' If it is meant, tell the recorder: `expected=["{pattern}"]`.'
+    if "stop_gradient" not in api_of(group) and group.source is not None and call_of(group) is not None:
+        fix = "Take a function that does not, or compute this part by hand."
+        if "softmax_cross_entropy" in api_of(group):
+            fix = "Take `tf.nn.softmax_cross_entropy_with_logits`, which passes the gradient to its labels too."
+        return Template(SIZE + "{op} stops it inside, and is on every way to the loss.", fix + quiet)(group)
+    message = SIZE + "{op} is on every way to the loss."
+    if (through := _straight_through(group)) is not None:
+        alone = f": the line hands the gradient to `{through[1]}` alone."
+        return Template(message[:-1] + alone, _beside(group, *through) + quiet)(group)
+    if call_of(group) is None:
+        built = "Leave `stop_gradient` out where the model is put together."
+        return Template(message, built + quiet)(group)
+    if _weighs_another(group):
+        return Template(
+            message,
+            "If `{x}` is to weigh the other factor and nothing else, as an advantage weighs a policy, leave it so, and "
+            "give {names} a term of the loss of {their} own, such as the mean of `{lib}.square(...)` of {their} error. "
+            "If not, use `{x}` without it." + quiet,
+        )(group)
+    other = (
+        " If it is another network that is to be held still, stop that one in its place." if _is_network(group) else ""
+    )
+    return Template(message, "Use `{x}` without it." + other + quiet)(group)
+
+
+def _straight_through(group: Group) -> tuple[str, str] | None:
+    """Of `x + stop_gradient(q - x)`, the user's `q` and `x`: it keeps the value of the one and passes the gradient to
+    the other. Null for any other use."""
+    call = call_of(group)
+    sides = sides_of(call.subject, "-") if call is not None else None
+    if sides is None or not keeps_value_alone(group.suspect.topology, group.culprit):
+        return None
+    kept, passed = (side.replace("{", "{{").replace("}", "}}") for side in sides)
+    return kept, passed
+
+
+def _beside(group: Group, kept: str, passed: str) -> str:
+    """What to do for a variable that is in the kept value alone: scales go around a rounding, codes have a loss."""
+    if any(group.trace.ops[op].type in ROUNDING for op in group.others):
+        return (
+            "Put it around the rounding and nothing else, `u + {lib}.stop_gradient({lib}.round(u) - u)`, and multiply "
+            "and add behind it."
+        )
+    return (
+        "Give {names} a term of the loss that is taken of "
+        f"`{kept}` before this line, as a codebook has: the mean of the square of "
+        f"`{kept} - {{lib}}.stop_gradient({passed})`."
+    )
+
+
+def _weighs_another(group: Group) -> bool:
+    """Whether the stopped value is a factor of something that other variables are trained by."""
+    topology, target, ops = group.suspect.topology, group.suspect.target, group.trace.ops
+    trained = {
+        reader
+        for place in range(len(group.trace.variables))
+        if place not in group.variables and topology.receives(place, target)
+        for reader in topology.readers[place]
+    }
+
+    def in_shape(op: int) -> list[int]:
+        return [user for user in topology.onward(op) if ops[user].type in _IN_SHAPE]
+
+    for op in walked([group.culprit], in_shape):
+        for product in (user for user in topology.onward(op) if ops[user].type == "Mul"):
+            others = [edge.op for edge in ops[product].inputs if edge.op >= 0 and edge.op != op]
+            if any(not (topology.made_by(other) | {other}).isdisjoint(trained) for other in others):
+                return True
+    return False
+
+
+# What these make of an advantage is one still.
+_IN_SHAPE = frozenset({"Identity", "Reshape", "Squeeze", "ExpandDims", "Cast", "Neg", "RealDiv", "Sub"})
+
+
+def _is_network(group: Group) -> bool:
+    """Whether no gradient comes to a whole network of several layers, while the same loss trains another one."""
+    networks = {network_of(name) for name in group.names}
+    if len(networks) != 1 or "" in networks or len({name.rpartition("/")[0] for name in group.names}) < 2:
+        return False
+    topology, target = group.suspect.topology, group.suspect.target
+    rest = [place for place in range(len(group.trace.variables)) if place not in group.variables]
+    trained = [place for place in rest if topology.receives(place, target)]
+    others = {network_of(group.trace.variables[place].name) for place in trained}
+    return bool(others - {""}) and networks.isdisjoint(others)
+
+
+CAUSE = Cause(
+    name="stop_gradient_misuse",
+    meaning="`tf.stop_gradient` on every way",
+    severity="error",
+    fix="leave it out, or list the variable in `expected`",
+    text=message_and_fix,
+    verb="cuts {them} off",
+)

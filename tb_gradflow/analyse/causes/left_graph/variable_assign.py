@@ -1,0 +1,146 @@
+"""The value is assigned to a variable, and the loss reads it from there."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.words.code import Call, bracketed, call_on
+from tb_gradflow.analyse.words.fields import SIZE, fields
+from tb_gradflow.analyse.words.names import Group, Text
+
+_WRITING = (
+    *("Assign", "ResourceStridedSliceAssign", "ResourceScatter", "StridedSliceAssign"),
+    *("ScatterUpdate", "ScatterAdd", "ScatterSub", "ScatterNdUpdate", "ScatterNdAdd", "ScatterNdSub"),
+)
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """The value is stored in a `tf.Variable`, or in a metric, and read back: the tape does not look into those."""
+    written = suspect.op.writes is not None or suspect.op.type.startswith(_WRITING)
+    stored = written or any(edge.passes == "state" for edge in suspect.edges)
+    return Verdict("variable_assign", "error") if stored else None
+
+
+def kept_as_state(suspect: Suspect) -> Verdict | None:
+    """The loss depends on no variable, and this one's way ends in an assignment: the loss is read from state.
+
+    Such as the result of a metric, whose variables are no part of the trace.
+    """
+    stored = suspect.culprit >= 0 and suspect.op.type.startswith("Assign")
+    detached = suspect.target >= 0 and suspect.topology.trace.targets[suspect.target].op < 0
+    return Verdict("variable_assign", "error") if stored and detached else None
+
+
+_STORING = ("assign", "assign_add", "assign_sub")
+
+
+def message_and_fix(group: Group) -> Text:
+    why = "{op} stores the value in a variable that is then read back, and no gradient passes through a store."
+    return Text((SIZE + why).format_map(fields(group)), _fix(group))
+
+
+def _fix(group: Group) -> str:
+    if copy := _copy_of(group):
+        return (
+            f"`{copy}` is a copy of other weights, and has no gradient to hand on. Compute the loss with the weights "
+            "that are to be trained, and with the copy only what is to stay still, such as what a teacher says."
+        )
+    code = group.source.code if group.source is not None else ""
+    call = next((call for name in _STORING if (call := call_on(code, name)) is not None), None)
+    if call_on(code, "update_state") is not None or (call is None and _is_averaged(group)):
+        return (
+            "A metric measures and teaches nothing. Take the loss from the tensors themselves, such as by a function "
+            "of `keras.losses`, and update the metric beside it."
+        )
+    if (scattered := _scattered(code)) is not None:
+        return scattered
+    holder, places = _holder(call) if call is not None else ("", 0)
+    if call is None or not holder:
+        return (
+            "Go on computing with the tensor itself, and store it afterwards: `y = f(value)`, then "
+            "`state.assign(value)`."
+        )
+    if places:
+        whole = "tf.stack(parts)" if places == 1 else f"tf.reshape(tf.stack(parts), {holder}.shape)"
+        return (
+            f"Collect the tensors: `parts.append({call.subject})` for each of them, in a loop over `tf.range` a "
+            f"`tf.TensorArray`, then `{whole}` in the place of `{holder}`; or compute all of them at once."
+        )
+    value = _value(call, holder)
+    if group.op is not None and "/while/" in f"/{group.op.name}":
+        again = re.sub(rf"(?<![\w.]){re.escape(holder)}(?!\w)", "value", value)
+        return (
+            f"Hand the tensor itself from round to round: begin with `value = tf.identity({holder})`, in each round "
+            f"`value = {again}`, and store it after the loop, `{holder}.assign(value)`."
+        )
+    return (
+        f"Go on computing with the tensor itself, `value = {value}`, in the place of `{holder}`, and store it "
+        f"afterwards: `{holder}.assign(value)`."
+    )
+
+
+def _scattered(code: str) -> str | None:
+    """How to write into a tensor what the user's line writes to places in a variable; null if it does not."""
+    for kind in ("update", "add", "sub"):
+        call = call_on(code, f"scatter_nd_{kind}")
+        if call is None:
+            continue
+        holder, _ = _holder(call)
+        indices, updates = call.argument(0, "indices"), call.argument(1, "updates")
+        if holder and indices and updates:
+            return (
+                f"Go on computing with a tensor, `value = tf.tensor_scatter_nd_{kind}({holder}, {indices}, {updates})` "
+                f"in place of `{holder}`, and store it afterwards: `{holder}.assign(value)`."
+            )
+    return None
+
+
+def _copy_of(group: Group) -> str:
+    """The network whose weights are set to those that get no gradient, or to an average with them; empty if none is:
+    weight by weight of the same name, and nothing of the data is in them."""
+    op, trace = group.op, group.trace
+    if op is None or op.writes is None or op.data:
+        return ""
+    written = trace.variables[op.writes].name
+    owner, _, own = written.rpartition("/")
+    same = owner and any(name.rpartition("/")[2] == own and name != written for name in group.names)
+    return owner.partition("/")[0] if same else ""
+
+
+def _is_averaged(group: Group) -> bool:
+    """Whether what is stored is read back to be divided by a count, which may be zero: so does a metric that is called,
+    `loss = metric(y, p)`."""
+    consumers, ops = group.suspect.topology.consumers, group.trace.ops
+    read = [op for op, _ in consumers[group.culprit] if ops[op].type == "ReadVariableOp"] if group.culprit >= 0 else []
+    return any(ops[user].type == "DivNoNan" for op in read for user, _ in consumers[op])
+
+
+def _holder(call: Call) -> tuple[str, int]:
+    """What the value is stored in, and by how many places a part of it is told, 0 for the whole; empty for a function
+    that is given both."""
+    node = ast.parse(call.head, mode="eval").body
+    if not isinstance(node, ast.Attribute) or call.head.startswith(("tf.", "state_ops.")):
+        return "", 0
+    if isinstance(node.value, ast.Subscript):
+        given = node.value.slice.elts if isinstance(node.value.slice, ast.Tuple) else [node.value.slice]
+        return ast.unparse(node.value.value), sum(not isinstance(each, ast.Slice) for each in given) or 1
+    return ast.unparse(node.value), 0
+
+
+def _value(call: Call, holder: str) -> str:
+    """What the variable holds afterwards."""
+    sign = {"assign_add": "+", "assign_sub": "-"}.get(call.head.rpartition(".")[2])
+    return f"{holder} {sign} {bracketed(call.subject)}" if sign else call.subject
+
+
+CAUSE = Cause(
+    name="variable_assign",
+    meaning="the value is assigned to a variable that is then read; or the loss depends on no variable and the way "
+    "ends in an assignment (the result of a metric)",
+    severity="error",
+    fix="go on with the tensor, assign afterwards",
+    text=message_and_fix,
+)

@@ -1,0 +1,48 @@
+"""An attribute that held the variable now holds a tensor."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.words.fields import Template, fields
+from tb_gradflow.analyse.words.names import Group, Text
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """What held the variable holds a tensor now; asked of connected variables too, as that may be since this step."""
+    variable = suspect.topology.trace.variables[suspect.state.variable]
+    return Verdict("variable_rebound", "error") if variable.rebound else None
+
+
+def message_and_fix(group: Group) -> Text:
+    names = fields(group)
+    place = group.trace.variables[group.variables[0]].rebound or names["variable"]
+    later = group.suspect.state.status == "connected"
+    if group.trace.variables[group.variables[0]].computed:
+        return Template(
+            f"{{they_get}} no gradient: `{place}` was a variable and has been overwritten with a tensor, which no tape "
+            "watches by itself.",
+            f"Change the variable in place: `{place}.assign_sub(rate * gradient)`, not "
+            f"`{place} = {place} - rate * gradient`.",
+        )(group)
+    message = (
+        f"{names['they_are']} lost: the step puts a tensor into `{place}`, and from the next step on nothing trains it."
+        if later
+        else f"{names['they_get']} no gradient: `{place}` holds a tensor in the place of the variable, and a tensor is "
+        "not trained."
+    )
+    return Text(
+        message,
+        f"Change the variable in place: `{place}.assign_sub(rate * gradient)` for "
+        f"`{place} = {place} - rate * gradient`, or `optimizer.apply_gradients(...)`.",
+    )
+
+
+CAUSE = Cause(
+    name="variable_rebound",
+    meaning="the attribute that held the variable holds a tensor, `self.w = self.w - rate * g`",
+    severity="error",
+    fix="`assign_sub`",
+    text=message_and_fix,
+    plight="overwritten by a tensor",
+)

@@ -1,0 +1,143 @@
+"""A variable is an integer, or its value is cast to integers."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.graph.op_sets import COPIES, ROUTING, is_float
+from tb_gradflow.analyse.words.code import is_simple
+from tb_gradflow.analyse.words.fields import SIZE, Template, fields
+from tb_gradflow.analyse.words.names import Group, Text, api_of, call_of, unused_name
+from tb_gradflow.analyse.words.whole import only_as_integers, passed_around, weighed_in_place_of_integers
+
+# These leave the numbers in a tensor as they are.
+_REARRANGING = COPIES | ROUTING | {"Reshape", "Squeeze", "ExpandDims", "Transpose"}
+
+
+def integer_variable(suspect: Suspect) -> Verdict | None:
+    """The variable itself is an integer: the tape ignores it from the start."""
+    variable = suspect.topology.trace.variables[suspect.state.variable]
+    return None if is_float(variable.dtype) else Verdict("integer_dtype", "error")
+
+
+def integer_source(suspect: Suspect) -> Verdict | None:
+    """A gradient is requested for a tensor of integers, which has none.
+
+    Information where the tensor only chooses among numbers that have one, as an index or a label does. An error where
+    it is computed with: made a float, it would have a gradient. A loss of Keras makes floats of labels, and integers
+    of these again: what counts is what takes them in the end.
+    """
+    topology, place = suspect.topology, suspect.state.variable
+    queue = [taker for reader in topology.readers[place] for taker, _ in topology.consumers[reader]]
+    if not queue:
+        return Verdict("output_not_used", "error")
+    choosing: list[int] = []
+    computing: list[int] = []
+    made_float: list[int] = []
+    for op in queue:  # grows while it is walked
+        of_float = any(edge.op in made_float for edge in topology.trace.ops[op].inputs)
+        if not any(is_float(tensor.dtype) for tensor in topology.trace.ops[op].outputs):
+            taken = topology.consumers[op]
+        elif suspect.type_of(op) == "Cast" or (of_float and suspect.type_of(op) in _REARRANGING):
+            made_float.append(op)
+            taken = topology.consumers[op]
+            if not taken:
+                computing.append(op)  # the loss itself
+        else:
+            (computing if of_float else choosing).append(op)
+            taken = []
+        queue.extend(taker for taker, _ in taken if taker not in queue)
+    if choosing and not computing:
+        return Verdict("integer_dtype", "info", choosing[0])
+    return Verdict("integer_dtype", "error", made_float[0] if made_float else queue[0])
+
+
+def integer_path(suspect: Suspect) -> Verdict | None:
+    """A cast to integers on the way."""
+    outputs = suspect.op.outputs
+    discrete = bool(outputs) and not any(is_float(tensor.dtype) for tensor in outputs)
+    return Verdict("integer_dtype", "error") if suspect.op.type == "Cast" and discrete else None
+
+
+def _integer_tensor(group: Group) -> Text:
+    """A tensor that a gradient was requested for. An index says which number is taken, and no number lies between two
+    of them."""
+    dtype = group.trace.variables[group.variables[0]].dtype
+    if group.verdict.severity == "info":
+        return Template(
+            "{they_get} no gradient: " + dtype + " numbers say which elements {op} takes, and an index or a label has "
+            "no derivative. None is the right answer.",
+            "Nothing to repair; request the gradient of what is indexed instead.",
+        )(group)
+    return Template(
+        "{they_get} no gradient: a tape follows floating-point numbers alone, and the type is `" + dtype + "`.",
+        _OF_NO_NUMBERS.get(
+            dtype, "Make it a float where it is made: `tf.constant(..., dtype=tf.float32)`, with `10.0` for `10`."
+        ),
+    )(group)
+
+
+_OF_NO_NUMBERS = {
+    "bool": "A choice has no derivative. Make it a float between 0 and 1 where it is made, such as `tf.sigmoid(...)`, "
+    "and multiply with that; or request the gradient of what is chosen.",
+    "string": "A string has no derivative. Request the gradient of the numbers that are computed from it.",
+}
+
+
+def _is_no_number(group: Group) -> bool:
+    """Whether a gradient was requested for a tensor of truth values, or of strings."""
+    tensor = group.trace.variables[group.variables[0]]
+    return tensor.computed and tensor.dtype in _OF_NO_NUMBERS
+
+
+def message_and_fix(group: Group) -> Text:
+    if group.suspect.state.status == "integer" or _is_no_number(group):
+        return _integer_tensor(group)
+    dtype, names = group.trace.variables[group.variables[0]].dtype, fields(group)
+    if not dtype.startswith(("float", "bfloat", "complex")):
+        return Template(
+            SIZE + f"the tape follows floating numbers alone, and the type is `{dtype}`.",
+            'Make it a float, `tf.Variable(..., dtype=tf.float32, name="{variable}")`, and cast where integers are '
+            "needed.",
+        )(group)
+    message = SIZE + "{op} makes an integer of what comes from {them}, and integers carry no gradient."
+    if only_as_integers(group):
+        fix = weighed_in_place_of_integers(group)
+        return Text(message.format_map(names), fix[0].upper() + fix[1:])
+    if labels := _cast_to_type_of(group):
+        return Text(message.format_map(names), labels)
+    x = names["x"]
+    through = passed_around(group)
+    if not through and api_of(group).rpartition(".")[2] in ("cast", "to_int32", "to_int64"):
+        through = f"`{x} + tf.stop_gradient(tf.round({x}) - {x})`"
+        if not is_simple(x):
+            v = unused_name(group)
+            through = f"`{v} = {x}`, then `{v} + tf.stop_gradient(tf.round({v}) - {v})`"
+    elif not through:
+        through = f"`{x} + tf.stop_gradient(back - {x})`, where `back` is what is made of the integers again"
+    return Text(message.format_map(names), f"Stay in floating point, or pass the gradient straight through: {through}.")
+
+
+def _cast_to_type_of(group: Group) -> str:
+    """The remedy for `tf.cast(p, y.dtype)` with integers in `y`: these are cast, as TensorFlow subtracts no integer
+    from a floating number. Empty if the line is another, or speaks of what an object holds."""
+    call = call_of(group)
+    other, _, attribute = ((call.argument(1, "dtype") if call is not None else None) or "").rpartition(".")
+    if call is None or attribute != "dtype" or not other.isidentifier():
+        return ""
+    x = call.subject
+    named, value = ("", x) if is_simple(x) else (f"`p = {x}`, ", "p")
+    return (
+        f"Cast the integers, not what learns: {named}`{other} = {call.head}({other}, {value}.dtype)`, and `{value}` as "
+        f"it is in the place of `{call.text}`."
+    )
+
+
+CAUSE = Cause(
+    name="integer_dtype",
+    meaning="the variable is an integer, or a cast to integers is on the way",
+    severity="error",
+    fix="stay in floating point",
+    text=message_and_fix,
+    verb="cuts {them} off",
+)

@@ -1,0 +1,67 @@
+"""TensorFlow has no gradient for this type of op."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.words.fields import SIZE, Template
+from tb_gradflow.analyse.words.names import Group, Text, api_of
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """Asking for the gradient raises LookupError: the op type has no entry in the registry."""
+    unregistered = any(edge.passes == "unregistered" for edge in suspect.edges)
+    return Verdict("no_gradient_registered", "error") if unregistered else None
+
+
+def message_and_fix(group: Group) -> Text:
+    """Augmentation can be done before the model; what computes with weights or predictions cannot."""
+    image = group.op is not None and (group.op.api or "").startswith("tf.image.")
+    if "non_max_suppression" in api_of(group):
+        return Template(
+            SIZE + "TensorFlow has none for {op}, which chooses boxes; asking raises `LookupError: gradient registry "
+            "has no entry for: {kind}`.",
+            "Take the loss from the boxes and scores that go into {fn}, and leave it to inference.",
+        )(group)
+    instead = _HAVE_A_GRADIENT.get(group.op.type if group.op is not None else "")
+    if instead:
+        return Template(_UNREGISTERED, f"Compute the same with what has one: {instead}.")(group)
+    if image and "glimpse" in api_of(group) and all(edge.input > 0 for edge in group.suspect.edges):
+        return Template(
+            _UNREGISTERED,
+            "What comes from {them} decides where to look, and {fn} cannot learn that. Take the part out softly: "
+            "weights `tf.nn.relu(1.0 - tf.abs(rows - positions[..., None]))` for rows, likewise for columns, and "
+            "`tf.einsum('bir,bjc,brcd->bijd', by_row, by_column, images)`; or train the place by a policy gradient.",
+        )(group)
+    before = (
+        "Move {fn} in front of the layers that learn, into the input pipeline, or give it" if image else "Give {fn}"
+    )
+    return Template(
+        _UNREGISTERED,
+        before
+        + " a gradient with `tf.custom_gradient`"
+        + ("." if image else ", or compute the same with functions that have one."),
+    )(group)
+
+
+_UNREGISTERED = (
+    SIZE + "TensorFlow has none for {op}; asking raises `LookupError: gradient registry has no entry for: {kind}`."
+)
+
+
+_OF_ROWS = "`tf.math.unsorted_segment_max(values, indices[:, 0], rows)` for the largest of each row of a sparse matrix"
+
+
+_OF_BINS = "`tf.math.unsorted_segment_sum(weights, values, size)`"
+
+
+_HAVE_A_GRADIENT = {"SparseReduceMax": _OF_ROWS, "SparseReduceMaxSparse": _OF_ROWS, "DenseBincount": _OF_BINS}
+
+
+CAUSE = Cause(
+    name="no_gradient_registered",
+    meaning="no entry in the gradient registry: asking raises LookupError",
+    severity="error",
+    fix="move the op into the input pipeline, or `tf.custom_gradient`",
+    text=message_and_fix,
+)

@@ -1,0 +1,86 @@
+"""A value is only counted."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.discrete import COMPARISON, COUNTING, COUNTING_CALLS
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict, discrete_part
+from tb_gradflow.analyse.words.fields import SIZE, fields
+from tb_gradflow.analyse.words.names import Group, Text, api_of, call_of
+from tb_gradflow.analyse.words.soft import soft_step
+
+_REDUCTIONS = frozenset({"Sum", "Mean", "Max", "Min", "Prod", "SegmentSum", "UnsortedSegmentSum"})
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """Something is counted: a histogram, or a comparison whose ones and zeros are summed and nothing else."""
+    called = suspect.op.api or ""
+    if suspect.op.type in COUNTING or any(word in called for word in COUNTING_CALLS):
+        return Verdict("nondiff_counting", "error")
+    uses = discrete_part(suspect).uses
+    summed = uses and all(_is_summed_truth(suspect, use.consumer, use.via) for use in uses)
+    return Verdict("nondiff_counting", "error") if summed else None
+
+
+def _is_summed_truth(suspect: Suspect, cast: int, comparison: int) -> bool:
+    topology = suspect.topology
+    influence = topology.influence(suspect.target).hops
+    users = [consumer for consumer, _ in topology.consumers[cast] if influence[consumer] >= 0]
+    return (
+        suspect.type_of(cast) == "Cast"
+        and suspect.type_of(comparison) in COMPARISON
+        and bool(users)
+        and all(suspect.type_of(user) in _REDUCTIONS for user in users)
+    )
+
+
+_LESS = ("Less", "LessEqual")
+
+
+def message_and_fix(group: Group) -> Text:
+    kind = group.op.type if group.op else ""
+    counts = kind in COUNTING or any(word in api_of(group) for word in COUNTING_CALLS)
+    why = "{op} counts" if counts else "{op} makes a yes or no of {them}, which is then counted"
+    soft = _SOFT_YES if api_of(group).endswith("sequence_mask") else _soft_histogram(group)
+    fix = next((fix for kinds, fix in _COUNTED if kind in kinds), soft)
+    names = fields(group) | {"step": soft_step(group)}
+    names["logits"] = "" if names["behind"] == "Softmax" else ", from_logits=True"
+    message = SIZE + why + ", and a count changes in steps: it has no derivative."
+    return Text(message.format_map(names), fix.format_map(names))
+
+
+def _soft_histogram(group: Group) -> str:
+    """A bell around the middle of each bin; the bins are the user's own where their call tells them."""
+    call = call_of(group)
+    span = (call.argument(1, "value_range") if call else None) or ""
+    bins = (call.argument(2, "nbins") if call else None) or "100"
+    ends = span.strip("[]()").split(",") if span.count(",") == 1 else ["low", "high"]
+    centres = f"tf.linspace({ends[0].strip()}, {ends[1].strip()}, {bins})"
+    return (
+        f"Count softly: `centres = {centres}`, `width = centres[1] - centres[0]`, then "
+        "`tf.reduce_sum(tf.exp(-tf.square((tf.reshape({x}, [-1, 1]) - centres) / width)), 0)`."
+    )
+
+
+_SOFT_YES = "Count softly, with `{step}` in the place of each yes or no."
+
+
+_COUNTED = (
+    (
+        ("ArgMax", "ArgMin"),
+        "Train on `keras.losses.sparse_categorical_crossentropy(y, {x}{logits})` and count in a metric.",
+    ),
+    (("Round",), "Train on `keras.losses.binary_crossentropy(y, {x})` and count in a metric."),
+    (("Equal", "NotEqual"), "Count softly: `tf.reduce_sum(1 - tf.exp(-tf.square({bx} / 0.1)))`."),
+    ((*_LESS, "Greater", "GreaterEqual"), _SOFT_YES),
+)
+
+
+CAUSE = Cause(
+    name="nondiff_counting",
+    meaning="histograms and `count_nonzero`; or a decision that is only compared, then summed (an error rate)",
+    severity="error",
+    fix="a smooth loss, the count as a metric",
+    text=message_and_fix,
+    verb="cuts {them} off",
+)

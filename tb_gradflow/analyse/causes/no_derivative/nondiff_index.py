@@ -1,0 +1,191 @@
+"""A value is only used to find or to make an index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.causes.no_derivative.nondiff_counting import message_and_fix as counted
+from tb_gradflow.analyse.evidence.discrete import INDEX_INPUTS, SEARCHING, handed_on
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict, discrete_part
+from tb_gradflow.analyse.words.code import bracketed, is_simple
+from tb_gradflow.analyse.words.fields import SIZE, Template, fields
+from tb_gradflow.analyse.words.names import Group, Text, api_of, call_of, layer_of, namespace
+from tb_gradflow.analyse.words.order import in_order, largest
+from tb_gradflow.analyse.words.tables import looked_up
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """A position is searched, or a number made an integer to index with."""
+    if suspect.op.type in SEARCHING:
+        return Verdict("nondiff_index", "error")
+    part = discrete_part(suspect)
+    handed = handed_on(suspect, part)
+    indexes = any(
+        INDEX_INPUTS.get(suspect.type_of(use.consumer)) == use.input for use in part.uses if use.via in handed
+    )
+    return Verdict("nondiff_index", "error") if indexes else None
+
+
+_OF_OPS = {
+    "ArgMax": "argmax",
+    "ArgMin": "argmin",
+    "LowerBound": "searchsorted",
+    "UpperBound": "searchsorted",
+    "MaxPoolWithArgmax": "max_pool_with_argmax",
+}
+
+
+def message_and_fix(group: Group) -> Text:
+    # Of functions that are no public ones of TensorFlow's, as of an old backend of Keras's, the op tells the name.
+    kind = group.op.type if group.op else ""
+    name = _OF_OPS.get(kind) or api_of(group).rpartition(".")[2]
+    if kind in ("TopK", "TopKV2") and name not in _INDEX_FIXES:  # called in a package: what sorts is this op as well
+        name = "top_k"
+    if name in ("argmax", "argmin") and _is_compared_in_loss(group):
+        return counted(group)
+    if name in ("argmax", "argmin"):
+        return _soft_position(group, "-" if name == "argmin" else "")
+    if "non_max_suppression" in name:
+        return _chosen_boxes(group)
+    if group.source is None and _is_in_embedding(group):
+        return Template(
+            "{they_get} no gradient: {op} makes whole numbers of what comes from {them}, to look up rows by, and the "
+            "number of a row has no derivative.",
+            "An `Embedding` is for ids: give it those of the input, before any other layer. What a layer computes goes "
+            "into a `Dense` in its place.",
+        )(group)
+    writer = _weighed if kind == "Bucketize" else _INDEX_FIXES.get(name, _between)
+    return Template(SIZE + "{op} turns values into positions, and a position has no derivative.", writer(group))(group)
+
+
+def _is_in_embedding(group: Group) -> bool:
+    name = layer_of(group.trace, group.culprit)
+    return bool(name) and any(layer.name == name and layer.type == "Embedding" for layer in group.trace.layers)
+
+
+def _is_compared_in_loss(group: Group) -> bool:
+    """Whether classes are chosen to count how many are right."""
+    equal = any(group.suspect.type_of(op) in ("Equal", "NotEqual") for op in discrete_part(group.suspect).ops)
+    return (
+        equal and group.op is not None and "loss" in group.op.name.lower() and not layer_of(group.trace, group.culprit)
+    )
+
+
+def _weighed(group: Group) -> str:
+    """A bucket is an index into a table, nearly always."""
+    softmax = "{lib}.softmax" if namespace(group) == "keras.ops" else "{lib}.nn.softmax"
+    return (
+        "Weigh the rows of the table softly, by how near the value is to the middle of each bucket: "
+        f"`w = {softmax}(-{{lib}}.square((x[..., None] - middles) / width))`, then `{{lib}}.matmul(w, table)`."
+    )
+
+
+def _below(group: Group) -> str:
+    """How many edges lie below each value, softly: what the position of a value among them is."""
+    call = call_of(group)
+    edges = (call.argument(0, "sorted_sequence") if call else None) or "edges"
+    values = (call.argument(1, "values") if call else None) or "values"
+    row = looked_up(group)
+    if row is not None and row.rank == 1:
+        table = bracketed(row.table)
+        return (
+            f"In the place of `{row.call.text}` go from step to step softly: `steps = "
+            f"tf.sigmoid(({bracketed(values)}[..., None] - {bracketed(edges)}) / 0.1)`, then `{table}[0] + "
+            f"tf.reduce_sum(steps * ({table}[1:] - {table}[:-1]), axis=-1)`."
+        )
+    return (
+        "Count softly how many of them lie below: "
+        f"`tf.reduce_sum(tf.sigmoid(({bracketed(values)}[..., None] - {bracketed(edges)}) / 0.1), axis=-1)`."
+    )
+
+
+def _between(group: Group) -> str:
+    x = fields(group)["x"]
+    named = "" if is_simple(x) else f"`p = {x}`, `"
+    p = x if is_simple(x) else "p"
+    start = f"{named}w = {p} - {{lib}}.floor({p})`" if named else f"`w = {p} - {{lib}}.floor({p})`"
+    row = looked_up(group)
+    if row is None:
+        return (
+            f"Interpolate between neighbours: {start}, then `1 - w` parts of what stands at the whole number below, "
+            "and `w` parts of what stands at the next, with the integers used for indexing alone."
+        )
+    size = f"{bracketed(row.table)}.shape[0]"
+    if row.keras:
+        place, following = f"i = keras.ops.cast(keras.ops.floor({p}), 'int32')", f"keras.ops.minimum(i + 1, {size} - 1)"
+    else:
+        place, following = f"i = tf.cast(tf.floor({p}), tf.int32)", f"tf.minimum(i + 1, {size} - 1)"
+    weight = "w" if row.rank == 1 else f"w[..., {', '.join(['None'] * (row.rank - 1))}]"
+    low, high = (row.call.with_argument(1, "indices", each) for each in ("i", following))
+    return (
+        f"In the place of `{row.call.text}` interpolate between neighbours: {start}, `{place}`, then `(1 - {weight}) * "
+        f"{low} + {weight} * {high}`."
+    )
+
+
+def _chosen_boxes(group: Group) -> Text:
+    call = call_of(group)
+    scores = (call.argument(1, "scores") if call else None) or "scores"
+    return Template(
+        SIZE + "{op} chooses boxes by their places in a list, and a place has no derivative.",
+        f"Teach the scores by their values: `tf.nn.sigmoid_cross_entropy_with_logits(labels=on, logits={scores})`, "
+        "where `on` says which boxes lie on an object (`keras.losses.binary_crossentropy` if they are "
+        "probabilities); and choose boxes after the training.",
+    )(group)
+
+
+def _soft_position(group: Group, sign: str) -> Text:
+    """Softmax along the axis that the user searches; a position can be made of it along the last one."""
+    keras, call = namespace(group) == "keras.ops", call_of(group)
+    axis = (call.argument(1, "axis") if call else None) or ("-1" if keras or call is None else "0")
+    softmax = "keras.ops.softmax" if keras else "tf.nn.softmax"
+    positions = (
+        "keras.ops.sum(weights * keras.ops.arange(weights.shape[-1], dtype=weights.dtype), axis=-1)"
+        if keras
+        else "tf.reduce_sum(weights * tf.range(weights.shape[-1], dtype=weights.dtype), axis=-1)"
+    )
+    place = f", and where a position is needed `{positions}`" if axis in ("-1", "1") else ""
+    start = "Use soft weights: "
+    if (row := looked_up(group)) is not None:
+        start = f"In the place of `{row.call.text}` weigh the rows: "
+        place = f", then {row.weighed('weights')}; or keep the row and pass its gradient straight to what was looked "
+        place += "up, as a codebook does"
+    return Template(
+        SIZE + "{op} turns values into positions, and a position has no derivative.",
+        f"{start}`weights = {softmax}({sign}{{bx}} / 0.1, axis={axis})`{place}.",
+    )(group)
+
+
+def _pooled(group: Group) -> str:
+    return (
+        "Use the largest values, the first thing that {fn} hands back, which are differentiable, not their places. If "
+        "a place is what counts, take the mean place in each window, weighed with a softmax of its values."
+    )
+
+
+def _resampled(group: Group) -> str:
+    call = call_of(group)
+    if call is None or group.op is None or group.op.type != "Round":
+        return _between(group)
+    given = call.argument(0, "inputs") or "inputs", call.argument(1, "coordinates") or "coordinates"
+    return f"Interpolate between neighbours, with `order=1`: `{call.head}({', '.join(given)}, order=1)`."
+
+
+_INDEX_FIXES: dict[str, Callable[[Group], str]] = {
+    "top_k": largest,
+    "argsort": in_order,
+    "searchsorted": _below,
+    "max_pool_with_argmax": _pooled,
+    "map_coordinates": _resampled,
+}
+
+
+CAUSE = Cause(
+    name="nondiff_index",
+    meaning="argmax, argsort, the indices of top-k; or a number made an integer to index with",
+    severity="error",
+    fix="softmax weights; top-k's values; interpolation",
+    text=message_and_fix,
+    verb="cuts {them} off",
+)

@@ -1,0 +1,67 @@
+"""An op that TensorFlow marks as not differentiable: the fallback for cuts."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.words.fields import SIZE, Template
+from tb_gradflow.analyse.words.names import Group, Text
+from tb_gradflow.analyse.words.soft import passed_through
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """Whatever else cuts: the op is named, so that a cut always is."""
+    return Verdict("nondiff_op", "error")
+
+
+def message_and_fix(group: Group) -> Text:
+    """A way to pass it straight through is offered only where what comes out has the shape and the type of what goes
+    in."""
+    if group.op is not None and group.op.type.endswith(("Dataset", "DatasetV2", "DatasetV3")):
+        return Template(
+            SIZE + "`tf.data` computes with {them} in {op}, and no gradient comes out of a dataset.",
+            "Let datasets hand out data alone, and compute the loss from the batches: `for x, y in dataset` in a step "
+            "that is no `tf.function`, which makes such an op of the loop; or one tensor with all rows.",
+        )(group)
+    message = SIZE + "{op} is on the only way to the loss, and TensorFlow has no derivative for `{kind}`."
+    fix = _BETTER.get(group.op.type if group.op else "", "")
+    if fix:
+        return Template(message, fix)(group)
+    text = Template(message, "Use ops with a derivative, or give {fn} one with `tf.custom_gradient`")(group)
+    through = f"; or pass it straight through: {passed_through(group)}" if _is_of_the_same_kind(group) else ""
+    return Text(text.message, text.fix + through + ".")
+
+
+_BETTER = {
+    "Range": "Number the places first and scale them: `start + step * tf.range(n, dtype=tf.float32)`.",
+    "LinSpace": "Number the places first: `start + (stop - start) * tf.range(n, dtype=tf.float32) / (n - 1)`.",
+    "RandomShuffle": "Shuffle positions and gather: `tf.gather({x}, tf.random.shuffle(tf.range(tf.shape({x})[0])))`.",
+    "OneHot": "Build it of ones and zeros, and let the value come in afterwards: "
+    "`hot = tf.one_hot(labels, classes)`, then `hot * on_value + (1.0 - hot) * off_value`.",
+    "SparseSparseMaximum": "Compare them dense: `tf.maximum(tf.sparse.to_dense(a), tf.sparse.to_dense(b))`.",
+    "SparseSparseMinimum": "Compare them dense: `tf.minimum(tf.sparse.to_dense(a), tf.sparse.to_dense(b))`.",
+    "CTCBeamSearchDecoder": "Train on `tf.nn.ctc_loss(labels, logits, label_length, logit_length)`, and search for the "
+    "best sequence in a metric.",
+}
+
+
+def _is_of_the_same_kind(group: Group) -> bool:
+    trace, op = group.trace, group.op
+    edges = [edge for edge in (op.inputs if op is not None else ()) if edge.op >= 0]
+    if op is None or not op.outputs or not edges:
+        return False
+    given = trace.ops[edges[0].op].outputs
+    if edges[0].output >= len(given):
+        return False
+    before, behind = given[edges[0].output], op.outputs[0]
+    return before.shape is not None and (before.shape, before.dtype) == (behind.shape, behind.dtype)
+
+
+CAUSE = Cause(
+    name="nondiff_op",
+    meaning="any other op that TensorFlow marks as not differentiable: the fallback, so that a cut is always named",
+    severity="error",
+    fix="another op, or `tf.custom_gradient`",
+    text=message_and_fix,
+    verb="cuts {them} off",
+)

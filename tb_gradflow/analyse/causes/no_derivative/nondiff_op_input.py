@@ -1,0 +1,77 @@
+"""An op has a derivative, but none for this input."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.graph.op_sets import is_float
+from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template
+from tb_gradflow.analyse.words.names import Group, Text
+
+
+def partly_cut(suspect: Suspect) -> Verdict | None:
+    """A gradient arrives, and not all of it: the value also goes into an input for which TensorFlow has no derivative,
+    of an op that has one for its others."""
+    if suspect.target < 0:
+        return None
+    topology = suspect.topology
+    places = suspect.measured.once(("partly cut", suspect.target), lambda: _inputs_without_gradient(suspect))
+    for producer, op in places:
+        if not (topology.made_by(producer) | {producer}).isdisjoint(topology.readers[suspect.state.variable]):
+            return Verdict("nondiff_op_input", "info", op)
+    return None
+
+
+def _inputs_without_gradient(suspect: Suspect) -> list[tuple[int, int]]:
+    topology, ops = suspect.topology, suspect.topology.trace.ops
+    arrives = topology.gradient(suspect.target).hops
+    return [
+        (edge.op, place)
+        for place, op in enumerate(ops)
+        if arrives[place] >= 0 and op.differentiable and op.custom_gradient is None and not op.backward
+        for edge in op.inputs
+        if edge.passes == "none" and edge.op >= 0 and is_float(ops[edge.op].outputs[edge.output].dtype)
+    ]
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """The op has a gradient, for other inputs than this one."""
+    others = suspect.op.differentiable or any(edge.passes == "yes" for edge in suspect.op.inputs)
+    for_others = any(edge.passes == "none" and (others or edge.input > 0) for edge in suspect.edges)
+    return Verdict("nondiff_op_input", "error") if for_others else None
+
+
+def range_without_gradient(suspect: Suspect) -> Verdict | None:
+    """The ends of the range that a value is quantised in: TensorFlow's gradient for them is always zero, in and outside
+    of it, other than that of its fake quantisers (`QuantizeAndDequantizeV4GradientOp`)."""
+    ends = suspect.op.type.startswith("QuantizeAndDequantize") and all(edge.input in (1, 2) for edge in suspect.edges)
+    return Verdict("nondiff_op_input", "error") if ends else None
+
+
+def message_and_fix(group: Group) -> Text:
+    """On the only way, or on one of several: then a part of the gradient arrives, and it may point elsewhere."""
+    fix = (
+        "Write this part out with arithmetic, for a resampling op the bilinear `(1 - w) * left + w * right`, or "
+        "give {fn} a gradient with `tf.custom_gradient`."
+    )
+    why = "{op} has a gradient for other inputs, and none for the one that this goes into."
+    if group.op is not None and group.op.type.startswith("QuantizeAndDequantize"):
+        return Template(
+            ZERO + "{op} has a gradient for what it rounds; that for the ends of its range is zero for all values.",
+            "Use `tf.quantization.fake_quant_with_min_max_vars({x}, low, high)`, whose ends learn from the values "
+            "outside of them; or learn the size of a step: `v = {bx} / step`, then "
+            "`step * (v + tf.stop_gradient(tf.round(v) - v))`.",
+        )(group)
+    if group.verdict.severity == "info":
+        return Template("{they_get} a part of the gradient only: " + why, fix)(group)
+    return Template(SIZE + why, fix)(group)
+
+
+CAUSE = Cause(
+    name="nondiff_op_input",
+    meaning="the op has a gradient, and none for this input",
+    severity="error; info where another way brings a part of the gradient",
+    fix="write it out with arithmetic",
+    text=message_and_fix,
+    verb="cuts {them} off",
+)

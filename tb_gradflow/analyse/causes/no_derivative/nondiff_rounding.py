@@ -1,0 +1,90 @@
+"""A value is rounded, and the derivative of rounding is zero or missing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.discrete import COMPARISON, ROUNDING
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict, discrete_part
+from tb_gradflow.analyse.words.fields import SIZE, fields
+from tb_gradflow.analyse.words.names import Group, Text, called, layer_of, namespace
+from tb_gradflow.analyse.words.soft import passed_through, soft_step
+from tb_gradflow.analyse.words.whole import only_as_integers, weighed_in_place_of_integers
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """Rounding: its registered gradient is None."""
+    return Verdict("nondiff_rounding", "error") if suspect.op.type in ROUNDING else None
+
+
+_NEARBY = 12
+
+
+def detour_around_rounding(suspect: Suspect) -> Verdict | None:
+    """The ways around a rounded value cancel, `x - (x - floor(x))`, and the way through it has no derivative."""
+    if suspect.op.type not in ("Sub", "AddV2", "Add", "Neg") and not _takes_away_twice(suspect):
+        return None
+    influence = suspect.topology.influence(suspect.target).hops
+    near = list(suspect.topology.readers[suspect.state.variable])
+    for op in near:  # grows while it is walked
+        near.extend(each for each in suspect.topology.onward(op) if each not in near and len(near) < _NEARBY)
+        for consumer, _ in suspect.topology.consumers[op]:
+            if influence[consumer] >= 0 and suspect.type_of(consumer) in ROUNDING:
+                return Verdict("nondiff_rounding", "error", consumer)
+    return None
+
+
+def _takes_away_twice(suspect: Suspect) -> bool:
+    """Whether what was not measured in front of the suspect is an `x - (x - y)`."""
+    ops = suspect.topology.trace.ops
+    if suspect.exact or suspect.type_of(suspect.producer) != "Sub":
+        return False
+    given = {edge.input: edge for edge in ops[suspect.producer].inputs if edge.op >= 0}
+    inner = ops[given[1].op].inputs if 1 in given and suspect.type_of(given[1].op) == "Sub" else ()
+    taken = next((edge.op for edge in inner if edge.input == 0), -1)
+    return 0 in given and given[0].op == taken >= 0
+
+
+def message_and_fix(group: Group) -> Text:
+    names = fields(group)
+    fix = f"pass the gradient straight through: {passed_through(group)}."
+    discrete = discrete_part(group.suspect).ops
+    compared = [op for op in discrete if group.trace.ops[op].type in COMPARISON]
+    counting = [op for op in compared if (group.trace.ops[op].api or "").endswith(".repeat")]
+    if counting:
+        fix = (
+            "give what is rounded a loss of its own in front of the rounding, against counts that are known: how often "
+            f"{called(group.trace, counting[0])} repeats a row has no slope."
+        )
+    elif compared and any("count_nonzero" in (group.trace.ops[op].api or "") for op in discrete):
+        # Soft answers are all other than zero, and whoever counts those is no further.
+        total = "keras.ops.sum" if namespace(group) == "keras.ops" else "tf.reduce_sum"
+        soft = soft_step(replace(group, culprit=compared[0]))
+        fix = f"leave the rounding out, compare softly, and add up where you count: `{total}({soft})`."
+    elif compared:
+        fix = f"leave the rounding out and compare softly: `{soft_step(replace(group, culprit=compared[0]))}`."
+    elif only_as_integers(group):
+        fix = weighed_in_place_of_integers(group)
+    elif _is_in_loss(group):
+        fix = f"leave `{names['whole']}` out of the loss and round in a metric, or " + fix
+    around = " The ways around it cancel." if group.suspect.state.status == "zero" else ""
+    message = SIZE + "{op} rounds, and a step function has no derivative." + around
+    return Text(message.format_map(names), fix[0].upper() + fix[1:])
+
+
+def _is_in_loss(group: Group) -> bool:
+    """Whether the culprit lies behind every layer."""
+    name = group.op.name.lower() if group.op else ""
+    return "loss" in name and not layer_of(group.trace, group.culprit)
+
+
+CAUSE = Cause(
+    name="nondiff_rounding",
+    meaning="Round, Rint, Floor, Ceil, `//`, `%` on every way; or on a way around which the others cancel, `x - (x - "
+    "floor(x))`",
+    severity="error",
+    fix="straight through: `x + tf.stop_gradient(tf.round(x) - x)`",
+    text=message_and_fix,
+    verb="cuts {them} off",
+)

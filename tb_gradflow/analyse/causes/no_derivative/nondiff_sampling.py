@@ -1,0 +1,90 @@
+"""A value is only the parameter of a discrete random draw."""
+
+from __future__ import annotations
+
+import re
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.discrete import COMPARISON, SAMPLING
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.words.code import bracketed
+from tb_gradflow.analyse.words.fields import SIZE, fields
+from tb_gradflow.analyse.words.names import Group, Text, api_of, call_of
+
+# Whole names: `categorical_accuracy` draws nothing, nor does the loss of that name.
+_DISCRETE_DRAW = re.compile(
+    r"(?<!\w)(?<!losses\.)(?:stateless_)?(?:categorical|multinomial|binomial|bernoulli|poisson)(?!\w)"
+)
+
+
+# By comparisons and in loops, where TensorFlow Probability has no op for it.
+_OF_DISTRIBUTION = re.compile(r"tfd\.\w+\.sample")
+
+
+_UNIFORM_DRAW = re.compile(r"random\.(?:stateless_)?uniform(?!\w)")
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """A discrete random draw: from a categorical distribution or another one of which a sample has no derivative, or by
+    comparing with uniform noise."""
+    called = suspect.op.api or ""
+    if suspect.op.type in SAMPLING or _DISCRETE_DRAW.search(called) or _OF_DISTRIBUTION.fullmatch(called):
+        return Verdict("nondiff_sampling", "error")
+    source = suspect.op.source
+    code = suspect.topology.trace.sources[source].code if source is not None else ""
+    drawn = suspect.op.type in COMPARISON and (_DISCRETE_DRAW.search(code) or _UNIFORM_DRAW.search(code))
+    return Verdict("nondiff_sampling", "error") if drawn else None
+
+
+def message_and_fix(group: Group) -> Text:
+    """By comparing with uniform noise a coin is tossed; counts, of events or of successes, have a continuous stand-in;
+    the other draws are among several classes."""
+    call, kind = call_of(group), (group.op.type if group.op else "").lower() + api_of(group).lower()
+    message = (SIZE + "{op} draws a discrete sample, and a draw has no derivative.").format_map(fields(group))
+    if call is not None and call.is_operator:
+        chance = next((each for each in call.arguments if "random" not in each), "p")
+        logit = f"tf.math.log({chance}) - tf.math.log(1 - {bracketed(chance)})"
+        return Text(
+            message,
+            f"Draw softly: `u = tf.random.uniform(tf.shape({chance}), 1e-6, 1 - 1e-6)`, then "
+            f"`tf.sigmoid(({logit} + tf.math.log(u) - tf.math.log(1 - u)) / 0.5)`.",
+        )
+    if "mixture" in kind:
+        return Text(
+            message,
+            "Let the distribution hand a gradient on through its draws, `reparameterize=True` where it is made; or "
+            "take the log-likelihood of data for the loss.",
+        )
+    if "poisson" in kind:
+        rate = (call.argument(9, "lam") or call.argument(9, "rate") if call else None) or "rate"
+        return Text(
+            message,
+            "Draw from a normal distribution of the same mean and variance, `{0} + tf.sqrt({0}) * "
+            "tf.random.normal(tf.shape({0}))`, or weight the loss with the log-probability.".format(bracketed(rate)),
+        )
+    if "binomial" in kind:
+        count = (call.argument(9, "counts") if call else None) or "n"
+        chance = (call.argument(9, "probs") or call.argument(9, "probabilities") if call else None) or "p"
+        n, p = bracketed(count), bracketed(chance)
+        return Text(
+            message,
+            f"Draw from a normal distribution of the same mean and variance, `{n} * {p} + tf.sqrt({n} * {p} * (1 - "
+            f"{p})) * tf.random.normal(tf.shape({n} * {p}))`, or take the log-likelihood of the counts for the loss.",
+        )
+    return Text(message, _GUMBEL.format_map(fields(group)))
+
+
+_GUMBEL = (
+    "Draw softly: `u = tf.random.uniform(tf.shape({x}), 1e-6, 1 - 1e-6)`, then "
+    "`tf.nn.softmax(({bx} - tf.math.log(-tf.math.log(u))) / 0.5)`, or weight the loss with the log-probability."
+)
+
+
+CAUSE = Cause(
+    name="nondiff_sampling",
+    meaning="a discrete draw: categorical, Poisson, binomial; a comparison with uniform noise",
+    severity="error",
+    fix="a Gumbel-softmax draw",
+    text=message_and_fix,
+    verb="cuts {them} off",
+)

@@ -1,0 +1,111 @@
+"""The loss is made of an inner gradient, which has no derivative itself."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.evidence.zeros import PRODUCTS, second_derivatives
+from tb_gradflow.analyse.graph.inner_gradients import forward_of
+from tb_gradflow.analyse.graph.op_sets import STRAIGHT
+from tb_gradflow.analyse.graph.topology import Topology
+from tb_gradflow.analyse.words.fields import Template
+from tb_gradflow.analyse.words.names import Group, Text, called, place_of
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """The op was made by an inner gradient, of which the loss is made, and has no derivative itself."""
+    return Verdict("second_order_missing", "error") if suspect.op.backward else None
+
+
+def second_order_zero(suspect: Suspect) -> Verdict | None:
+    """The derivative of a function made of straight pieces is constant on each: its own derivative is zero."""
+    straight = suspect.op.backward and suspect.op.type in STRAIGHT
+    return Verdict("second_order_missing", "error") if straight else None
+
+
+def second_derivative_is_zero(suspect: Suspect) -> Verdict | None:
+    """A product with the second derivative of such a function, which is zero."""
+    if suspect.op.type not in PRODUCTS:
+        return None
+    zeros = second_derivatives(suspect.measured)
+    factors = [edge.op for edge in suspect.op.inputs if edge.op >= 0 and edge.op != suspect.producer]
+    origin = max((zeros[factor] for factor in factors), default=-1)
+    return Verdict("second_order_missing", "error", origin) if origin >= 0 else None
+
+
+_SHIFTS = frozenset({"BiasAdd", "AddV2", "Add"})
+
+
+def differentiated_away(suspect: Suspect) -> Verdict | None:
+    """The loss is made of an inner gradient, and the variable has no part in that: an offset, for it has no derivative;
+    or a factor in front of which every slope is constant."""
+    topology, ops = suspect.topology, suspect.topology.trace.ops
+    if suspect.target < 0 or suspect.culprit < 0:
+        return None
+    straight = suspect.measured.once("straight", lambda: _straight(topology)) if suspect.op.backward else -1
+    if straight >= 0:
+        return Verdict("second_order_missing", "error", straight)
+    if suspect.culprit not in suspect.measured.once(("inner", suspect.target), lambda: _inner_ends(suspect)):
+        return None
+    shifts = [op for reader in topology.readers[suspect.state.variable] for op in topology.onward(reader)]
+    if shifts and all(ops[op].type in _SHIFTS for op in shifts):
+        return Verdict("shift_invariant_parameter", "info", shifts[0])
+    return None
+
+
+def _straight(topology: Topology) -> int:
+    """The last op of an inner gradient whose own derivative is zero; -1 if there is none."""
+    return max(
+        (op for kind in STRAIGHT for op in topology.by_type.get(kind, ()) if topology.trace.ops[op].backward),
+        default=-1,
+    )
+
+
+def _inner_ends(suspect: Suspect) -> set[int]:
+    """What inner gradients are taken of, where the loss is made of such."""
+    topology = suspect.topology
+    influence = topology.influence(suspect.target).hops
+    inner = any(each.backward and influence[op] >= 0 for op, each in enumerate(topology.trace.ops))
+    others = (target.op for place, target in enumerate(topology.trace.targets) if place != suspect.target)
+    return set(others) if inner else set()
+
+
+def message_and_fix(group: Group) -> Text:
+    """Names the op of the forward pass: its gradient's op means nothing to those who did not write TensorFlow."""
+    kind = group.op.type if group.op is not None else ""
+    place = forward_of(group.trace, group.culprit) if group.op is not None else -1
+    forward = called(group.trace, place) + place_of(group.trace, place) if place >= 0 else ""
+    inner = "the loss is made of an inner gradient"
+    if any(state.status in ("zero", "unused") for state in group.states):
+        plight = "{they_get} " + ("a gradient of exactly zero" if _any_zero(group) else "no gradient")
+        return Template(
+            f"{plight}: {inner}, and the slope of {forward or f'what `{kind}` belongs to'} does not change.",
+            "Use a function that is curved: `tf.nn.softplus(x)` or `tf.nn.silu(x)` in the place of a ReLU.",
+        )(group)
+    of = f"the derivative of {forward}" if forward else f"`{kind}`, which that is made with,"
+    registered = any(edge.passes == "unregistered" for edge in group.op.inputs) if group.op is not None else False
+    raises = f": asking raises `LookupError: gradient registry has no entry for: {kind}`" if registered else ""
+    return Template(
+        "{they_get} no gradient: " + f"{inner}, and {of} has no derivative of its own in TensorFlow{raises}.",
+        f"Write {forward or 'this part'} out with ops that can be differentiated twice, or leave it out of what the "
+        "inner tape differentiates.",
+    )(group)
+
+
+def _any_zero(group: Group) -> bool:
+    """TensorFlow answers None for some where others get zeros: for the weights of a last layer, say."""
+    return any(state.status == "zero" for state in group.states)
+
+
+CAUSE = Cause(
+    name="second_order_missing",
+    meaning="the op was made by an inner gradient, of which the loss is made, and has no derivative; or its derivative "
+    "is zero, as that of a ReLU's slope is",
+    severity="error",
+    fix="ops that can be differentiated twice",
+    text=message_and_fix,
+    subject="the second derivative of {op}",
+    verb="is missing",
+    shows_forward_op=True,
+    explains_one_path=True,
+)

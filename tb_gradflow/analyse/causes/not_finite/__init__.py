@@ -1,0 +1,1 @@
+"""A gradient, a weight or the batch is NaN or infinite."""

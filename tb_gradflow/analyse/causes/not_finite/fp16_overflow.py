@@ -1,0 +1,93 @@
+"""A value above 65504, the largest float16."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.causes.not_finite.singular import accused, singular_here
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.evidence.zeros import PRODUCTS
+from tb_gradflow.analyse.words.broken import BROKEN
+from tb_gradflow.analyse.words.fields import Template
+from tb_gradflow.analyse.words.names import Group, Text
+
+LARGEST_HALF = 65504.0
+
+
+def overflow_of_half(suspect: Suspect) -> Verdict | None:
+    """Above 65504 half precision has infinity: at the birthplace, or in front of it where the loss shows it too."""
+    if singular_here(suspect) is not None:
+        return None
+    if _is_half(suspect, suspect.culprit) or _comes_back_half(suspect):
+        return Verdict("fp16_overflow", "error")
+    if suspect.measured.loss_is_finite(suspect.target):
+        return None
+    half = suspect.measured.once(
+        ("half", suspect.culprit),
+        lambda: _overflown(suspect),
+    )
+    if half < 0:
+        return None
+    singular = accused(suspect, half)
+    # Half precision has no 1e-8 that would keep a divisor from zero.
+    if singular is not None and singular.cause == "zero_over_zero":
+        return singular
+    return Verdict("fp16_overflow", "error", half)
+
+
+def _comes_back_half(suspect: Suspect) -> bool:
+    """Whether the gradient is cast to half precision there, as in front of a last layer in single precision."""
+    return suspect.op.type == "Cast" and suspect.producer >= 0 and _is_half(suspect, suspect.producer)
+
+
+def _overflown(suspect: Suspect) -> int:
+    """The nearest op in half precision; in front of a softmax, if there is one: what comes out of that is at most one,
+    and NaN only if what went in was too large."""
+    ancestors = suspect.topology.ancestors(suspect.culprit)
+    half = [op for op in ancestors if _is_half(suspect, op)]
+    beyond = [op for op in half if suspect.type_of(op) == "Mul" and _has_constant_beyond(suspect, op)]
+    if beyond:
+        return beyond[-1]
+    softmax = next((op for op in half if suspect.type_of(op) == "Softmax"), -1)
+    scores = [op for op in half if softmax >= 0 and op < softmax and suspect.type_of(op) in PRODUCTS]
+    return next(iter([*sorted(scores, reverse=True)[:1], *half]), -1)
+
+
+def _has_constant_beyond(suspect: Suspect, op: int) -> bool:
+    return any(abs(constant.value) > LARGEST_HALF for constant in suspect.topology.trace.ops[op].constants)
+
+
+def _is_half(suspect: Suspect, op: int) -> bool:
+    outputs = suspect.topology.trace.ops[op].outputs
+    return any(tensor.dtype == "float16" for tensor in outputs)
+
+
+def message_and_fix(group: Group) -> Text:
+    beyond = [each.value for each in group.op.constants if abs(each.value) > LARGEST_HALF] if group.op else []
+    if beyond and group.op is not None and group.op.type == "Mul":
+        return Template(
+            BROKEN
+            + f"{{op}} multiplies with {beyond[0]:.3g}, which is infinite in float16, and zero times infinity is "
+            "NaN.",
+            "Stay above the smallest float16, -65504: a mask needs no more than `-6e4`; or add it in float32.",
+        )(group)
+    if group.verdict.severity == "info":
+        return Template(
+            BROKEN
+            + "at {op} it exceeds the largest float16, 65504, with the scale that the loss has in this step, and "
+            "the optimizer has left the step out.",
+            "Nothing, while it happens now and then: the scale falls after each such step. If it goes on, compute this "
+            "part in float32, `tf.cast({x}, tf.float32)`, or use `mixed_bfloat16`.",
+        )(group)
+    return Template(
+        BROKEN + "at {op} it exceeds the largest float16, 65504.",
+        "Compute this part in float32, `tf.cast({x}, tf.float32)`, or use `mixed_bfloat16`.",
+    )(group)
+
+
+CAUSE = Cause(
+    name="fp16_overflow",
+    meaning="born in float16 at none of these; or behind float16, where the loss is not finite",
+    severity="error",
+    fix="float32 or bfloat16",
+    text=message_and_fix,
+)

@@ -1,0 +1,84 @@
+"""A logarithm of zero."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.graph.op_sets import LOOPS
+from tb_gradflow.analyse.words.broken import BROKEN, is_undefined, logsumexp
+from tb_gradflow.analyse.words.code import call_on
+from tb_gradflow.analyse.words.cut_at_zero import of_relu
+from tb_gradflow.analyse.words.fields import Template
+from tb_gradflow.analyse.words.names import TERMS, Group, Text, layer_of, made_by, namespace
+
+_NEAR = 6
+
+
+def message_and_fix(group: Group) -> Text:
+    """Of probabilities, of sums of exponentials, or of anything else."""
+    probabilities = made_by(group, ("Softmax", "Sigmoid"))
+    if probabilities:
+        keras = namespace(group) == "keras.ops"
+        stable = {"Softmax": "log_softmax", "Sigmoid": "log_sigmoid"}[probabilities]
+        stable = f"{'keras.ops' if keras else 'tf.nn' if probabilities == 'Softmax' else 'tf.math'}.{stable}"
+        fix = f"Compute it from the logits: `{stable}(logits)`, or take the loss from them, `from_logits=True`."
+    elif made_by(group, ("Exp",), TERMS):
+        total = logsumexp(group)
+        fix = f"Add up logarithms, `{total}(log_terms, axis=-1)`, where `log_terms` are the logarithms of the summands."
+    elif made_by(group, ("MatrixDeterminant",), _OF_ONE_NUMBER):
+        fix = (
+            "Take the logarithm of the determinant without the determinant, which underflows: "
+            f"`tf.linalg.slogdet({_matrix(group)})[1]` is that of its size."
+        )
+    elif any(group.suspect.type_of(user) in _DIAGONALS for user in group.suspect.topology.onward(group.culprit)):
+        fix = "Take the diagonal first: what is beside it is zero. `{head}(tf.linalg.diag_part({x}))`."
+    elif _is_product_gone(group):
+        fix = (
+            "Add up the logarithms of its factors instead of multiplying them, in a recurrence with `{total}` for its "
+            "sums of products: a floor, `{lib}.maximum({x}, 1e-7)`, would leave no gradient."
+        ).replace("{total}", logsumexp(group))
+    elif _is_of_a_loss_of_keras(group):
+        fix = (
+            "This loss takes the logarithm of what the model puts out: let that be above zero, "
+            '`activation="softplus"` in the last layer.'
+        )
+    else:
+        fix = "Keep it above zero: `{head}({lib}.maximum({x}, 1e-7))`."
+    why = "something negative, which has no" if is_undefined(group) else "zero or less, where there is no finite"
+    return Template(BROKEN + "{op} is given " + why + " logarithm.", fix)(group)
+
+
+_OF_ONE_NUMBER = TERMS | {"Abs", "Maximum", "Minimum", "ClipByValue"}
+
+
+_DIAGONALS = ("MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3")
+
+
+def _matrix(group: Group) -> str:
+    """What the user's line takes the determinant of, for a template."""
+    call = call_on(group.source.code, "det") if group.source is not None else None
+    return call.subject.replace("{", "{{").replace("}", "}}") if call is not None else "matrix"
+
+
+def _is_of_a_loss_of_keras(group: Group) -> bool:
+    named = group.op is not None and "loss" in group.op.name.partition("/")[0]
+    return named and group.source is None and not layer_of(group.trace, group.culprit)
+
+
+def _is_product_gone(group: Group) -> bool:
+    """Whether the logarithm is of zero for every element, and of something that was multiplied up: that underflows."""
+    suspect = group.suspect
+    report = suspect.measured.of_op(suspect.target, suspect.producer) if suspect.producer >= 0 else None
+    somewhere = report is None or report.max_abs or report.zero_fraction
+    if somewhere or suspect.culprit != group.culprit or is_undefined(group):
+        return False
+    made = suspect.topology.ancestors(group.culprit)[:_NEAR]
+    return any(suspect.type_of(op) in (*LOOPS, "Prod", "Cumprod", "TensorListStack") for op in made)
+
+
+CAUSE = Cause(
+    name="log_zero",
+    meaning="born at a logarithm",
+    severity="error",
+    fix="an epsilon, or the logits",
+    text=of_relu(message_and_fix),
+)

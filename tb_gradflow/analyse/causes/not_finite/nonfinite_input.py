@@ -1,0 +1,51 @@
+"""The batch holds NaN or infinity."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.causes.not_finite.singular import CAUSE_OF_TYPE
+from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
+from tb_gradflow.analyse.words.fields import fields
+from tb_gradflow.analyse.words.names import Group, Text
+from tb_gradflow.analyse.words.phrases import of_batch
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """The batch holds NaN, and the loss shows it. Infinities alone may be a mask that a softmax is given on purpose."""
+    if suspect.measured.loss_is_finite(suspect.target):
+        return None
+    reports = [report for _, report in suspect.measured.nonfinite_inputs]
+    if any(report.nan_count for report in reports) or (reports and not _is_masked_softmax(suspect)):
+        return Verdict("nonfinite_input", "error", NO_OP)
+    return None
+
+
+def _is_masked_softmax(suspect: Suspect) -> bool:
+    return CAUSE_OF_TYPE.get(suspect.op.type) == "softmax_all_masked"
+
+
+def last_resort_input(suspect: Suspect) -> Verdict | None:
+    """The batch holds NaN that the loss does not show (a ReLU makes zeros of it), and nothing else explains it."""
+    return Verdict("nonfinite_input", "error", NO_OP) if suspect.measured.nonfinite_inputs else None
+
+
+def message_and_fix(group: Group) -> Text:
+    [(first, _), *_] = group.suspect.measured.nonfinite_inputs
+    x = first if first.isidentifier() else "x"
+    return Text(
+        f"{fields(group)['plight']}: {of_batch(group)[0].lower()}{of_batch(group)[1:]}",
+        f"Clean the data before training: `{x} = np.nan_to_num({x})`, or leave those rows out, "
+        f"`keep = np.isfinite({x}).reshape(len({x}), -1).all(axis=1)`.",
+    )
+
+
+CAUSE = Cause(
+    name="nonfinite_input",
+    meaning="the batch holds NaN, and the loss is not finite; or nothing else explains it. Infinities alone in front "
+    "of a softmax are taken for a mask",
+    severity="error",
+    fix="clean the data",
+    text=message_and_fix,
+    without_op="the batch is not finite",
+    told_at_once=True,
+)

@@ -1,0 +1,80 @@
+"""The update of this step made weights NaN or infinite."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
+from tb_gradflow.analyse.step.measured import NONFINITE_AFTER
+from tb_gradflow.analyse.words.names import Group, Text
+from tb_gradflow.analyse.words.phrases import counted
+
+
+def broken_by_update(suspect: Suspect) -> Verdict | None:
+    """A finite gradient, and weights that are NaN or infinite after the step: the optimizer made them so. Where the
+    gradient of another variable is not finite, it did no more than pass that on: a norm of all is not finite then."""
+    became = suspect.state.variable in suspect.measured.nonfinite_after and suspect.state.status not in ("nan", "inf")
+    if not became:
+        return None
+    return Verdict("nonfinite_update", "info" if beside_a_broken_gradient(suspect) else "error", NO_OP)
+
+
+def beside_a_broken_gradient(suspect: Suspect) -> bool:
+    """Whether the step gave any variable a gradient that is not finite."""
+    measured, entries = suspect.measured, suspect.topology.trace.variable_gradients
+
+    def search() -> bool:
+        reports = map(measured.of_variable, entries)
+        return any(report is not None and (report.nan_count or report.inf_count) for report in reports)
+
+    return measured.once("broken gradients", search)
+
+
+# The root of the largest float32.
+_SQUARE_OVERFLOWS = 1.8e19
+
+
+def message_and_fix(group: Group) -> Text:
+    became = counted(group, group.variables, NONFINITE_AFTER)
+    if _squares_overflow(group):
+        return Text(
+            f"The update of this step made weights that are not finite: {became}. Their gradients are finite, but so "
+            "large that their squares are not, and optimizers such as Adam take them.",
+            "Mend what makes the gradient that large; until then clip it, `keras.optimizers.Adam(clipvalue=1.0)`.",
+        )
+    if beside_a_broken_gradient(group.suspect):
+        return Text(
+            f"The update of this step made weights that are not finite, from gradients that are: {became}. The "
+            "gradients of others are not: what divides by the norm of all, as `global_clipnorm` does, hands that on.",
+            "Mend what breaks those gradients: nothing else is to be repaired here.",
+        )
+    half = any(group.trace.variables[variable].dtype == "float16" for variable in group.variables)
+    fix = (
+        'Keep the weights in float32, `keras.config.set_dtype_policy("mixed_float16")`, or give the optimizer '
+        "an epsilon that float16 can hold: `keras.optimizers.Adam(epsilon=1e-4)`."
+        if half
+        else "Lower the learning rate, and look at what the optimizer divides by: its `epsilon`, its clipping."
+    )
+    return Text(
+        f"The update of this step made weights that are not finite, from gradients that are: {became}.",
+        fix,
+    )
+
+
+def _squares_overflow(group: Group) -> bool:
+    """Whether every gradient has an element whose square is above the largest float32."""
+    measured = group.suspect.measured
+    entries = [entry for entry in group.trace.variable_gradients if entry.variable in group.variables]
+    reports = [report for entry in entries if (report := measured.of_variable(entry)) is not None]
+    return bool(reports) and all(report.max_abs > _SQUARE_OVERFLOWS for report in reports)
+
+
+CAUSE = Cause(
+    name="nonfinite_update",
+    meaning="a finite gradient, and weights that are not finite after the step",
+    severity="error",
+    fix="a lower learning rate, a larger epsilon",
+    text=message_and_fix,
+    plight="values that are not finite",
+    without_op="the update of this step made them so",
+    told_at_once=True,
+)

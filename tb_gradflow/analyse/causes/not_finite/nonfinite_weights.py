@@ -1,0 +1,79 @@
+"""Weights were NaN or infinite before the step."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
+from tb_gradflow.analyse.over_time.onset import Onset
+from tb_gradflow.analyse.step.broken_midstep import broken_meanwhile, is_broken_before
+from tb_gradflow.analyse.step.measured import NONFINITE_AFTER, NONFINITE_BEFORE
+from tb_gradflow.analyse.words.fields import fields
+from tb_gradflow.analyse.words.names import Group, Text
+from tb_gradflow.analyse.words.phrases import counted
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """Weights that were NaN or infinite before the step: nothing that happens in it is to blame."""
+    bad = suspect.measured.nonfinite_weights(suspect.target)
+    own = suspect.state.variable in suspect.measured.nonfinite_before
+    if own or (bad and suspect.state.status in ("nan", "inf")):
+        return Verdict("nonfinite_weights", "error", NO_OP)
+    return None
+
+
+def weights_broken_meanwhile(suspect: Suspect) -> Verdict | None:
+    """Weights that the step itself broke, with the update for another loss, before this one was computed from them."""
+    measured, state = suspect.measured, suspect.state
+    if state.status not in ("nan", "inf") or is_broken_before(measured, state.variable, state.target):
+        return None
+    return Verdict("nonfinite_weights", "info", NO_OP) if broken_meanwhile(measured, state.target) else None
+
+
+def message_and_fix(group: Group) -> Text:
+    measured = group.suspect.measured
+    meanwhile = broken_meanwhile(measured, group.suspect.target)
+    if meanwhile and not measured.nonfinite_weights(group.suspect.target):
+        return Text(
+            f"{fields(group)['plight']} because the loss is computed from weights that are not finite any more: an "
+            f"update earlier in this step, for another loss, broke {counted(group, meanwhile, NONFINITE_AFTER)}.",
+            "Mend what breaks the gradient of those weights: nothing else is to be repaired here.",
+        )
+    bad = measured.nonfinite_weights(group.suspect.target) or tuple(sorted(measured.nonfinite_before))
+    return Text(
+        f"The weights were not finite before this step began: {counted(group, bad, NONFINITE_BEFORE)}. Whatever is "
+        f"computed from them is not finite either; nothing in this step is to blame.{_since(measured.onset)}",
+        _from_there(measured.onset),
+    )
+
+
+def _since(onset: Onset | None) -> str:
+    if onset is None:
+        return ""
+    if onset.recorded:
+        return f" It began in step {onset.last}."
+    if onset.last >= 0:
+        return f" It began between the recorded steps {onset.last} and {onset.first}."
+    return f" It began before the first recorded step, {onset.first}."
+
+
+def _from_there(onset: Onset | None) -> str:
+    if onset is not None and onset.findings:
+        return f"Mend what happened in step {onset.last}, and start again from weights of before it."
+    return (
+        "Start again from finite weights, a checkpoint from before or a new model, and record every step, "
+        "`GradFlowCallback(log_dir, update_freq=1)`, to see the one in which it begins."
+    )
+
+
+CAUSE = Cause(
+    name="nonfinite_weights",
+    meaning="trainable weights were NaN or infinite before the step; the report leads with the step in which that "
+    "began, if it was recorded, else with what had grown in the last one before; what else is wrong in such a step "
+    "follows from it, and is not told; or an update for one loss broke them before another loss of the same step was "
+    "computed from them",
+    severity="error; information where this step's update broke them",
+    fix="weights from before, and every step recorded",
+    text=message_and_fix,
+    without_op="weights were not finite before the step",
+    told_at_once=True,
+)

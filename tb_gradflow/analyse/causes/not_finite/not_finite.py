@@ -1,0 +1,58 @@
+"""NaN or infinity for none of the known reasons: the fallback."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
+from tb_gradflow.analyse.words.broken import BROKEN
+from tb_gradflow.analyse.words.code import Call
+from tb_gradflow.analyse.words.fields import Template
+from tb_gradflow.analyse.words.names import Group, Text, call_of
+from tb_gradflow.analyse.words.phrases import CHECK
+
+
+def given_nonfinite(suspect: Suspect) -> Verdict | None:
+    """NaN or infinity was given."""
+    return Verdict("not_finite", "error", NO_OP)
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """Not finite for a reason that the measured values do not tell: the op is named."""
+    return Verdict("not_finite", "error")
+
+
+def message_and_fix_of_given(group: Group) -> Text:
+    return Template(
+        "{they_have} been given {size}{line}. How the gradient was computed is not recorded.",
+        f"Look at how it is computed; {CHECK}.",
+    )(group)
+
+
+def message_and_fix(group: Group) -> Text:
+    if group.suspect.producer < 0:
+        return Template(
+            BROKEN + "the gradients are finite all the way, so a value broke where no gradient shows it.",
+            "Look for it with `tf.debugging.enable_check_numerics()`.",
+        )(group)
+    x = _predicted(call_of(group)) or "{x}"
+    return Template(
+        BROKEN + "the gradient is finite behind {op}, and not in front of it.",
+        f'Look at what goes into {{op}} in this step: `tf.debugging.check_numerics({x}, "{{kind}}")`.',
+    )(group)
+
+
+def _predicted(call: Call | None) -> str | None:
+    """Of a loss, what the model says; the labels stand first and are not to blame. Null for all else."""
+    if call is None or not any(word in call.head for word in ("entropy", "losses.")):
+        return None
+    return call.argument(len(call.arguments), "logits") or call.argument(1, "y_pred")
+
+
+CAUSE = Cause(
+    name="not_finite",
+    meaning="none of these: the op is named",
+    severity="error",
+    fix="look at its inputs",
+    text=message_and_fix,
+    text_of_given=message_and_fix_of_given,
+)

@@ -1,0 +1,53 @@
+"""A power with a fractional exponent at zero or below."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.words.broken import BROKEN, is_undefined
+from tb_gradflow.analyse.words.code import bracketed, fractional_power_on
+from tb_gradflow.analyse.words.fields import Template, fields
+from tb_gradflow.analyse.words.names import Group, Text, call_of
+
+
+def message_and_fix(group: Group) -> Text:
+    if is_undefined(group):
+        return Template(
+            BROKEN + "{op} is given something negative, which has no such power.",
+            f"Keep it above zero: `{_raised(group, 'tf.maximum({x}, 1e-7)')}`.",
+        )(group)
+    if group.op is not None and (group.op.api or "**").rpartition(".")[2] not in _POWERS:
+        return Template(
+            BROKEN + "inside of {op} a zero is raised to a fraction of a power, whose derivative is infinite there.",
+            _WITHOUT_POWER.get(group.op.api or "", "Write {fn} out, and add `1e-7` to what is raised to the power."),
+        )(group)
+    return Template(
+        BROKEN + "the derivative of {op} is infinite at zero, and something is zero there.",
+        f"Keep away from zero: `{_raised(group, '{bx} + 1e-7')}`.",
+    )(group)
+
+
+_POWERS = ("**", "pow", "power", "norm")
+
+
+_WITHOUT_POWER = {
+    "tf.image.ssim_multiscale": "Where both images have opposite contrast it takes zero for what is below. Begin "
+    "with `tf.image.ssim`, which raises nothing to a power, or with a mean error, until the images are alike.",
+}
+
+
+def _raised(group: Group, base: str) -> str:
+    """The user's power of another base: of several on their line, one whose exponent is no whole number."""
+    call = call_of(group)
+    if call is None or group.source is None:
+        return f"tf.pow({base.format_map(fields(group))}, p)"
+    call = fractional_power_on(group.source.code, call)
+    return call.with_subject(base.format_map({"x": call.subject, "bx": bracketed(call.subject)}))
+
+
+CAUSE = Cause(
+    name="pow_fraction_at_zero",
+    meaning="born at a power whose exponent is not known to be whole",
+    severity="error",
+    fix="add an epsilon",
+    text=message_and_fix,
+)

@@ -1,0 +1,18 @@
+"""A softmax of which every entry is masked with minus infinity."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.words.broken import BROKEN
+from tb_gradflow.analyse.words.fields import Template
+
+CAUSE = Cause(
+    name="softmax_all_masked",
+    meaning="born at a softmax",
+    severity="error",
+    fix="mask with a finite number",
+    text=Template(
+        BROKEN + "{op} meets a row that is masked out entirely.",
+        "Mask with a large negative number, `-1e9`, in the place of `-inf`.",
+    ),
+)

@@ -1,0 +1,49 @@
+"""A square root at zero, where its slope is infinite."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.words.broken import BROKEN, is_undefined
+from tb_gradflow.analyse.words.fields import Template
+from tb_gradflow.analyse.words.names import Group, Text, call_of, namespace
+
+
+def message_and_fix(group: Group) -> Text:
+    """`tf.norm` and `tf.math.reduce_std` end in a square root that has no place for an epsilon: written out."""
+    name = ((group.op.api if group.op else None) or "").rpartition(".")[2]
+    inside = _under_the_root(group, name)
+    if inside is None and is_undefined(group):
+        return Template(
+            BROKEN + "{op} is given something negative, where there is no square root.",
+            "Keep it above zero: `{lib}.sqrt({lib}.maximum({x}, 1e-12))`.",
+        )(group)
+    return Template(
+        BROKEN + "the derivative of {op} is infinite at zero, and something is zero there.",
+        "Keep away from zero: `{lib}.sqrt(" + (inside or "{bx}") + " + 1e-12)`.",
+    )(group)
+
+
+def _under_the_root(group: Group, name: str) -> str | None:
+    """What a norm or a standard deviation is the root of, along the user's own axis; null for other functions."""
+    call, lib = call_of(group), namespace(group)
+    kept = [each for each in (call.arguments[1:] if call else ()) if each.startswith(("axis=", "keepdims="))]
+    if call is not None and name in _AXIS_SECOND and len(call.arguments) > 1 and "=" not in call.arguments[1]:
+        kept = [f"axis={call.arguments[1]}", *kept]
+    x, axes = call.subject if call else "x", "".join(f", {each}" for each in kept)
+    total = "keras.ops.sum(keras.ops.square" if lib == "keras.ops" else "tf.reduce_sum(tf.square"
+    if name in ("norm", "reduce_euclidean_norm"):
+        return f"{total}({x}){axes})"
+    variance = "keras.ops.var" if lib == "keras.ops" else "tf.math.reduce_variance"
+    return f"{variance}({x}{axes})" if name in ("reduce_std", "std") else None
+
+
+_AXIS_SECOND = ("reduce_euclidean_norm", "reduce_std", "std")
+
+
+CAUSE = Cause(
+    name="sqrt_at_zero",
+    meaning="born at a square root, also inside `tf.norm` and standard deviations",
+    severity="error",
+    fix="add an epsilon",
+    text=message_and_fix,
+)

@@ -1,0 +1,315 @@
+"""Which cause it is: in each situation rules are asked in the order written here, and the first verdict stands.
+
+The order runs from the evidence that leaves no doubt to the fallback that only names the op. `rule` is the main rule of
+a cause. Its further rules, and those that choose between causes, have names of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from tb_gradflow.analyse.causes.cancelling import (
+    gradient_cancellation,
+    normalised_then_summed,
+    shift_invariant_parameter,
+)
+from tb_gradflow.analyse.causes.exact_zero import (
+    degenerate_decomposition,
+    degenerate_normalisation,
+    loop_unseen,
+    mask_multiplies_to_zero,
+    zero_factor,
+    zero_gradient,
+    zero_init_by_design,
+    zero_initialised,
+    zero_input,
+)
+from tb_gradflow.analyse.causes.flat import (
+    branch_not_taken,
+    dead_relu,
+    local_saturation,
+    saturation_clip,
+    saturation_quant_range,
+    saturation_sigmoid,
+    saturation_softmax,
+    softmax_single_class,
+)
+from tb_gradflow.analyse.causes.left_graph import (
+    python_escape,
+    python_snapshot,
+    stop_gradient_misuse,
+    variable_assign,
+    variable_rebound,
+)
+from tb_gradflow.analyse.causes.no_derivative import (
+    integer_dtype,
+    no_gradient_registered,
+    nondiff_comparison,
+    nondiff_counting,
+    nondiff_index,
+    nondiff_op,
+    nondiff_op_input,
+    nondiff_rounding,
+    nondiff_sampling,
+    nondiff_sign,
+    predicate_only,
+    raised_on_the_way,
+    second_order_missing,
+)
+from tb_gradflow.analyse.causes.not_finite import (
+    in_front,
+    nonfinite_input,
+    nonfinite_update,
+    nonfinite_weights,
+    not_finite,
+    singular,
+    where_inactive_branch,
+    zero_over_zero,
+)
+from tb_gradflow.analyse.causes.strength import (
+    exploding_recurrence,
+    fp16_underflow,
+    normalise_zero_vector,
+    vanishing_depth,
+)
+from tb_gradflow.analyse.causes.tape import (
+    not_in_gradient_sources,
+    not_measured,
+    tape_not_watching,
+    tape_scope,
+    untracked_variable,
+    xla_boundary,
+)
+from tb_gradflow.analyse.causes.unused import (
+    frozen_by_flag,
+    non_trainable_state,
+    output_not_used,
+    recurrent_weight_single_step,
+    regularizer_only,
+    unused_by_design,
+)
+from tb_gradflow.analyse.causes.updates import (
+    gradient_not_applied,
+    loss_not_scaled,
+)
+from tb_gradflow.analyse.causes.wrong_value import (
+    custom_gradient_wrong,
+    labels_broadcast,
+)
+from tb_gradflow.analyse.evidence.suspects import Rule
+from tb_gradflow.record.report import Status
+
+CUT: tuple[Rule, ...] = (
+    integer_dtype.integer_variable,
+    second_order_missing.rule,
+    gradient_cancellation.density_of_own_sample,
+    output_not_used.term_left_out,
+    stop_gradient_misuse.rule,
+    variable_rebound.rule,
+    python_snapshot.rule,
+    variable_assign.rule,
+    python_escape.rule,
+    no_gradient_registered.rule,
+    raised_on_the_way.raised_on_the_way,
+    custom_gradient_wrong.rule,
+    predicate_only.rule,
+    nondiff_counting.rule,
+    nondiff_sampling.rule,
+    nondiff_index.rule,
+    nondiff_rounding.rule,
+    nondiff_comparison.rule,
+    integer_dtype.integer_path,
+    nondiff_op_input.rule,
+    nondiff_op.rule,
+)
+"""Structure cuts the variable off, at this op."""
+
+CUT_PRECEDENCE = (
+    "integer_dtype", "custom_gradient_wrong", "no_gradient_registered", "second_order_missing", "variable_rebound",
+    "python_snapshot", "python_escape", "nondiff_rounding",
+    "nondiff_index", "nondiff_sampling", "nondiff_counting", "nondiff_op_input", "nondiff_op", "variable_assign",
+    "nondiff_comparison", "predicate_only", "gradient_cancellation", "output_not_used",
+    "stop_gradient_misuse",
+)  # fmt: skip
+"""Of several cuts around one variable, the one to speak of: a gradient of the user's own, which was meant to replace
+what lies beside it; values, then mere conditions, then what was asked for on purpose."""
+
+MISSING: tuple[Rule, ...] = (
+    xla_boundary.rule,
+    variable_rebound.rule,
+    custom_gradient_wrong.own_gradient_raises,
+    raised_on_the_way.raised_on_the_way,
+    not_measured.gradient_failed,
+    output_not_used.asked_for_a_copy,
+    untracked_variable.rule,
+    not_in_gradient_sources.rule,
+    tape_not_watching.tensor_not_watched,
+    tape_not_watching.rule,
+    tape_scope.rule,
+)
+"""Structure lets the gradient pass, and none arrived."""
+
+UNUSED: tuple[Rule, ...] = (
+    gradient_cancellation.density_forgets_sample,
+    variable_assign.kept_as_state,
+    non_trainable_state.only_written,
+    second_order_missing.differentiated_away,
+    branch_not_taken.branch_taken_without_it,
+    regularizer_only.rule,
+    unused_by_design.rule,
+    recurrent_weight_single_step.rule,
+    output_not_used.rule,
+)
+"""The variable takes no part in the loss. The suspect is the op where its way ends."""
+
+ZERO: tuple[Rule, ...] = (
+    custom_gradient_wrong.own_gradient_is_zero,
+    custom_gradient_wrong.own_gradient_gives_zero,
+    python_escape.rule,
+    nondiff_sign.rule,
+    nondiff_sign.sign_unseen,
+    second_order_missing.second_order_zero,
+    second_order_missing.second_derivative_is_zero,
+    fp16_underflow.fp16_flush,
+    recurrent_weight_single_step.rule,
+    softmax_single_class.rule,
+    zero_gradient.nothing_left,
+    mask_multiplies_to_zero.nothing_selected,
+    normalised_then_summed.rule,
+    zero_initialised.zero_initialised,
+    zero_initialised.zero_initialised_unseen,
+    degenerate_normalisation.rule,
+    degenerate_normalisation.unit_of_one,
+    shift_invariant_parameter.rule,
+    nondiff_rounding.detour_around_rounding,
+    gradient_cancellation.same_on_both_sides,
+    shift_invariant_parameter.offset_on_both_sides,
+    zero_init_by_design.zero_initialised_further_on,
+    gradient_cancellation.rule,
+    gradient_cancellation.equal_sides,
+    mask_multiplies_to_zero.dropped,
+    saturation_sigmoid.branch_taken_is_flat,
+    dead_relu.dead_relu_by_choice,
+    branch_not_taken.rule,
+    mask_multiplies_to_zero.loop_skipped,
+    zero_input.rule,
+    saturation_sigmoid.loop_saturates,
+    branch_not_taken.loop_not_entered,
+    loop_unseen.loop_unseen,
+    dead_relu.relu_unseen,
+    saturation_softmax.rule,
+    saturation_sigmoid.rule,
+    nondiff_op_input.range_without_gradient,
+    saturation_quant_range.rule,
+    dead_relu.dead_relu_by_hand,
+    saturation_clip.rule,
+    dead_relu.rule,
+    degenerate_decomposition.rule,
+    zero_factor.factor_made_zero,
+    saturation_clip.held_at_zero,
+    fp16_underflow.rule,
+    zero_gradient.part_left_out,
+    mask_multiplies_to_zero.masked,
+    shift_invariant_parameter.scale_without_influence,
+    zero_gradient.rule,
+)
+"""The gradient arrives as nothing but zeros, from this op on."""
+
+WEIGHTS: tuple[Rule, ...] = (
+    nonfinite_weights.rule,
+    nonfinite_weights.weights_broken_meanwhile,
+    nonfinite_update.broken_by_update,
+)
+"""The weights themselves are not finite. Asked of every variable."""
+
+NOT_FINITE: tuple[Rule, ...] = (
+    custom_gradient_wrong.own_gradient_is_not_finite,
+    zero_over_zero.mean_of_nothing,
+    where_inactive_branch.rule,
+    nonfinite_input.rule,
+    in_front.half_precision,
+    exploding_recurrence.overflowing_recurrence,
+    singular.singular_here,
+    in_front.broken_before,
+    exploding_recurrence.diverged,
+    nonfinite_input.last_resort_input,
+    not_finite.rule,
+)
+"""The gradient arrives as NaN or infinity, from this op on; or the loss is not finite, and this op hides it from the
+variables."""
+
+VANISHING: tuple[Rule, ...] = (
+    custom_gradient_wrong.own_gradient_differs,
+    softmax_single_class.single_class_unseen,
+    shift_invariant_parameter.rule,
+    normalised_then_summed.rule,
+    normalised_then_summed.normalised_by_hand,
+    gradient_cancellation.same_on_both_sides,
+    shift_invariant_parameter.offset_on_both_sides,
+    zero_init_by_design.zero_initialised_further_on,
+    gradient_cancellation.rule,
+    vanishing_depth.common_to_a_softmax,
+    shift_invariant_parameter.shift_without_influence,
+    shift_invariant_parameter.scale_without_influence,
+    degenerate_normalisation.unit_of_one,
+    zero_init_by_design.small_factor_by_design,
+    local_saturation.local_saturation,
+    vanishing_depth.small_input,
+    vanishing_depth.rule,
+)
+"""The gradient arrives, and is next to nothing."""
+
+CONNECTED: tuple[Rule, ...] = (
+    custom_gradient_wrong.own_gradient_differs,
+    variable_rebound.rule,
+    gradient_not_applied.rate_of_zero,
+    gradient_not_applied.below_resolution,
+    gradient_not_applied.clipped_away,
+    gradient_not_applied.rule,
+    regularizer_only.rule,
+    softmax_single_class.single_class_unseen,
+    nondiff_op_input.partly_cut,
+    python_escape.partly_in_python,
+    labels_broadcast.rule,
+    shift_invariant_parameter.rule,
+    normalised_then_summed.rule,
+    normalised_then_summed.normalised_by_hand,
+    gradient_not_applied.nothing_applied,
+    loss_not_scaled.rule,
+    saturation_clip.no_probability,
+    mask_multiplies_to_zero.masked_in_part,
+    mask_multiplies_to_zero.masked_by_hand,
+)
+"""The gradient arrives, and is not what it seems."""
+
+EXPLODING: tuple[Rule, ...] = (
+    custom_gradient_wrong.own_gradient_differs,
+    normalise_zero_vector.rule,
+    exploding_recurrence.rule,
+)
+"""The gradient arrives, and is huge."""
+
+INTEGER: tuple[Rule, ...] = (integer_dtype.integer_source,)
+"""A gradient is requested for a tensor of integers. The suspect is the op that takes it."""
+
+UNMEASURED: tuple[Rule, ...] = (not_measured.rule,)
+"""No step was completed, and structure finds no fault."""
+
+FROZEN: tuple[Rule, ...] = (frozen_by_flag.rule, frozen_by_flag.frozen_alone, non_trainable_state.rule)
+"""The variable is not to be trained."""
+
+GIVEN: Mapping[tuple[Status, ...], tuple[Rule, ...]] = MappingProxyType(
+    {
+        ("zero",): (zero_gradient.given_zero,),
+        ("nan", "inf"): (not_finite.given_nonfinite,),
+        ("exploding",): (exploding_recurrence.given_huge,),
+        ("vanishing",): (exploding_recurrence.diverging, vanishing_depth.given_tiny),
+        ("connected",): (
+            exploding_recurrence.diverging,
+            gradient_not_applied.rule,
+            gradient_not_applied.nothing_applied,
+        ),
+    }
+)
+"""The recorder was given the gradient, and no op is known: by what the variable got."""

@@ -1,0 +1,1 @@
+"""The gradient arrives, and is too small or too large."""

@@ -1,0 +1,271 @@
+"""The gradient grows on its path from the loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.causes.not_finite.singular import accused
+from tb_gradflow.analyse.evidence.bodies import first_of_loop, unrecorded_between
+from tb_gradflow.analyse.evidence.by_hand import has_grown
+from tb_gradflow.analyse.evidence.course import course_of, inside_loop
+from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
+from tb_gradflow.analyse.evidence.zeros import PRODUCTS
+from tb_gradflow.analyse.graph.op_sets import LOOPS
+from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.words.fields import SIZE, Template
+from tb_gradflow.analyse.words.names import Group, Text
+from tb_gradflow.analyse.words.phrases import CHECK
+
+
+def given_huge(suspect: Suspect) -> Verdict | None:
+    """A huge gradient was given: of a training that diverges, if its loss has grown."""
+    return Verdict("exploding_recurrence", "warning", NO_OP)
+
+
+def diverging(suspect: Suspect) -> Verdict | None:
+    """A gradient of any size was given, and the loss has grown: a rate that is too high may leap to where the loss is
+    flat."""
+    return Verdict("exploding_recurrence", "warning", NO_OP) if has_grown(suspect) else None
+
+
+# What comes out of these is bounded, whatever goes in.
+_BOUNDED = frozenset(
+    {"Tanh", "Sigmoid", "Softmax", "Softsign", "Sin", "Cos", "Atan", "Erf", "ClipByValue", "Minimum", "Relu6", "Rsqrt"}
+    | {"L2Normalize", "FusedBatchNormV3", "LogSoftmax"}
+)
+
+
+# As many products with one weight, each made of the one before, are a recurrence that was written out.
+_MANY = 8
+
+
+# Half of float32's decades: what is above comes out of growth, and one more product may end it.
+_ABOUT_TO_OVERFLOW = 1e19
+
+
+# What a batch holds in units of its own: bytes, seconds since 1970.
+LARGE_DATA = 1e10
+
+
+_COPIES = frozenset({"Identity", "Cast", "Reshape", "Transpose"})
+
+
+def overflowing_recurrence(suspect: Suspect) -> Verdict | None:
+    """A loop, or as many products with the same weight, with nothing in it that keeps the state bounded; or a gradient
+    that had grown nearly as large as numbers get."""
+    if _is_singular(suspect, suspect.culprit):
+        return None
+    incoming = suspect.measured.of_op(suspect.target, suspect.culprit)
+    if incoming is not None and incoming.max_abs > _ABOUT_TO_OVERFLOW and not incoming.nan_count:
+        return Verdict("exploding_recurrence", "error")
+    if suspect.measured.loss_is_finite(suspect.target):
+        place = _growing_in(suspect, _between(suspect))
+    else:
+        place = suspect.measured.once(("growing", suspect.culprit), lambda: _growing_before(suspect))
+    return Verdict("exploding_recurrence", "error", place) if place >= 0 else None
+
+
+def diverged(suspect: Suspect) -> Verdict | None:
+    """The forward pass left the finite numbers where no function does so at a point of its own, and what is finite in
+    this step is nearly as large as numbers get, the batch apart: weights have grown from step to step."""
+    measured = suspect.measured
+    if measured.loss_is_finite(suspect.target) or measured.gradients is None or measured.largest_input > LARGE_DATA:
+        return None
+    return Verdict("exploding_recurrence", "error") if measured.largest > _ABOUT_TO_OVERFLOW else None
+
+
+def is_recurrent(suspect: Suspect) -> bool:
+    """Whether anything in the step is multiplied with the same weights again and again."""
+    topology = suspect.topology
+    if any(topology.by_type.get(kind) for kind in LOOPS):
+        return True
+    return any(len(_products_with(suspect, readers)) >= _MANY for readers in topology.readers)
+
+
+def _is_singular(suspect: Suspect, op: int) -> bool:
+    """Whether the op leaves the finite numbers at a point of its own. A softmax does so only where what goes in has."""
+    return suspect.type_of(op) not in ("Softmax", "LogSoftmax") and accused(suspect, op) is not None
+
+
+def _between(suspect: Suspect) -> list[int]:
+    return unrecorded_between(suspect, suspect.producer) if suspect.producer >= 0 and not suspect.exact else []
+
+
+def _growing_before(suspect: Suspect) -> int:
+    """In front of an op: the nearest recurrence that may grow, if nothing that leaves the finite numbers at a point of
+    its own is nearer or inside; -1 if there is none."""
+    nearest = [suspect.culprit, *suspect.topology.ancestors(suspect.culprit)]
+    if any(_is_singular(suspect, op) for op in nearest):
+        return -1
+    loop = _growing_in(suspect, nearest)
+    return loop if loop >= 0 else _written_out(suspect, set(nearest))
+
+
+def _growing_in(suspect: Suspect, ops: Iterable[int]) -> int:
+    for op in ops:
+        if suspect.type_of(op) in LOOPS and _grows(suspect, op):
+            return first_of_loop(suspect, op)
+    return -1
+
+
+def _grows(suspect: Suspect, loop: int) -> bool:
+    """Whether a loop hands on a product with what the round before handed on, and nothing bounds it."""
+    edges = suspect.topology.trace.ops[loop].inputs
+    results = [edge.op for edge in edges if edge.carried and edge.input == 2 and edge.op >= 0]
+    products = [op for op in _unbounded_before(suspect, results) if suspect.type_of(op) in PRODUCTS]
+    return any(loop in _unbounded_before(suspect, [op]) for op in products if not _has_bounded_factor(suspect, op))
+
+
+def _unbounded_before(suspect: Suspect, starts: Iterable[int]) -> list[int]:
+    """The ops that some ops are made of, as far as nothing bounds them; a loop's own variables end the way."""
+
+    def unbounded(ops: Iterable[int]) -> list[int]:
+        return [op for op in ops if suspect.type_of(op) not in _BOUNDED]
+
+    def before(op: int) -> list[int]:
+        return [] if suspect.type_of(op) in LOOPS else unbounded(suspect.topology.sources(op))
+
+    return list(walked(unbounded(starts), before))
+
+
+def _has_bounded_factor(suspect: Suspect, product: int) -> bool:
+    """A gate: what it lets through is not more than there was."""
+    factors = [edge.op for edge in suspect.topology.trace.ops[product].inputs if edge.op >= 0]
+    return any(suspect.type_of(op) in _BOUNDED for op in factors)
+
+
+def _written_out(suspect: Suspect, nearest: set[int]) -> int:
+    """The last of many products with the same variable, each made of the one before; -1 if there are none."""
+    for readers in suspect.topology.readers:
+        products = sorted(op for op in _products_with(suspect, readers) if op in nearest)
+        if len(products) >= _MANY and _is_chain(suspect, products):
+            return products[-1]
+    return -1
+
+
+def _products_with(suspect: Suspect, readers: Iterable[int]) -> set[int]:
+    queue, found = list(readers), set()
+    for op in queue:  # grows while it is walked
+        for user in suspect.topology.onward(op):
+            if suspect.type_of(user) in PRODUCTS:
+                found.add(user)
+            elif suspect.type_of(user) in _COPIES and user not in queue:
+                queue.append(user)
+    return found
+
+
+def _is_chain(suspect: Suspect, products: list[int]) -> bool:
+    """Whether nothing bounds what goes from the first product to the last, through all of them."""
+    before = set(_unbounded_before(suspect, products[-1:]))
+    return before.issuperset(products)
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """Factors above one, multiplied. The op named is the one that adds most, of the kind that adds most."""
+    worst = min(course_of(suspect).values(), key=lambda share: share.total, default=None)
+    place = inside_loop(suspect, worst.least[1]) if worst is not None else suspect.culprit
+    return Verdict("exploding_recurrence", "warning", place)
+
+
+def message_and_fix_of_given(group: Group) -> Text:
+    factor = has_grown(group.suspect)
+    if factor:
+        return Template(
+            "The training diverges: the loss is " + f"{factor:.1g} times that of the first recorded step, and "
+            "{names} {is_given} {size}{line}.",
+            "A lower learning rate, by a factor of ten at first. `tb_gradflow.check_gradients(loss_fn, args, gradient, "
+            "learning_rate=rate)` says which one does not overshoot.",
+        )(group)
+    return Template(
+        "{they_have} been given {size}{line}. How it was computed is not recorded.",
+        f"Look at how it is computed, and at the size of what it is computed from; {CHECK}.",
+    )(group)
+
+
+def _diverged(group: Group) -> Text:
+    """Nothing in the step alone makes it that large: it is what the steps before have made of the weights, or, where
+    there were none, what the weights began with.
+    """
+    measured = group.suspect.measured
+    if measured.largest_input > LARGE_DATA:
+        return Template(
+            "{plight}: what {op} computes is too large for a number. The batch holds numbers as large as "
+            f"{measured.largest_input:.0e}.",
+            "Scale what goes in, and what is to come out: `(x - x.mean(0)) / (x.std(0) + 1e-7)`.",
+        )(group)
+    compared = f", where the batch reaches {measured.largest_input:.2g}" if measured.largest_input else ""
+    if measured.step == 0:
+        return Template(
+            "{plight} in the very first step: what {op} computes is too large for a number, and gradients "
+            f"reach {measured.largest:.0e}{compared}.",
+            "Begin with smaller weights, or bound what goes into exponentials, powers and quotients on the way: "
+            "they make a large number of a small one.",
+        )(group)
+    return Template(
+        "{plight}: the training diverges. What {op} computes is too large for a number, and gradients of this step "
+        f"reach {measured.largest:.0e}{compared}: the steps before have made the weights that large.",
+        "Lower the learning rate; if it is a schedule or a callback that sets it, look at what it gives in the steps "
+        "before this one. Clip gradients, `keras.optimizers.Adam(clipnorm=1.0)`, so that one step cannot do it alone.",
+    )(group)
+
+
+def message_and_fix(group: Group) -> Text:
+    """Large, or so large that it is not finite any more, in the forward pass already or on the way back alone."""
+    suspect = group.suspect
+    tame = 'start recurrent weights with `recurrent_initializer="orthogonal"`'
+    recurs = any(suspect.topology.by_type.get(kind) for kind in LOOPS) or any(
+        "recurrent" in name for name in group.names
+    )
+    if suspect.state.status in ("nan", "inf") or not suspect.measured.loss_is_finite(suspect.target):
+        grown = suspect.measured.loss_is_finite(suspect.target)
+        if not grown and not is_recurrent(suspect):
+            return _diverged(group)
+        what = "the gradient" if grown else "what {op} computes"
+        where = " on its way back through {op}" if grown else ""
+        return Template(
+            "{plight}: " + what + " is multiplied with the same weights again and again" + where + ", and grows until "
+            "it is infinite.",
+            f'Keep the factor near one: {tame}; bound the state, `activation="tanh"`; take fewer steps. Clipping '
+            "gradients comes too late for what is infinite.",
+        )(group)
+    if group.op is not None and group.op.type in ("RealDiv", "Div", "Reciprocal", "Xdivy") and _alone(group):
+        return Template(
+            SIZE + "{op} divides by something next to zero.",
+            "Give the divisor a floor that fits the data, `{lib}.maximum(divisor, 1e-2)`, or measure differences that "
+            "are not relative: a percentage of nothing is infinite.",
+        )(group)
+    if group.op is not None and group.op.type in ("Exp", "Expm1") and _alone(group):
+        return Template(
+            SIZE + "it is multiplied with what {op} gives, which is that large.",
+            "Bound what goes in, `{head}({lib}.minimum({x}, 10.0))`; if it is a quotient, keep its divisor away from "
+            "zero.",
+        )(group)
+    return Template(
+        SIZE + "it grows on the way from the loss, most of all at {op} and its like.",
+        "Clip it, `keras.optimizers.Adam(clipnorm=1.0)`; scale inputs and targets to about 1"
+        + (f"; {tame}." if recurs else "; lower the learning rate, if it was small in earlier steps."),
+    )(group)
+
+
+def _alone(group: Group) -> bool:
+    """Whether the op alone adds nearly all of the growth."""
+    shares = course_of(group.suspect).values()
+    return min((share.least[0] for share in shares), default=0.0) <= -_SINGLE_DECADES
+
+
+# One op that alone adds this many orders of magnitude is what there is to change.
+_SINGLE_DECADES = 4.0
+
+
+CAUSE = Cause(
+    name="exploding_recurrence",
+    meaning="above 1e4, likewise; or not finite, behind a loop, or eight products in a row, that multiply with the "
+    "same weight and hold nothing that bounds the state; or the loss is not finite, gradients of the step reach 1e19 "
+    "and the batch does not: the training diverges",
+    severity="warning; error where it is not finite",
+    fix="clip, scale; a bounded state; a lower learning rate",
+    text=message_and_fix,
+    text_of_given=message_and_fix_of_given,
+    told_at_once=True,
+)

@@ -1,0 +1,224 @@
+"""The gradient fades on its path from the loss."""
+
+from __future__ import annotations
+
+from math import log10, prod, sqrt
+from statistics import median
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.course import (
+    SAME_VALUE,
+    SUMS,
+    course_of,
+    element_count,
+    inside_loop,
+    just_behind,
+    steepest,
+)
+from tb_gradflow.analyse.evidence.goal import is_at_goal
+from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
+from tb_gradflow.analyse.evidence.zeros import PRODUCTS
+from tb_gradflow.analyse.graph.op_sets import SOFTMAX
+from tb_gradflow.analyse.step.measured import UPDATE_NORM, VANISHING_BELOW, Measured
+from tb_gradflow.analyse.words.fields import SIZE, Template
+from tb_gradflow.analyse.words.names import Group, Text
+from tb_gradflow.analyse.words.phrases import CHECK, nothing_left_to_learn
+from tb_gradflow.record.report import Severity
+from tb_gradflow.record.schema import EAGER
+
+
+def given_tiny(suspect: Suspect) -> Verdict | None:
+    """Next to nothing was given."""
+    return Verdict("vanishing_depth", "info" if suspect.measured.is_learned(suspect.target) else "warning", NO_OP)
+
+
+# Products element by element: a small factor there is one of the program's own.
+_FACTORS = frozenset({"Mul", "MulNoNan"})
+
+
+# Inputs of about one, over a batch, take nothing; those that take this many are of a thousandth.
+_TAKEN_BY_INPUT = 3.0
+
+
+# Of the pace of others: what moves slower than this has fallen behind.
+_SLOWEST = 0.1
+
+
+# Where a softmax takes out what its entries have in common, but for the bend of a function in between.
+_NEARLY_CANCELLED = 2.0
+
+
+_BENT = frozenset({"Tanh", "Sigmoid", "Relu", "Elu", "Selu", "LeakyRelu", "Softplus", "Softsign", "Erf"})
+
+
+_AS_FAR_AS_SOFTMAX = 24
+
+
+def common_to_a_softmax(suspect: Suspect) -> Verdict | None:
+    """What is added to all that a softmax weighs hardly changes it: at the sum the gradient is there, and over the
+    entries it nearly cancels. So begins the query of an additive attention, and it grows as the keys learn."""
+    most, place = steepest(suspect)
+    if most < _NEARLY_CANCELLED or suspect.type_of(place) not in SUMS or not _is_spread(suspect, place):
+        return None
+    behind = [suspect.type_of(op) for op in just_behind(suspect, place, _AS_FAR_AS_SOFTMAX)]
+    weighed = next((index for index, kind in enumerate(behind) if kind in SOFTMAX), 0)
+    bent = not _BENT.isdisjoint(behind[:weighed])
+    return Verdict("vanishing_depth", "info", place) if bent else None
+
+
+def _is_spread(suspect: Suspect, place: int) -> bool:
+    """Whether a sum adds the same to several entries: what comes from the variable is smaller than the result."""
+    topology = suspect.topology
+    trace = topology.trace
+    whole = element_count(trace.ops[place].outputs[0].shape)
+    made = topology.reached_from(topology.readers[suspect.state.variable])
+    parts = [edge for edge in trace.ops[place].inputs if edge.op >= 0 and edge.op in made]
+    sizes = [element_count(trace.ops[edge.op].outputs[edge.output].shape) for edge in parts]
+    return whole > 0 and any(0 < size < whole for size in sizes)
+
+
+def small_input(suspect: Suspect) -> Verdict | None:
+    """The gradient is there at the product with the variable, and what it is multiplied with is next to zero: nothing
+    has faded on the way from the loss. A capsule is as short as that before it has learned.
+
+    Only where what makes that input learns: else it stays as it is.
+    """
+    place = product_with_next_to_nothing(suspect)
+    if place < 0:
+        return None
+    topology, measured = suspect.topology, suspect.measured
+    before = topology.made_by(place)
+    learning = any(
+        entry.variable != suspect.state.variable
+        and (gradient := measured.of_variable(entry)) is not None
+        and gradient.max_abs >= VANISHING_BELOW
+        and not before.isdisjoint(topology.readers[entry.variable])
+        for entry in topology.trace.variable_gradients
+    )
+    return Verdict("vanishing_depth", "info", place) if learning else None
+
+
+def product_with_next_to_nothing(suspect: Suspect) -> int:
+    """Of the products that the variable goes into, the first whose gradient is of an ordinary size, and that takes all
+    of it for the variable; -1 if there is none."""
+    topology, gradient = suspect.topology, suspect.state.gradient
+    queue = list(topology.readers[suspect.state.variable])
+    for op in queue:  # grows while it is walked
+        if suspect.type_of(op) in PRODUCTS - _FACTORS:
+            arrived = suspect.measured.of_op(suspect.target, op)
+            if arrived is None or gradient is None or arrived.max_abs < VANISHING_BELOW:
+                continue
+            if log10(arrived.max_abs / gradient.max_abs) >= _TAKEN_BY_INPUT:
+                return op
+        elif topology.trace.ops[op].reads is not None or suspect.type_of(op) in SAME_VALUE:
+            queue.extend(topology.onward(op))
+    return -1
+
+
+def keeps_pace(suspect: Suspect) -> bool:
+    """Whether the step moved the variable about as far as those whose gradient is of an ordinary size: Adam and its
+    like divide by that size. Lengths of a step are compared by the element."""
+    measured, target = suspect.measured, suspect.target
+    usual = measured.once(("pace", target), lambda: _usual_pace(suspect))
+    return usual > 0 and _pace(measured, suspect.state.variable) >= _SLOWEST * usual
+
+
+def _usual_pace(suspect: Suspect) -> float:
+    """The median over the variables that the same target gives a gradient of an ordinary size; 0 if there is none."""
+    measured = suspect.measured
+    paces = [
+        _pace(measured, entry.variable)
+        for entry in suspect.topology.trace.variable_gradients
+        if entry.target == suspect.target
+        and (gradient := measured.of_variable(entry)) is not None
+        and gradient.max_abs >= VANISHING_BELOW
+    ]
+    return median(paces) if paces else 0.0
+
+
+def _pace(measured: Measured, variable: int) -> float:
+    """How far the step moved an element of a variable, as a root of the mean square; 0 if it is not known."""
+    shape = measured.topology.trace.variables[variable].shape
+    if measured.variables is None or any(size is None for size in shape):
+        return 0.0
+    return float(measured.variables[variable, UPDATE_NORM]) / sqrt(max(prod(size or 1 for size in shape), 1))
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """Many ops that each take a little. The op named is the one that takes most, of the kind that takes most."""
+    worst = max(course_of(suspect).values(), key=lambda share: share.total, default=None)
+    expected = is_at_goal(suspect) or keeps_pace(suspect)
+    severity: Severity = "info" if expected else "warning"
+    place = inside_loop(suspect, worst.most[1]) if worst is not None else suspect.culprit
+    # Of an eager loss nobody knows the way.
+    return Verdict("vanishing_depth", severity, NO_OP if suspect.type_of(place) == EAGER else place)
+
+
+def message_and_fix_of_given(group: Group) -> Text:
+    return Template(
+        "{they_have} been given {size}{line}. How it was computed is not recorded.",
+        f"Look at the size of the loss and of what moves it: both want to be about one; {CHECK}.",
+    )(group)
+
+
+def message_and_fix(group: Group) -> Text:
+    if group.verdict.culprit == NO_OP:
+        return Template(
+            SIZE + "where it fades is not known: the loss was eager, so its way is not recorded.",
+            "Take the step inside of `tf.function`, or record it with `tb_gradflow.watch`, to see it. Where terms of "
+            "the loss cancel, or stand on both sides of a quotient, nothing but rounding is left.",
+        )(group)
+    if group.verdict.severity == "info" and common_to_a_softmax(group.suspect) is not None:
+        return Template(
+            SIZE + "it arrives at {op} and nearly cancels there: what comes from {them} is added to all entries alike, "
+            "and the softmax behind takes that out again.",
+            "Nothing to repair where this grows in later steps: it does as the entries become different.",
+        )(group)
+    if group.verdict.severity == "info" and product_with_next_to_nothing(group.suspect) == group.culprit >= 0:
+        return Template(
+            SIZE + "it arrives at {op}, which multiplies it with what goes into that layer, and that is next to zero.",
+            "Nothing to repair where this grows in later steps; else scale what goes in, for example by "
+            "`keras.layers.BatchNormalization()` in front of it.",
+        )(group)
+    if group.verdict.severity == "info" and not is_at_goal(group.suspect):
+        return Template(
+            SIZE + "the optimizer makes up for that, and moves {them} about as far as the others.",
+            "Nothing to repair while it does: optimizers such as Adam divide by the size of the gradient, down to "
+            "their `epsilon`.",
+        )(group)
+    if group.verdict.severity == "info" and is_at_goal(group.suspect):
+        return nothing_left_to_learn(group)
+    if _has_no_layers(group):
+        return Template(
+            SIZE + "it fades on the way from the loss, most of all at {op} and its like: the quantities there are far "
+            "from one.",
+            "Bring them to about one: divide what is compared with the target, and the target, by the target's size, "
+            "and let the variable hold a multiple of a typical value, `{variable} = typical * multiple`.",
+        )(group)
+    return Template(
+        SIZE + "it fades on the way from the loss, most of all at {op} and its like.",
+        'Keep it alive along the way: `activation="relu"` with `kernel_initializer="he_normal"`, '
+        "`keras.layers.BatchNormalization()`, or residual connections, `x = x + layer(x)`.",
+    )(group)
+
+
+def _has_no_layers(group: Group) -> bool:
+    """Whether nothing but arithmetic leads from the variables to the loss: no layer, no product of matrices."""
+    topology, trace, target = group.suspect.topology, group.trace, group.suspect.target
+    readers = [reader for variable in group.variables for reader in topology.readers[variable]]
+    ways = [topology.gradient(target).from_op(reader) for reader in readers] if target >= 0 else []
+    kinds = {trace.ops[op].type for way in ways for op in way}
+    return bool(kinds) and not trace.layers and kinds.isdisjoint(PRODUCTS - {"Mul", "MulNoNan"})
+
+
+CAUSE = Cause(
+    name="vanishing_depth",
+    meaning="largest element below 1e-7; the op named takes most, of the kind of op that takes most between loss and "
+    "variable",
+    severity="warning; info if the loss is next to zero as well, if the optimizer moves the variable about as far as "
+    "the others all the same, or if it is the input of its layer that is next to zero and what makes that learns",
+    fix="normalisation, residuals, initialisation",
+    text=message_and_fix,
+    text_of_given=message_and_fix_of_given,
+    told_at_once=True,
+)

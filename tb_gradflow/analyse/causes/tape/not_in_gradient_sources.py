@@ -1,0 +1,89 @@
+"""`tape.gradient` was not given the variable."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.requests import nobody_asked
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.step.measured import Measured
+from tb_gradflow.analyse.words.fields import Template
+from tb_gradflow.analyse.words.names import Group, Text
+from tb_gradflow.analyse.words.phrases import in_layer
+from tb_gradflow.record.schema import Trace
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """A trainable variable that `tape.gradient` was not given.
+
+    One that the step changes all the same is trained by another way, such as the gradient of a perturbed copy. Of a
+    step that raised while it was traced nobody knows what it would have asked for next. An error where it was given
+    nothing at all.
+    """
+    if not nobody_asked(suspect):
+        return None
+    if suspect.measured.moved(suspect.state.variable) or ended_early(suspect.measured):
+        return Verdict("not_in_gradient_sources", "info")
+    return Verdict("not_in_gradient_sources", "error" if asked_for_nothing(suspect.topology.trace) else "warning")
+
+
+def asked_for_nothing(trace: Trace) -> bool:
+    """Whether the list that `tape.gradient` was given is empty, in all its calls. Older logs do not have its length."""
+    counts = [target.sources for target in trace.targets]
+    empty = all(entry.outcome == "not_asked" for entry in trace.variable_gradients)
+    return all(count == 0 for count in counts) or (empty and all(count is None for count in counts))
+
+
+def ended_early(measured: Measured) -> bool:
+    """Whether the step may have raised before it came to its end: more may have been meant to follow."""
+    trace = measured.topology.trace
+    raised = any(entry.outcome == "error" for entry in trace.variable_gradients)
+    return measured.gradients is None and (raised or not trace.failure)
+
+
+# So many layers can be named one by one.
+_FEW = 3
+
+
+def message_and_fix(group: Group) -> Text:
+    owner = group.names[0].rpartition("/")[0] + "/"
+    whole = all(
+        index in group.variables
+        for index, variable in enumerate(group.trace.variables)
+        if variable.trainable and variable.name.startswith(owner)
+    )
+    quiet = "`{attribute}.trainable = False`" if whole else '`expected=["{pattern}"]`'
+    if len({name.rpartition("/")[0] for name in group.names}) > _FEW:
+        quiet = "`trainable = False` for each of their layers"
+    if not in_layer(group):
+        quiet = "`tf.Variable(..., trainable=False)`"
+    ask = "Pass all of them, `tape.gradient(loss, model.trainable_variables)`"
+    if len(group.trace.targets) > 1:
+        ask = "Ask the tape whose loss is to train {them} for {them} too, `tape.gradient(loss, [...])`"
+    if ended_early(group.suspect.measured):
+        return Template(
+            "{they_take} part in the loss, and `tape.gradient` had not been asked for {them}{line} when the step ended "
+            "with an error.",
+            f"Look at that error first. If nothing asks later in the step: {ask[0].lower()}{ask[1:]}.",
+        )(group)
+    if group.verdict.severity == "error":
+        return Template(
+            "{they_take} part in the loss, and `tape.gradient` was asked for nothing{line}: its list is empty.",
+            "Look at that list. A model that was not built yet has no variables, nor has one with `trainable = False`, "
+            "and a list that was taken before stays empty: `tape.gradient(loss, model.trainable_variables)`.",
+        )(group)
+    return Template(
+        "{they_take} part in the loss, and `tape.gradient` was not asked for {them}{line}.",
+        f"{ask}; if this is meant, say so: {quiet}.",
+    )(group)
+
+
+CAUSE = Cause(
+    name="not_in_gradient_sources",
+    meaning="trainable, and no `tape.gradient` was given it; or its list is empty, which trains nothing",
+    severity="warning; error for an empty list",
+    fix="pass all trainable variables, or freeze it",
+    text=message_and_fix,
+    without_op="tape.gradient{line} was not asked for {them}",
+    shows_request=True,
+    told_at_once=True,
+)

@@ -1,0 +1,50 @@
+"""No step was completed, so nothing was measured."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.step.not_computed import inverting_ops
+from tb_gradflow.analyse.words.fields import Template
+from tb_gradflow.analyse.words.names import Group, Text
+from tb_gradflow.analyse.words.phrases import NODE_NAME
+
+
+def gradient_failed(suspect: Suspect) -> Verdict | None:
+    """The tape saw the way, and computing the gradient raised: of a matrix that has no inverse, or whatever it says."""
+    entry = suspect.state.entry
+    if entry is None or entry.outcome != "error" or not suspect.topology.trace.failure:
+        return None
+    singular = next(iter(inverting_ops(suspect.topology, suspect.target)), -1)
+    return Verdict("degenerate_decomposition" if singular >= 0 else "not_measured", "error", singular)
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """Structure lets the gradient through, and no step was completed that could show how large it is."""
+    return Verdict("not_measured", "warning")
+
+
+def message_and_fix(group: Group) -> Text:
+    """With what was raised, where that happened while the gradient was computed."""
+    if group.verdict.severity == "error":
+        return Template(
+            f"{{they_get}} no gradient: computing it{{line}} raises {NODE_NAME.sub('', group.trace.failure)[:200]}",
+            "Look at what goes into that op in this step; `tf.config.run_functions_eagerly(True)` shows the line that "
+            "raises.",
+        )(group)
+    return Template(
+        "Not verified: no step was completed, so nobody knows what gradient {names} would get. The structure alone "
+        "shows no fault.",
+        "Let one step run to its end, and look at what it raises"
+        + (": `model.train_on_batch(x, y)`." if any(each.tracked for each in group.trace.variables) else "."),
+    )(group)
+
+
+CAUSE = Cause(
+    name="not_measured",
+    meaning="no step was completed, and structure finds no fault: nothing is verified",
+    severity="warning",
+    fix="let a step run to its end",
+    text=message_and_fix,
+    told_at_once=True,
+)

@@ -1,0 +1,79 @@
+"""The tape watches other sources, but not this one."""
+
+from __future__ import annotations
+
+import re
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.words.fields import Template
+from tb_gradflow.analyse.words.names import Group, Text
+
+
+def tensor_not_watched(suspect: Suspect) -> Verdict | None:
+    """A tensor that was made in front of the tape's block is none of those that the tape follows."""
+    computed = suspect.topology.trace.variables[suspect.state.variable].computed
+    return Verdict("tape_not_watching", "error") if computed else None
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """The tape watched what it was told to and not this one: `watch_accessed_variables=False`."""
+    entry = suspect.state.entry
+    if entry is None or entry.watched or suspect.topology.trace.targets[entry.target].automatic:
+        return None
+    others = any(other.watched and other.target == entry.target for other in suspect.topology.trace.variable_gradients)
+    return Verdict("tape_not_watching", "error") if others else None
+
+
+def message_and_fix(group: Group) -> Text:
+    """A tensor is watched by itself only where it is made of what the tape watches, inside of its block."""
+    if _is_data(group):
+        return Template(
+            "{they_get} no gradient: the tape was asked for {them}{line} and does not watch {them}. By itself it "
+            "watches variables, and what is computed from them.",
+            f"Say so at the head of the `with` block: {_watch(group)}.",
+        )(group)
+    if group.trace.variables[group.variables[0]].computed:
+        return Template(
+            "{they_get} no gradient: a differentiable way leads to the loss, and the tape did not follow it{line}: "
+            "{names} and what is computed from {them} have to be made inside of the `with` block.",
+            f"Make {{names}} inside the `with` block; or say {_watch(group)} there, before the loss is computed.",
+        )(group)
+    return Template(
+        "{they_get} no gradient: a differentiable way leads to the loss, and the tape does not watch {them}{line}.",
+        "Drop `watch_accessed_variables=False`, or watch them too: "
+        "`tape.watch([v.value for v in model.trainable_variables])`.",
+    )(group)
+
+
+# How a tape is asked, with its name in front.
+_ASKED = re.compile(r"(?<![\w.])([A-Za-z_][\w.]*)\.(?:gradient|jacobian|batch_jacobian)\(")
+
+
+def _watch(group: Group) -> str:
+    """The call that makes the user's tape watch a tensor: a template."""
+    target = group.suspect.target
+    source = group.trace.targets[target].source if target >= 0 else None
+    tapes = _ASKED.findall(group.trace.sources[source].code) if source is not None else []
+    if len(tapes) == 1:
+        return f"`{tapes[0]}.watch({{variable}})`"
+    return "`tape.watch({variable})`, with the name that your tape has"
+
+
+def _is_data(group: Group) -> bool:
+    """Whether the step was given the tensors, or holds them as constants."""
+    readers = [op for variable in group.variables for op in group.suspect.topology.readers[variable]]
+    return bool(readers) and all(group.trace.ops[op].type in ("Placeholder", "Const") for op in readers)
+
+
+CAUSE = Cause(
+    name="tape_not_watching",
+    meaning="the tape watched other variables and not this one; or a gradient was asked for a tensor that was made "
+    "before the tape's block, or for data",
+    severity="error",
+    fix="drop `watch_accessed_variables=False`; make the tensor inside; `tape.watch(x)`",
+    text=message_and_fix,
+    without_op="the tape{line} does not watch {them}",
+    shows_request=True,
+    told_at_once=True,
+)

@@ -1,0 +1,52 @@
+"""The tape did not record the path to the loss."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.words.fields import Template
+from tb_gradflow.analyse.words.names import Group, Text, place_of, source_of
+from tb_gradflow.record.schema import EAGER
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """Whatever else: the forward pass, or a part of it, ran where the tape did not see it."""
+    return Verdict("tape_scope", "error")
+
+
+def message_and_fix(group: Group) -> Text:
+    """Of an eager loss nobody knows what it was computed from."""
+    target = group.trace.targets[group.suspect.target].op if group.suspect.target >= 0 else -1
+    if target >= 0 and group.trace.ops[target].type == EAGER:
+        return Template(
+            "{they_get} no gradient. The loss was eager, so its way is not recorded: either the loss was not computed "
+            "from {them}, or something on the way let no gradient pass.",
+            "Take the step inside of `tf.function`, or record it with `tb_gradflow.watch`, to see where the way ends.",
+        )(group)
+    return Template(
+        "{they_get} no gradient: a differentiable way leads to the loss, and the tape did not see it{line}. "
+        "The forward pass, or a part of it, ran outside of the `with` block" + _read_at(group) + ".",
+        "Call the model inside: `with tf.GradientTape() as tape: loss = loss_fn(y, model(x, training=True))`.",
+    )(group)
+
+
+def _read_at(group: Group) -> str:
+    """Where the step reads a variable that the tape never saw; empty if it saw it, or nobody's line does."""
+    state, topology = group.suspect.state, group.suspect.topology
+    if state.entry is None or state.entry.watched:
+        return ""
+    influence = topology.influence(state.target).hops
+    readers = [op for op in topology.readers[state.variable] if influence[op] >= 0]
+    return next((place_of(group.trace, op) for op in readers if source_of(group.trace, op) is not None), "")
+
+
+CAUSE = Cause(
+    name="tape_scope",
+    meaning="it watched none of them, or watched this one and did not see the way",
+    severity="error",
+    fix="call the model inside the `with` block",
+    text=message_and_fix,
+    without_op="the tape{line} did not see the way to the loss",
+    shows_request=True,
+    told_at_once=True,
+)

@@ -1,0 +1,102 @@
+"""The model does not list the variable."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.requests import nobody_asked
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.graph.op_sets import scopes_of
+from tb_gradflow.analyse.words.fields import Template
+from tb_gradflow.analyse.words.names import Group, Text, place_of
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """Watched, trainable, on a differentiable way, and the model does not list it, so nobody asks for it.
+
+    An error where the step itself makes it, anew each time, and a warning of a layer's plain `tf.Variable`. Else
+    information only: a frozen network inside a loss looks the same, as Keras's flag is not TensorFlow's.
+    """
+    variables = suspect.topology.trace.variables
+    variable = variables[suspect.state.variable]
+    listed = any(each.tracked and not each.computed for each in variables)
+    if variable.tracked or not listed or not nobody_asked(suspect):
+        return None
+    # What the step computes from other variables and keeps in one of its own is state.
+    is_state = any(op.writes == suspect.state.variable for op in suspect.topology.trace.ops)
+    if is_state:
+        return Verdict("untracked_variable", "info")
+    return Verdict(
+        "untracked_variable", "error" if variable.made else "warning" if is_plain_of_a_layer(suspect) else "info"
+    )
+
+
+def is_plain_of_a_layer(suspect: Suspect) -> bool:
+    """Whether a layer of Keras computes with a `tf.Variable` that is none of Keras's: these have their layer's name in
+    front of their own. Keras 3 does not list it, whatever attribute holds it."""
+    trace, place = suspect.topology.trace, suspect.state.variable
+    if "/" in trace.variables[place].name or suspect.measured.moved(place):
+        return False
+    layers = {layer.scope for layer in trace.layers}
+    named = any(each.tracked and "/" in each.name for each in trace.variables)
+    readers = suspect.topology.readers[place]
+    return named and bool(readers) and all(layers.intersection(scopes_of(trace.ops[op].name)) for op in readers)
+
+
+def message_and_fix(group: Group) -> Text:
+    made = group.trace.variables[group.variables[0]].made
+    layer = group.names[0].rpartition("/")[0].rpartition("/")[2]
+    if layer and not made and (around := _lambda_around(group)):
+        return Template(
+            "{they_take} part in the loss, and no gradient is asked for {them}: Keras does not look for weights in the "
+            f"function of a `Lambda` layer, and `{around}` is one.",
+            "Nothing to repair, if nothing is to train {them}. Else call the layer itself in the place of the "
+            "`Lambda`, `x = {attribute}(x)`, or make a layer of your own that holds it.",
+        )(group)
+    if layer and not made:
+        return Template(
+            "{they_take} part in the loss, and no gradient is asked for {them}: so it is with a teacher, a target "
+            "network and a network that a loss is made of.",
+            "Nothing to repair, if nothing is to train {them}. Else give {them} to `tape.gradient(...)` and to the "
+            "optimizer; a Keras model asks for the layers that it holds itself, `self.{attribute} = ...`.",
+        )(group)
+    if not made and is_plain_of_a_layer(group.suspect):
+        topology = group.suspect.topology
+        users = [op for reader in topology.readers[group.variables[0]] for op in topology.onward(reader)]
+        where = place_of(group.trace, users[0]) if users else ""
+        return Template(
+            "{they_take} part in the loss" + where + ", and the model does not list {them}, so nobody trains {them}: "
+            "Keras 3 lists what `self.add_weight(...)` makes, and no plain `tf.Variable`.",
+            'Make it a weight of its layer, `self.{variable} = self.add_weight(name="{variable}", shape=...)`; or say '
+            "that nothing is to train it, `tf.Variable(..., trainable=False)`.",
+        )(group)
+    if not made:
+        return Template(
+            "{they_take} part in the loss, and no gradient is asked for {them}.",
+            "Nothing to repair, if nothing is to train {them}. Else give {them} to `tape.gradient(...)` and to the "
+            "optimizer.",
+        )(group)
+    if layer.isidentifier():
+        fix = f"Make the layer in `__init__`, `self.{layer} = ...`, and only call it in `call`: `self.{layer}(x)`."
+    else:
+        fix = 'Make it in `build`, not in `call`: `self.{variable} = self.add_weight(name="{variable}", shape=...)`.'
+    why = "{they_take} part in the loss, and the step makes {them} anew each time, so nobody trains {them}."
+    return Template(why, fix)(group)
+
+
+def _lambda_around(group: Group) -> str:
+    """The `Lambda` layer that reads the first variable; empty if none does."""
+    lambdas = {layer.scope: layer.name for layer in group.trace.layers if layer.type == "Lambda"}
+    readers = group.suspect.topology.readers[group.variables[0]]
+    scopes = [scope for reader in readers for scope in scopes_of(group.trace.ops[reader].name)]
+    return next((lambdas[scope] for scope in scopes if scope in lambdas), "")
+
+
+CAUSE = Cause(
+    name="untracked_variable",
+    meaning="the model does not list it, so nobody asked",
+    severity="info; an error where the step itself makes it, anew each time",
+    fix="create it in `build`, or its layer in `__init__`",
+    text=message_and_fix,
+    without_op="the step makes {them} anew each time",
+    told_at_once=True,
+)

@@ -1,0 +1,1 @@
+"""The variable takes no part in the loss, or is not to be trained."""

@@ -1,0 +1,58 @@
+"""`trainable` is false."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.words.fields import Template
+from tb_gradflow.analyse.words.names import Group, Text
+
+_STATISTICS = ("moving_", "running_", "ema", "average", "count", "seed", "total")
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """No variable of the model is trainable, so the training trains nothing.
+
+    A weight matrix among them says that something could be: a model of random seeds and counters is no sign.
+    """
+    variables = [variable for variable in suspect.topology.trace.variables if variable.tracked]
+    weights = any(len(variable.shape) >= 2 and variable.dtype.startswith("float") for variable in variables)
+    nothing = bool(variables) and not any(variable.trainable for variable in suspect.topology.trace.variables)
+    return Verdict("frozen_by_flag", "error") if nothing and weights else None
+
+
+def frozen_alone(suspect: Suspect) -> Verdict | None:
+    """A gradient was asked for a weight that is not to be trained, takes part in the loss like any other, and is not
+    updated by the step itself."""
+    entry, topology = suspect.state.entry, suspect.topology
+    variable = topology.trace.variables[suspect.state.variable]
+    if entry is None or entry.outcome != "none" or not variable.dtype.startswith(("float", "bfloat")):
+        return None
+    kept_up = any(op.writes == suspect.state.variable for op in topology.trace.ops)
+    named = any(word in variable.name for word in _STATISTICS)
+    if kept_up or named or not topology.receives(suspect.state.variable, entry.target):
+        return None
+    return Verdict("frozen_by_flag", "info")
+
+
+def message_and_fix(group: Group) -> Text:
+    if group.verdict.severity == "info":
+        return Template(
+            "{they_get} no gradient: a gradient was asked for {them}, and {they_have_flag} `trainable=False`.",
+            "If {names} {is_to} learn, make {them} trainable, `tf.Variable(..., trainable=True)` or "
+            "`layer.trainable = True`; else leave {them} out of what the gradient is asked for.",
+        )(group)
+    return Template(
+        "Nothing is trained: all {count} variables of the model have `trainable=False`.",
+        "Set `model.trainable = True` before this training; Keras 3 reads the flag while it trains, not at `compile`.",
+    )(group)
+
+
+CAUSE = Cause(
+    name="frozen_by_flag",
+    meaning="nothing is trainable, and there are weights; or a single variable that was named is not",
+    severity="error; info for the single one",
+    fix="`trainable = True` before training",
+    text=message_and_fix,
+    told_at_once=True,
+)

@@ -1,0 +1,44 @@
+"""A gradient was requested for state that is not trained."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.words.fields import Template
+from tb_gradflow.analyse.words.names import Group, Text
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """Somebody asked for the gradient of moving statistics, and got none: harmless."""
+    entry = suspect.state.entry
+    asked = entry is not None and entry.outcome == "none"
+    return Verdict("non_trainable_state", "info") if asked else None
+
+
+def only_written(suspect: Suspect) -> Verdict | None:
+    """A single number that nothing computes with, and that the step changes all the same: a counter."""
+    variable = suspect.topology.trace.variables[suspect.state.variable]
+    counts = suspect.culprit < 0 and variable.shape == () and suspect.measured.moved(suspect.state.variable)
+    return Verdict("non_trainable_state", "info") if counts else None
+
+
+def message_and_fix(group: Group) -> Text:
+    if any(group.trace.variables[variable].trainable for variable in group.variables):
+        return Template(
+            "{they_get} no gradient, and need none: the step assigns to {them}, and nothing computes with {them}.",
+            "Say that it is state: `tf.Variable(..., trainable=False)`.",
+        )(group)
+    return Template(
+        "{they_get} no gradient, and need none: a gradient was asked for state that training does not learn.",
+        "Ask for `model.trainable_variables` in the place of `model.variables`.",
+    )(group)
+
+
+CAUSE = Cause(
+    name="non_trainable_state",
+    meaning="a gradient was asked for moving statistics, or for a counter that the step assigns to",
+    severity="info",
+    fix="`model.trainable_variables`",
+    text=message_and_fix,
+    told_at_once=True,
+)

@@ -1,0 +1,283 @@
+"""No path leads from the variable to the loss."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.causes.unused.siblings import siblings_of
+from tb_gradflow.analyse.evidence.requests import nobody_asked
+from tb_gradflow.analyse.evidence.stops import STOPS, keeps_value_alone
+from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
+from tb_gradflow.analyse.graph.dead_terms import term_in_vain
+from tb_gradflow.analyse.graph.same_named import twin_in_use
+from tb_gradflow.analyse.words.code import assigned_by, call_on, is_simple
+from tb_gradflow.analyse.words.fields import Template
+from tb_gradflow.analyse.words.names import (
+    Group,
+    Text,
+    called,
+    layer_of,
+    network_of,
+    place_of,
+    quoted,
+    result_of_line,
+    unused_name,
+)
+from tb_gradflow.analyse.words.phrases import in_layer
+from tb_gradflow.record.schema import Op
+
+
+def term_left_out(suspect: Suspect) -> Verdict | None:
+    """What a straight-through line leaves without a gradient, such as the codes of a codebook, has a term of its own
+    to learn from; and that term is computed and never reaches the loss."""
+    left = suspect.state.status == "disconnected" and suspect.op.type in STOPS
+    if not left or not keeps_value_alone(suspect.topology, suspect.culprit):
+        return None
+    term = term_in_vain(suspect.topology, suspect.state.variable)
+    return Verdict("output_not_used", "error", term) if term >= 0 else None
+
+
+def asked_for_a_copy(suspect: Suspect) -> Verdict | None:
+    """In its place a gradient was asked for a tensor that was computed from it, and the loss was not made of that."""
+    topology, target = suspect.topology, suspect.target
+    if not nobody_asked(suspect) or suspect.measured.moved(suspect.state.variable):
+        return None
+    variables = topology.trace.variables
+    computed = suspect.measured.once(
+        "computed", lambda: [place for place, each in enumerate(variables) if each.computed]
+    )
+    for place in computed:
+        if topology.influences(place, target):
+            continue
+        for made in topology.readers[place]:
+            if not topology.made_by(made).isdisjoint(topology.readers[suspect.state.variable]):
+                return Verdict("output_not_used", "error", made)
+    return None
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """What is computed from the variable never reaches the loss, or nothing is.
+
+    An error where no variable of its layer trains; a warning where some do, and of a tensor for which zeros will do.
+    """
+    variables, targets = suspect.topology.trace.variables, suspect.topology.trace.targets
+    if variables[suspect.state.variable].computed and targets[suspect.target].unconnected == "zero":
+        return Verdict("output_not_used", "warning")
+    if variables[suspect.state.variable].computed:
+        nobody = not _is_made_in_step(suspect)
+        return Verdict("output_not_used", "info" if _is_spare_data(suspect) else "error", NO_OP if nobody else -1)
+    siblings = [index for index in siblings_of(suspect) if variables[index].trainable]
+    alive = (
+        any(suspect.topology.receives(index, suspect.target) for index in siblings) if suspect.target >= 0 else False
+    )
+    return Verdict("output_not_used", "warning" if alive else "error")
+
+
+def _is_made_in_step(suspect: Suspect) -> bool:
+    """Whether an op computes a tensor, and the step was not given it."""
+    makers = suspect.topology.readers[suspect.state.variable]
+    return any(suspect.type_of(op) not in ("Const", "Placeholder") for op in makers)
+
+
+def _is_spare_data(suspect: Suspect) -> bool:
+    """Whether a tensor was made of no variable, and a gradient arrives for another source of the same call: a list
+    that serves several losses may hold more than one of them uses."""
+    topology, place = suspect.topology, suspect.state.variable
+    behind = [topology.made_by(op) | {op} for op in topology.readers[place]]
+    kept = {op for other, ops in enumerate(topology.readers) if other != place for op in ops}
+    others = [each for each in topology.trace.variable_gradients if each.target == suspect.target]
+    return all(kept.isdisjoint(ops) for ops in behind) and any(each.outcome == "value" for each in others)
+
+
+_UNREAD = "nothing in this step computes with {them}"
+
+
+def message_and_fix(group: Group) -> Text:
+    """A variable of no layer has no output that could be used; it is the variable that has to take part."""
+    if any(group.trace.variables[variable].computed for variable in group.variables):
+        return _no_part(group)
+    if group.suspect.state.status == "disconnected":
+        return _left_out(group)
+    why = "what is computed from {them} ends at {op} and never reaches the loss" if group.culprit >= 0 else _UNREAD
+    python = _python_on_the_way(group) if group.culprit < 0 else -1
+    if python >= 0:
+        return _perhaps_read_in(group, python)
+    twin = twin_in_use(group.suspect.topology, group.variables[0], group.suspect.target) if group.culprit < 0 else ""
+    if twin:
+        return Template(
+            "{they_get} no gradient: the step computes with another network that has the same names, "
+            f"`{twin}`, and not with {{them}}.",
+            "Call the network that is to be trained, not the copy of it; or pass the copy's variables to "
+            "`tape.gradient(...)` and to the optimizer.",
+        )(group)
+    if group.source is not None and group.culprit >= 0 and ".add_loss(" in group.source.code:
+        return Template(
+            "{they_get} no gradient: what is computed from {them} is given to `add_loss`{place}, and this step leaves "
+            "the losses of the layers out.",
+            "Add them in the step, `loss += sum(model.losses)`, in a `train_step` of the model `sum(self.losses)`; or "
+            "take the loss from `self.compute_loss(x, y, y_pred)`, which does.",
+        )(group)
+    if (write := _write_left_alone(group)) is not None:
+        return Template(
+            "{they_get} no gradient: what is computed from {them} is written to a `tf.TensorArray`{place}, and nobody "
+            "keeps the array that `write` hands back: the one before it stays as it was.",
+            "Go on with what it hands back: `" + write.replace("{", "{{").replace("}", "}}") + "`.",
+        )(group)
+    owners = {name.rpartition("/")[0] for name in group.names}
+    networks = {network_of(name) for name in group.names}
+    network = networks.pop() if len(owners) > 1 and len(networks) == 1 else ""
+    result = result_of_line(group) if group.culprit >= 0 else ""
+    if in_layer(group) and _is_number_of_layer(group, owners):
+        fix = (
+            "If {layer} gives it to `add_loss`, add such losses in the step: `loss += sum(model.losses)`. Else use it "
+            "on the way to the loss, or give it a loss of its own."
+        )
+    elif result and group.op is not None and _is_number(group.op) and group.op.data:
+        fix = f"Add `{result}`{{place}} to the loss, or use it on the way to the loss."
+    elif group.culprit >= 0 and (len(owners) > 2 or (result and _is_in_use(group, owners))):
+        what = f"`{result}`{{place}}" if result else "what {op} computes"
+        fix = "Use " + what + " on the way to the loss, or give it a loss of its own."
+    elif not in_layer(group):
+        fix = "Let {names} take part in the loss, or remove {them}."
+    elif _is_in_use(group, owners):
+        fix = "Let {names} take part in what {layer} computes for the loss, or remove {them}."
+    elif group.culprit >= 0 and _ends_outside(group, owners):
+        what = f"`{result}`{{place}}" if result else "what {op} computes"
+        fix = "Use " + what + " on the way to the loss, or give it a loss of its own."
+    elif network and group.culprit >= 0 and not _is_in_use(group, {network}):
+        fix = f"Use the output of `{network}` on the way to the loss, or give it a loss of its own."
+    elif group.culprit >= 0:
+        fix = "Use the output of {layer} on the way to the loss, `x = {attribute}(x)`, or give it a loss of its own."
+    else:
+        fix = "Call {layer} on the way to the loss, `x = {attribute}(x)`, or leave it out of the model."
+    return Template("{they_get} no gradient: " + why + ".", fix)(group)
+
+
+def _write_left_alone(group: Group) -> str | None:
+    """The user's line with the result given to the array that it writes to; null if it is no such line, or makes
+    something of the result."""
+    if group.op is None or group.op.type != "TensorListSetItem" or group.source is None:
+        return None
+    call = call_on(group.source.code, "write")
+    alone = call is not None and call.text == group.source.code.strip()
+    array = call.head.rpartition(".")[0] if call is not None else ""
+    return f"{array} = {call.text}" if call is not None and alone and array else None
+
+
+def _perhaps_read_in(group: Group, python: int) -> Text:
+    """What a Python function reads leaves no trace in the graph: it may be that, or nothing reads the variables."""
+    call = called(group.trace, python)
+    where = (
+        f"If the function that {call}{place_of(group.trace, python)} calls reads {{them}}, no gradient comes of that: "
+    )
+    if group.trace.ops[python].type == "EagerPyFunc":
+        why, fix = "it has one for its arguments alone.", "`tf.py_function(f, [x, {variable}], x.dtype)`"
+        fix = "Pass {names} to that function as arguments, " + fix
+    else:
+        why, fix = "it has none at all.", f"Compute that with functions of TensorFlow, outside of {call}"
+    return Template(
+        "{they_get} no gradient: no op of TensorFlow in this step computes with {them}. " + where + why,
+        fix + "; if it does not use {them}, let {names} take part in the loss, or remove {them}.",
+    )(group)
+
+
+def _python_on_the_way(group: Group) -> int:
+    """The `tf.py_function` or `tf.numpy_function` that the loss is computed through, whose function may read anything;
+    -1 if there is none."""
+    topology, target = group.suspect.topology, group.suspect.target
+    reaches = topology.influence(target).hops if target >= 0 else ()
+    kinds = ("EagerPyFunc", "PyFunc", "PyFuncStateless")
+    return next((op for kind in kinds for op in topology.by_type.get(kind, ()) if reaches and reaches[op] >= 0), -1)
+
+
+def _is_in_use(group: Group, owners: set[str]) -> bool:
+    """Whether the loss is computed from other variables of the same layer, or of layers in it: it is called already."""
+    topology, target, own = group.suspect.topology, group.suspect.target, set(group.variables)
+    others = [(place, each.name) for place, each in enumerate(group.trace.variables) if place not in own]
+    return target >= 0 and all(
+        any(name.startswith(owner + "/") and topology.influences(place, target) for place, name in others)
+        for owner in owners
+    )
+
+
+def _ends_outside(group: Group, owners: set[str]) -> bool:
+    """Whether the user's own line made the last op, behind the layers of these variables."""
+    called_here = group.op is not None and group.op.api is not None and group.source is not None
+    inside = layer_of(group.trace, group.culprit).rpartition("/")[2]
+    return called_here and inside not in {owner.rpartition("/")[2] for owner in owners}
+
+
+def _is_number_of_layer(group: Group, owners: set[str]) -> bool:
+    """Whether the way ends inside of the layer of these variables, in a single number: a loss of its own, it seems."""
+    if group.op is None or not _is_number(group.op):
+        return False
+    inside = layer_of(group.trace, group.culprit).rpartition("/")[2]
+    return {inside} == {owner.rpartition("/")[2] for owner in owners}
+
+
+def _is_number(op: Op) -> bool:
+    return bool(op.outputs) and op.outputs[0].shape == ()
+
+
+def _left_out(group: Group) -> Text:
+    """A term that would train what a straight-through line does not, and that nobody adds to the loss."""
+    term = assigned_by(group.source.code) if group.source is not None else ""
+    stop = called(group.trace, group.suspect.culprit) + place_of(group.trace, group.suspect.culprit)
+    add = f"`self.add_loss({term})`{{place}}" if layer_of(group.trace, group.culprit) else f"`{term}`{{place}}"
+    return Template(
+        "{they_get} no gradient: what is computed from {them} ends at {op} and never reaches the loss, and what does "
+        f"reach it is held still by {stop}.",
+        f"Add it to the loss: {add}.",
+    )(group)
+
+
+def _made_of(group: Group) -> list[int]:
+    """The variables that the tensors of a group were made of, and the loss as well."""
+    topology, target = group.suspect.topology, group.suspect.target
+    makers = [
+        op for place in group.variables if group.trace.variables[place].computed for op in topology.readers[place]
+    ]
+    behind = set(makers).union(*(topology.made_by(op) for op in makers))
+    return [
+        place
+        for place, each in enumerate(group.trace.variables)
+        if not each.computed and not behind.isdisjoint(topology.readers[place])
+        if target >= 0 and topology.influences(place, target)
+    ]
+
+
+def _no_part(group: Group) -> Text:
+    """A tensor that was made beside the loss, and not on the way to it; and the variables that it was made of."""
+    variables = group.trace.variables
+    names = [variables[place].name for place in group.variables if variables[place].computed]
+    tensors = quoted(names)
+    used = [variables[place].name for place in _made_of(group)]
+    made = "{op} made " + tensors + (f" of {quoted(used)}" if used else "") + ", and " if group.culprit >= 0 else ""
+    instead = f"ask for {quoted(used)}, which the loss was made of" if used else "ask for what the loss was made of"
+    target = group.suspect.target
+    name = group.trace.targets[target].name if target >= 0 else ""
+    loss, told = "the loss", "the loss"
+    if name.isidentifier() and name != "loss":
+        loss, told = f"`{name}`", f"`{name}`{{line}}"
+    fix = f"Compute {loss} from {tensors}, and ask for the gradient of that"
+    if len(names) == 1 and not is_simple(names[0]):
+        # Written out twice, in the loss and where its gradient is requested, it is two tensors.
+        v = unused_name(group, "moved", "point")
+        fix = f"Make the tensor once, in front of the loss: `{v} = {names[0]}`. Compute {loss} from `{v}`, and request "
+        fix += f"the gradient of `{v}`"
+    return Template(
+        "{they_get} no gradient: " + made + told + f" was not computed from {tensors}. A gradient follows how it was "
+        "made, not which values are equal.",
+        f"{fix}; or {instead}.",
+    )(group)
+
+
+CAUSE = Cause(
+    name="output_not_used",
+    meaning="no way leads to the loss; the op named is where the way ends. An error if nothing of its layer trains, a "
+    "warning if something does. Also a tensor, `w + delta`, that a gradient is asked for and that the loss was not "
+    "made of, told with the variable it was made of",
+    severity="error, warning",
+    fix="use the output, or give it a loss",
+    text=message_and_fix,
+    verb="is where the way ends",
+)

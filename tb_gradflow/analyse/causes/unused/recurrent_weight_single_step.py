@@ -1,0 +1,76 @@
+"""The recurrent weights of a layer that sees one time step."""
+
+from __future__ import annotations
+
+import re
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.causes.unused.siblings import siblings_of
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.evidence.zeros import PRODUCTS
+from tb_gradflow.analyse.words.fields import Template
+from tb_gradflow.analyse.words.names import Group, Text
+
+_STATE_WEIGHTS = ("recurrent", "weight_hh", "w_hh")
+
+
+_NEAR = 12
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """The state weights of a recurrent layer that sees one time step: they multiply a first state of zeros, or are not
+    used at all. Of weights that are no Keras layer's, others have to learn, or more than a state is missing."""
+    topology, place = suspect.topology, suspect.state.variable
+    name = topology.trace.variables[place].name
+    own = name.rpartition("/")[2]
+    if not any(word in own for word in _STATE_WEIGHTS) or not _others_learn(suspect):
+        return None
+    products = [op for reader in topology.readers[place] if (op := _first_product(suspect, reader)) >= 0]
+    return Verdict("recurrent_weight_single_step", "warning", min(products, default=suspect.culprit))
+
+
+def _first_product(suspect: Suspect, reader: int) -> int:
+    """The product that a weight goes into, cut into gates or not; -1 if it is not near."""
+    queue = list(suspect.topology.onward(reader))
+    for op in queue[:_NEAR]:
+        if suspect.type_of(op) in PRODUCTS:
+            return op
+        queue.extend(suspect.topology.onward(op))
+    return next((op for op in queue[:_NEAR] if suspect.type_of(op) in PRODUCTS), -1)
+
+
+def _others_learn(suspect: Suspect) -> bool:
+    """Whether the other weights of the layer learn, or all others where it is alone in its layer."""
+    variables, own = suspect.topology.trace.variables, suspect.state.variable
+    others = [place for place, each in enumerate(variables) if place != own and each.trainable]
+    beside = [place for place in siblings_of(suspect) if place != own and variables[place].trainable] or others
+    return not beside or all(suspect.measured.learns(place) for place in beside)
+
+
+def message_and_fix(group: Group) -> Text:
+    """Of a layer that sees one step; or of the half of a `Bidirectional` that has seen one where the loss looks."""
+    if all(_BACKWARD.search(name) for name in group.names):
+        return Template(
+            "{they_get} no gradient: what the loss uses of the backward direction is its first step, at the end of the "
+            "sequence, where its state weights multiply a first state of zeros.",
+            "Take the last state of both directions, `return_sequences=False`, in the place of the last step of what "
+            "`return_sequences=True` hands back.",
+        )(group)
+    return Template(
+        "{they_get} no gradient: the recurrent layer sees one time step, so its state weights multiply a first "
+        "state of zeros.",
+        "Feed sequences of two steps or more, shaped `[batch, time, features]`, or use a `Dense` layer.",
+    )(group)
+
+
+# As `Bidirectional` names its second half.
+_BACKWARD = re.compile(r"(?:^|/)backward_")
+
+
+CAUSE = Cause(
+    name="recurrent_weight_single_step",
+    meaning="the state weights of a recurrent layer get zero: with one time step they multiply the first state, zeros",
+    severity="warning",
+    fix="longer sequences",
+    text=message_and_fix,
+)

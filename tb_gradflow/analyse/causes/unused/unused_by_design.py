@@ -1,0 +1,83 @@
+"""A part that published models carry along without using it."""
+
+from __future__ import annotations
+
+import re
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.graph.dead_terms import term_in_vain
+from tb_gradflow.analyse.graph.op_sets import scopes_of
+from tb_gradflow.analyse.graph.topology import Topology
+from tb_gradflow.analyse.words.fields import Template
+from tb_gradflow.analyse.words.names import Group, Text
+
+# Parts that published models carry along for another task; idle in this one by design.
+_IDLE_BY_DESIGN = ("pooler", "projector", "projection_head", "proj_head", "lm_head", "nsp_head", "mlm_head")
+
+
+_MASKED = ("mask_token", "mask_emb", "masked_spec_embed")
+
+
+_NUMBERS = re.compile(r"[0-9]+")
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """A pooler or projection head, called and not used, or what stands for masked places where none is masked:
+    harmless, and known for it."""
+    name = suspect.topology.trace.variables[suspect.state.variable].name.lower()
+    # Whoever computes a loss with a head does not leave it idle.
+    named = any(word in name for word in _IDLE_BY_DESIGN) and term_in_vain(suspect.topology, suspect.state.variable) < 0
+    idle = named or _is_end_of_stream(suspect)
+    idle = idle or (suspect.culprit < 0 and stands_for_masked(name))
+    return Verdict("unused_by_design", "info") if idle else None
+
+
+def stands_for_masked(name: str) -> bool:
+    """Whether a weight is called like what takes the place of masked words, patches or frames in a pre-training."""
+    return any(word in name.rpartition("/")[2].lower() for word in _MASKED)
+
+
+def _is_end_of_stream(suspect: Suspect) -> bool:
+    """What the last of several like blocks adds to the stream between them, which nothing takes up any more.
+
+    The blocks before it have the same part, and there it trains; and the rest of this block trains.
+    """
+    topology, target = suspect.topology, suspect.target
+    if target < 0 or suspect.culprit < 0 or suspect.op.type not in ("Sub", "AddV2", "Add"):
+        return False
+    influence = topology.influence(target).hops
+    if not any(edge.op >= 0 and influence[edge.op] >= 0 for edge in suspect.op.inputs):
+        return False
+    name = topology.trace.variables[suspect.state.variable].name
+    block = "/".join(name.split("/")[:-2])
+    parts, blocks = suspect.measured.once(("trains", target), lambda: _that_train(topology, target))
+    return _NUMBERS.sub("#", name) in parts and block in blocks
+
+
+def _that_train(topology: Topology, target: int) -> tuple[set[str], set[str]]:
+    """Of the variables that a gradient reaches: their names without numbers, and the scopes that they are in."""
+    names = [each.name for place, each in enumerate(topology.trace.variables) if topology.receives(place, target)]
+    return {_NUMBERS.sub("#", name) for name in names}, {scope for name in names for scope in scopes_of(name)}
+
+
+def message_and_fix(group: Group) -> Text:
+    if group.culprit < 0 and all(map(stands_for_masked, group.names)):
+        return Template(
+            "{they_are} idle: nothing is masked in this step. That is harmless if masking is for another phase.",
+            f'Nothing to repair in that case; `expected=["{group.names[0]}"]` keeps it quiet.',
+        )(group)
+    return Template(
+        "{they_are} idle: this loss does not use the output of {layer}. That is harmless.",
+        'Nothing to repair; `{attribute}.trainable = False` or `expected=["{pattern}"]` keeps it quiet.',
+    )(group)
+
+
+CAUSE = Cause(
+    name="unused_by_design",
+    meaning="the same for parts that published models carry along, told by their names: poolers, projection heads; or "
+    "what the last of several like blocks adds to the stream between them",
+    severity="info",
+    fix="nothing",
+    text=message_and_fix,
+)

@@ -1,0 +1,64 @@
+"""The optimizer divides by a loss scale that the loss was not multiplied with."""
+
+from __future__ import annotations
+
+import math
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
+from tb_gradflow.analyse.words.fields import Template
+from tb_gradflow.record.schema import Trace
+
+# What Keras's `LossScaleOptimizer` calls its variable.
+_SCALE = "dynamic_scale"
+
+
+# Less does not keep float16 from underflow.
+_SMALLEST_SCALE = 8
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """The optimizer divides gradients by the scale of a loss that nobody has multiplied with it."""
+    trace, entry = suspect.topology.trace, suspect.state.entry
+    if not trace.unscaled or entry is None or suspect.measured.once("by hand", lambda: _may_be_scaled_by_hand(trace)):
+        return None
+    return Verdict("loss_not_scaled", "warning", NO_OP)
+
+
+def _may_be_scaled_by_hand(trace: Trace) -> bool:
+    """Scales are powers of two, so that nothing is rounded, or the optimizer's own variable."""
+    return any(
+        (op.reads is not None and trace.variables[op.reads].name.endswith(_SCALE))
+        or (op.type == "Mul" and any(_may_be_scale(each.value) for each in op.constants))
+        for op in trace.ops
+    )
+
+
+def _may_be_scale(number: float) -> bool:
+    return number >= _SMALLEST_SCALE and math.frexp(number)[0] == 0.5
+
+
+message_and_fix = Template(
+    "{they_get} a gradient{line}, and the optimizer divides it by a loss scale with which the loss was never "
+    "multiplied. `LossScaleOptimizer`, in which `compile` wraps an optimizer under the policy `mixed_float16`, begins "
+    "with 32768 and doubles it every 2000 steps: what is left hardly moves {them}. Adam evens that "
+    "out only as long as what is left is larger than its epsilon.",
+    "Inside of the tape `scaled = optimizer.scale_loss(loss)`, then ask for the gradient of that, "
+    "`tape.gradient(scaled, variables)`, and report `loss` as before; in a `train_step` of your own it is "
+    "`self.optimizer.scale_loss(loss)`.",
+)
+
+
+CAUSE = Cause(
+    name="loss_not_scaled",
+    meaning="the optimizer divides gradients by a loss scale (Keras 3: `LossScaleOptimizer`, in which `compile` wraps "
+    "an optimizer under `mixed_float16`, or `loss_scale_factor`), and the step never called `scale_loss`. Not said "
+    "where a loss may be scaled by hand: by the optimizer's own variable, or by a power of two",
+    severity="warning",
+    fix="`scaled = optimizer.scale_loss(loss)` inside of the tape, and `tape.gradient(scaled, ...)`",
+    text=message_and_fix,
+    plight="a gradient that is divided away",
+    without_op="the optimizer divides by a loss scale, and the loss{line} was not multiplied with it",
+    shows_request=True,
+    told_at_once=True,
+)

@@ -1,0 +1,1 @@
+"""A gradient arrives, and it is not the one that was meant."""

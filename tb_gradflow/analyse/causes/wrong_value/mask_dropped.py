@@ -1,0 +1,109 @@
+"""Layers that do not hand a mask on, so that padding trains like data."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.graph.topology import Topology
+from tb_gradflow.analyse.step.measured import Measured
+from tb_gradflow.analyse.words.names import layer_of, source_of
+from tb_gradflow.record.report import Finding, SourceReport
+from tb_gradflow.record.schema import DroppedMask
+
+
+def masks_dropped(measured: Measured) -> tuple[Finding, ...]:
+    """A warning on the first layer after which a gradient arrives at steps that a mask leaves out."""
+    for each in measured.topology.trace.dropped_masks:
+        padding = measured.of_row(each.row)
+        if padding is not None and padding.max_abs > 0:
+            return (_finding(measured.topology, each, padding.max_abs),)
+    return ()
+
+
+def _finding(topology: Topology, dropped: DroppedMask, largest: float) -> Finding:
+    trace, first = topology.trace, _first_of(topology, dropped)
+    source = source_of(trace, first)
+    name = f"`{dropped.layer}` ({dropped.type})"
+    return Finding(
+        cause=CAUSE.name,
+        severity="warning",
+        variables=(),
+        op=None,
+        source=SourceReport(source.file, source.line, source.code) if source is not None else None,
+        message=f"Layer {name} is given a mask and does not hand it on, so that padding trains like data: the "
+        f"steps that the mask leaves out get a gradient of up to {largest:.1e}.",
+        fix=_FIXES.get(dropped.type, _OWN).replace("{layer}", dropped.layer),
+        target=dropped.target,
+        culprit=-1,
+        path=topology.influence(dropped.target).from_op(first) if first >= 0 else (),
+    )
+
+
+def _first_of(topology: Topology, dropped: DroppedMask) -> int:
+    """The first op of the layer that leads to the loss; -1 if there is none."""
+    hops, ops = topology.influence(dropped.target).hops, range(len(topology.trace.ops))
+    return next((op for op in ops if hops[op] >= 0 and layer_of(topology.trace, op) == dropped.layer), -1)
+
+
+# Code that keeps padding out; `keep` is where the layer is told to hand the mask on.
+# Keras infers the shape that comes out of a Lambda without a mask.
+ZEROS = (
+    "keras.layers.Lambda(lambda x, mask=None: x * keras.ops.cast(mask[..., None], x.dtype), "
+    "output_shape=lambda shape: shape{keep})"
+)
+FORWARD = "mask=lambda inputs, mask=None: mask"
+_EMPTIED = "Put zeros in the place of padding in front of `{layer}`: `" + ZEROS.format(keep="") + "`"
+_HANDED_ON = "Let it hand the mask on: `layer.supports_masking = True`, where `layer` is `{layer}`"
+MASKED_MAXIMUM = (
+    "keras.layers.Lambda(lambda x, mask=None: keras.ops.max(keras.ops.where(mask[..., None], x, -1e9), axis=1), "
+    "output_shape=lambda shape: (shape[0], shape[2]))"
+)
+_OWN = (
+    "If `{layer}` works on each step alone, write `self.supports_masking = True` in its `__init__`. If not, give its "
+    "`call` an argument `mask`, leave the padding out there, and return the mask of what is left from `compute_mask`."
+)
+_CONVOLUTION = (
+    "Put zeros in the place of padding in front of `{layer}`: `"
+    + ZEROS.format(keep=", " + FORWARD)
+    + '`. With `padding="same"` it can hand the mask on, `layer.supports_masking = True`, where `layer` is `{layer}`.'
+)
+_MAXIMUM = "Leave padding out of the maximum, in the place of `{layer}`: `" + MASKED_MAXIMUM + "`."
+_FLATTENED = (
+    _EMPTIED + "; or bring the steps together with a layer that leaves padding out, in its place: "
+    "`keras.layers.GlobalAveragePooling1D()`."
+)
+
+# By class of Keras that drops a mask: see docs/masks.md, which is made from Keras itself.
+_FIXES = {
+    **dict.fromkeys(
+        ("Conv1D", "Conv2D", "Conv3D", "SeparableConv1D", "SeparableConv2D", "DepthwiseConv1D", "DepthwiseConv2D"),
+        _CONVOLUTION,
+    ),
+    **dict.fromkeys(("EinsumDense", "RMSNormalization"), _HANDED_ON + "."),
+    **dict.fromkeys(("Flatten", "Reshape", "Permute"), _FLATTENED),
+    **dict.fromkeys(
+        [
+            f"{kind}{axes}D"
+            for kind in (
+                *("AveragePooling", "MaxPooling", "AdaptiveAveragePooling", "AdaptiveMaxPooling", "UpSampling"),
+                *("ZeroPadding", "Cropping", "GlobalAveragePooling", "GlobalMaxPooling"),
+            )
+            for axes in (1, 2, 3)
+        ],
+        _EMPTIED + ".",
+    ),
+    "GlobalMaxPooling1D": _MAXIMUM,
+    "Lambda": "If the function works on each step alone, give `{layer}` the mask to hand on: `keras.layers.Lambda("
+    "function, "
+    + FORWARD
+    + ")`. If not, give the function an argument `mask`, `lambda x, mask=None: ...`, and leave the padding out "
+    "there; the layer then needs `output_shape=` as well.",
+}
+
+CAUSE = Cause(
+    name="mask_dropped",
+    meaning="a layer of Keras is given a mask and hands none on, and a gradient arrives at steps that the mask leaves "
+    "out: padding trains like data",
+    severity="warning",
+    fix="zeros in the place of padding, or a layer that hands the mask on",
+    headline="Padding trains like data: a layer does not hand its mask on.",
+)

@@ -1,0 +1,119 @@
+"""What happens inside of loops and functions, whose gradients are not recorded."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.evidence.suspects import Suspect
+from tb_gradflow.analyse.evidence.zeros import PRODUCTS
+from tb_gradflow.analyse.graph.op_sets import LOOPS
+from tb_gradflow.analyse.step.measured import is_zero
+
+SQUASHING = frozenset({"Sigmoid", "Tanh", "Softsign"})
+
+
+def loop_in(suspect: Suspect, inside: list[int]) -> int:
+    """The variable of a loop among some ops, the nearest to the loss; -1 if there is none."""
+    return max((op for op in inside if suspect.type_of(op) in LOOPS), default=-1)
+
+
+def unrecorded_before(suspect: Suspect) -> list[int]:
+    """The ops without a recorded gradient between the variable and the suspect; none if all were recorded."""
+    if suspect.exact or suspect.producer < 0:
+        return []
+    return unrecorded_between(suspect, suspect.producer)
+
+
+def unrecorded_between(suspect: Suspect, end: int) -> list[int]:
+    """The ops without a recorded gradient that lie on ways from the variable to `end`, which is one of them."""
+    topology, measured, target = suspect.topology, suspect.measured, suspect.target
+
+    def is_lost(op: int) -> bool:
+        gradient = measured.of_op(target, op)
+        return gradient is None or is_zero(gradient)
+
+    def search() -> list[int]:
+        ahead, queue = set(topology.readers[suspect.state.variable]), list(topology.readers[suspect.state.variable])
+        for op in queue:  # grows while it is walked
+            for user in topology.onward(op):
+                if user not in ahead and is_lost(user):
+                    ahead.add(user)
+                    queue.append(user)
+        back, queue = {end} & ahead, [end] if end in ahead else []
+        for op in queue:
+            for edge in topology.trace.ops[op].inputs:
+                if edge.op in ahead and edge.op not in back and measured.of_op(target, edge.op) is None:
+                    back.add(edge.op)
+                    queue.append(edge.op)
+        return sorted(back)
+
+    return measured.once(("unrecorded", target, suspect.state.variable, end), search)
+
+
+CHOOSING = frozenset({"Select", "SelectV2"})
+
+
+# Zeros stay zeros through these; and a product has zeros where one factor has.
+PASSED_THROUGH = frozenset(
+    {"Identity", "Reshape", "Cast", "Transpose", "Squeeze", "ExpandDims", "MaxPool", "AvgPool", "Mul", "Sum"}
+    | {"SelectV2", "SpaceToBatchND", "BatchToSpaceND", "ConcatV2", "Mean", "Max", "StridedSlice", "Slice", "GatherV2"}
+    | {"ReverseV2", "Tile", "BroadcastTo", "Pack"}
+)
+
+
+# What the rounds of a loop make is collected in a list.
+LISTS = frozenset({"TensorListStack", "TensorListGetItem", "TensorListSetItem", "TensorListFromTensor"})
+
+
+def first_of_loop(suspect: Suspect, loop: int) -> int:
+    """Of the variables of one loop, each of which is an op of its own, the first: to speak of the whole loop."""
+    return min(_variables_of_loop(suspect, loop))
+
+
+def _variables_of_loop(suspect: Suspect, loop: int) -> list[int]:
+    ops = suspect.topology.trace.ops
+    stem = ops[loop].name.rpartition("/")[0] + "/"
+    all_loops = [op for kind in LOOPS for op in suspect.topology.by_type.get(kind, ())]
+    return [op for op in all_loops if ops[op].name.startswith(stem)] or [loop]
+
+
+def keeps_first_state(suspect: Suspect, loop: int) -> bool:
+    """Whether a loop that a mask may skip hands out zeros, as if it skipped every round: what multiplies with them
+    gets no gradient either."""
+    topology, measured, target = suspect.topology, suspect.measured, suspect.target
+
+    def search() -> bool:
+        if not any(suspect.type_of(op) in CHOOSING for op in _inside(suspect, loop)):
+            return False
+        queue = _variables_of_loop(suspect, loop)
+        for op in queue:  # grows while it is walked
+            for user in topology.onward(op):
+                if suspect.type_of(user) in PRODUCTS and _gives_zero(suspect, user, op):
+                    return True
+                if suspect.type_of(user) in PASSED_THROUGH | LISTS and user not in queue:
+                    queue.append(user)
+        return False
+
+    return measured.once(("first state", target, first_of_loop(suspect, loop)), search)
+
+
+def _inside(suspect: Suspect, loop: int) -> list[int]:
+    """The ops of the loop's rounds that go into what it hands on."""
+    trace = suspect.topology.trace
+    edges = [edge for place in _variables_of_loop(suspect, loop) for edge in trace.ops[place].inputs]
+    queue = [edge.op for edge in edges if edge.carried and edge.op >= 0 and edge.input == 2]
+    for op in queue:  # grows while it is walked
+        if suspect.type_of(op) not in LOOPS:
+            queue.extend(edge.op for edge in trace.ops[op].inputs if edge.op >= 0 and edge.op not in queue)
+    return queue
+
+
+def _gives_zero(suspect: Suspect, product: int, factor: int) -> bool:
+    """Whether the other factor of a product gets zero, though a gradient arrives: this factor is zero."""
+    measured, target = suspect.measured, suspect.target
+    incoming = measured.of_op(target, product)
+    others = [edge.op for edge in suspect.topology.trace.ops[product].inputs if edge.op >= 0 and edge.op != factor]
+    gradients = [measured.of_op(target, op) for op in others]
+    return (
+        incoming is not None
+        and not is_zero(incoming)
+        and any(gradient is not None and is_zero(gradient) for gradient in gradients)
+    )

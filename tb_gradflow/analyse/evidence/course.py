@@ -1,0 +1,76 @@
+"""What the ops on the path to a variable do to the size of its gradient."""
+
+from __future__ import annotations
+
+from math import prod
+
+from tb_gradflow.analyse.evidence.suspects import Suspect
+from tb_gradflow.analyse.step.magnitude_path import Course
+
+# One op that alone takes this many orders of magnitude is no matter of depth.
+SINGLE_DECADES = 4.0
+
+
+SAME_VALUE = frozenset({"Reshape", "Cast", "Identity", "ExpandDims", "Squeeze", "Transpose", "BroadcastTo"})
+
+
+_NEAR = 8
+
+
+SUMS = frozenset({"AddV2", "Add", "BiasAdd", "Sub"})
+
+
+def course_of(suspect: Suspect) -> Course:
+    """How the gradient's size changes between the loss and the variable; empty if it was not measured."""
+    gradient = suspect.topology.gradient(suspect.target)
+    readers = [op for op in suspect.topology.readers[suspect.state.variable] if gradient.onward[op] >= 0]
+    report = suspect.state.gradient
+    if not readers or report is None or not report.max_abs:
+        return {}
+    takers = {taker for reader in readers for taker in suspect.topology.onward(reader) if gradient.hops[taker] >= 0}
+    nearest_first = sorted(takers, key=lambda op: (gradient.hops[op], op))
+    return suspect.measured.courses(suspect.target).to_variable(nearest_first, report.max_abs)
+
+
+def element_count(shape: tuple[int | None, ...] | None) -> int:
+    """How many elements there are, those of an unknown length counted as one; 0 if nothing is known."""
+    return prod(length or 1 for length in shape) if shape is not None else 0
+
+
+def just_behind(suspect: Suspect, place: int, count: int = _NEAR) -> list[int]:
+    queue = list(suspect.topology.onward(place))
+    for op in queue:  # grows while it is walked
+        if len(queue) < count:
+            queue.extend(user for user in suspect.topology.onward(op) if user not in queue)
+    return queue
+
+
+def read_at(suspect: Suspect, op: int) -> int | None:
+    """The variable whose value an op is, in another shape or type; null if it is none's."""
+    trace = suspect.topology.trace
+    while op >= 0 and trace.ops[op].reads is None and trace.ops[op].type in SAME_VALUE and trace.ops[op].inputs:
+        op = trace.ops[op].inputs[0].op
+    return trace.ops[op].reads if op >= 0 else None
+
+
+def steepest(suspect: Suspect) -> tuple[float, int]:
+    return max((share.most for share in course_of(suspect).values()), default=(0.0, -1))
+
+
+def inside_loop(suspect: Suspect, place: int) -> int:
+    """The loop in front of an op, if no gradient was recorded on the way into it: the op is then only where the
+    gradient is next known."""
+    topology, measured, target = suspect.topology, suspect.measured, suspect.target
+
+    def search() -> int:
+        queue = [place]
+        for op in queue:  # grows while it is walked
+            for edge in topology.trace.ops[op].inputs:
+                if edge.op < 0 or edge.op in queue or measured.of_op(target, edge.op) is not None:
+                    continue
+                if suspect.type_of(edge.op) in ("While", "StatelessWhile"):
+                    return edge.op
+                queue.append(edge.op)
+        return place
+
+    return measured.once(("loop", target, place), search) if topology.has_carried else place

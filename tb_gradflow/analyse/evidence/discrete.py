@@ -1,0 +1,64 @@
+"""Types of ops that have no derivative, by what they are for."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.evidence.suspects import Discrete, Suspect
+
+ROUNDING = frozenset({"Round", "Rint", "Floor", "Ceil", "FloorDiv", "TruncateDiv", "FloorMod", "TruncateMod"})
+
+
+COMPARISON = frozenset(
+    {"Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual", "ApproximateEqual"}
+    | {"LogicalAnd", "LogicalOr", "LogicalNot", "All", "Any", "IsNan", "IsInf", "IsFinite"}
+)
+
+
+SEARCHING = frozenset(
+    {
+        "MaxPoolWithArgmax",
+        "ArgMax",
+        "ArgMin",
+        "TopK",
+        "TopKV2",
+        "ApproxTopK",
+        "Where",
+        "LowerBound",
+        "UpperBound",
+        "Bucketize",
+    }
+    | {"InTopK", "InTopKV2", "Unique", "UniqueV2", "InvertPermutation", "NearestNeighbors"}
+    | {"NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4", "NonMaxSuppressionV5"}
+    | {"CombinedNonMaxSuppression", "NonMaxSuppressionWithOverlaps"}
+)
+
+
+COUNTING = frozenset(
+    {"HistogramFixedWidth", "Bincount", "DenseBincount", "RaggedBincount", "UniqueWithCounts", "UniqueWithCountsV2"}
+)
+
+
+SAMPLING = frozenset(
+    {"Multinomial", "StatelessMultinomial", "StatelessRandomBinomial", "RandomPoisson", "RandomPoissonV2"}
+    | {"StatelessRandomPoisson", "LearnedUnigramCandidateSampler"}
+)
+
+
+COUNTING_CALLS = ("count_nonzero", "bincount", "histogram", "unique_with_counts")
+
+
+INDEX_INPUTS = {
+    "Gather": 1, "GatherV2": 1, "GatherNd": 1, "ResourceGather": 1, "ResourceGatherNd": 1, "OneHot": 0,
+    "ScatterNd": 0, "TensorScatterUpdate": 1, "TensorScatterAdd": 1, "UnsortedSegmentSum": 1, "SegmentSum": 1,
+    "StridedSlice": 1, "Slice": 1, "SparseSoftmaxCrossEntropyWithLogits": 1,
+}  # fmt: skip
+
+
+def handed_on(suspect: Suspect, part: Discrete) -> set[int]:
+    """The ops of a part that hold the value itself and no truth about it: a position is indexed with all the same where
+    it is compared with zero before, as Keras does to count negative ones from the end."""
+    inside = {op for op in part.ops if suspect.type_of(op) not in COMPARISON}
+    handed = {suspect.culprit} & inside
+    for op in part.ops:  # each stands behind one that it follows
+        if op in handed:
+            handed.update(user for user, _ in suspect.topology.consumers[op] if user in inside)
+    return handed

@@ -1,0 +1,55 @@
+"""What a message adds of further ops that cut the same variables off."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.graph.op_sets import is_float
+from tb_gradflow.analyse.words.names import Group, called, layer_of, place_of, source_of
+from tb_gradflow.record.schema import Op, Trace
+
+
+def also_cut_by(group: Group) -> str:
+    """A sentence on the other ops that cut the same variables off, each on a way of its own; empty if there are none.
+
+    What a function stops inside for itself, as a normalisation does in its variance, is nothing that anybody mends. Nor
+    are the positions that an op hands to the culprit beside its values, as `tf.sparse.reorder` does.
+    """
+    if not group.others or group.verdict.cause in ("second_order_missing", "output_not_used"):
+        return ""
+    trace = group.trace
+    inputs = trace.ops[group.culprit].inputs if group.culprit >= 0 else ()
+    valued = {edge.op for edge in inputs if edge.op >= 0 and _has_positions_beside(trace.ops[edge.op], edge.output)}
+    inside = {_call_scope(op) for op in trace.ops if _stops_inside(op)}
+    others = [
+        op
+        for op in group.others
+        if op not in valued and _call_scope(trace.ops[op]) not in inside and not _is_of_a_layer(trace, op)
+    ]
+    own = called(trace, group.culprit) + place_of(trace, group.culprit)
+    seen = [each for each in dict.fromkeys(called(trace, op) + place_of(trace, op) for op in others) if each != own]
+    if not seen:
+        return ""
+    ways = "On another way" if len(seen) == 1 else "On other ways"
+    lets = "lets" if len(seen) == 1 else "let"
+    return f" {ways} {' and '.join(seen[:2])} {lets} no gradient through either."
+
+
+def _is_of_a_layer(trace: Trace, index: int) -> bool:
+    """Whether a `stop_gradient` is none of the user's: it stands in a layer, and on no line of theirs."""
+    op, source = trace.ops[index], source_of(trace, index)
+    said = source is not None and "stop_gradient" in source.code
+    return op.type == "StopGradient" and bool(layer_of(trace, index)) and not said
+
+
+def _has_positions_beside(op: Op, output: int) -> bool:
+    """Whether an op's output is floating, and another of its outputs is not."""
+    floating = [is_float(tensor.dtype) for tensor in op.outputs]
+    return output < len(floating) and floating[output] and not all(floating)
+
+
+def _call_scope(op: Op) -> tuple[str, str | None]:
+    """What tells the ops of one call from all others: the innermost name scope, and the function that was called."""
+    return op.name.rpartition("/")[0], op.api
+
+
+def _stops_inside(op: Op) -> bool:
+    return op.type == "StopGradient" and "stop_gradient" not in (op.api or "stop_gradient")

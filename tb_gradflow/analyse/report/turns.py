@@ -1,0 +1,19 @@
+"""What a message adds of variables that are without a gradient because it is not their turn."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.evidence.waiting import waits_its_turn
+from tb_gradflow.analyse.words.names import Group, Text
+
+
+def in_turn(group: Group, text: Text) -> Text:
+    """What is said of the group, with what other steps tell of it."""
+    turns = group.suspect.measured.turns
+    if not waits_its_turn(group.suspect, group.verdict) or not turns.keys() >= set(group.variables):
+        return text
+    last = max(turns[variable] for variable in group.variables)
+    them = "it" if len(group.variables) == 1 else "them"
+    return Text(
+        f"{text.message} Other steps give {them} one, step {last} the last time.",
+        f"Nothing to repair if these steps are meant to differ. If they are not: {text.fix[:1].lower()}{text.fix[1:]}",
+    )

@@ -1,0 +1,75 @@
+"""Sentences and hints that several causes use."""
+
+from __future__ import annotations
+
+import re
+from math import prod
+
+from tb_gradflow.analyse.evidence.goal import is_last
+from tb_gradflow.analyse.step.measured import LARGE_INPUT
+from tb_gradflow.analyse.words.fields import SIZE, Template
+from tb_gradflow.analyse.words.names import Group, Text
+
+FROM_LOGITS = "take the loss from the logits, `from_logits=True`"
+
+
+def is_output(group: Group) -> bool:
+    """Whether no weight is multiplied with what comes out of the culprit: then the loss is next."""
+    return is_last(group.suspect.topology, group.suspect.target, group.culprit)
+
+
+def large_inputs(group: Group) -> str:
+    """What to do about a batch of large numbers; empty if it holds none."""
+    trace, measured = group.trace, group.suspect.measured
+    large = [(each.name, report.max_abs) for each in trace.inputs if (report := measured.of_row(each.row)) is not None]
+    told = [(name, size) for name, size in large if size > LARGE_INPUT and name.partition("[")[0] != "y"]
+    if not told:
+        return ""
+    name, size = told[0]
+    x = name if name.isidentifier() else "x"
+    return f" In the batch `{name}` reaches {size:.3g}: scale it first, `({x} - {x}.mean(0)) / ({x}.std(0) + 1e-7)`."
+
+
+CHECK = "`tb_gradflow.check_gradients(loss_fn, args, gradient)` compares them with finite differences"
+
+
+# TensorFlow's name of a node, in front of what it says.
+NODE_NAME = re.compile(r"\{+[^{}]*\}+ ?")
+
+
+def in_layer(group: Group) -> bool:
+    """Whether the variables belong to a layer, as far as their names tell."""
+    return "/" in group.names[0]
+
+
+def nothing_left_to_learn(group: Group) -> Text:
+    return Template(
+        SIZE + "the loss is next to zero, and nothing in this batch is left to learn.", "Nothing to repair."
+    )(group)
+
+
+def braces(code: str) -> str:
+    return code.replace("{", "{{").replace("}", "}}")
+
+
+def counted(group: Group, variables: tuple[int, ...], column: int, most: int = 3) -> str:
+    numbers = group.suspect.measured.variables
+    assert numbers is not None
+    told = [
+        f"`{group.trace.variables[each].name}` ({int(numbers[each, column])} of "
+        f"{prod(group.trace.variables[each].shape)} numbers)"
+        for each in variables[:most]
+    ]
+    more = len(variables) - most
+    return ", ".join(told) + (f" and {more} more" if more > 0 else "")
+
+
+def of_batch(group: Group) -> str:
+    """What is wrong with the batch, as a sentence; empty if nothing is."""
+    bad = group.suspect.measured.nonfinite_inputs
+    told = [
+        f"`{name}` holds "
+        + " and ".join(f"{n} {word}" for n, word in ((r.nan_count, "NaN"), (r.inf_count, "Inf")) if n)
+        for name, r in bad
+    ]
+    return f"In the batch {', '.join(told)}." if told else ""
