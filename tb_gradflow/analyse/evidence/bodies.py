@@ -50,14 +50,12 @@ def unrecorded_between(suspect: Suspect, end: int) -> list[int]:
 
 CHOOSING = frozenset({"Select", "SelectV2"})
 
-
 # Zeros stay zeros through these; and a product has zeros where one factor has.
 PASSED_THROUGH = frozenset(
     {"Identity", "Reshape", "Cast", "Transpose", "Squeeze", "ExpandDims", "MaxPool", "AvgPool", "Mul", "Sum"}
     | {"SelectV2", "SpaceToBatchND", "BatchToSpaceND", "ConcatV2", "Mean", "Max", "StridedSlice", "Slice", "GatherV2"}
     | {"ReverseV2", "Tile", "BroadcastTo", "Pack"}
 )
-
 
 # What the rounds of a loop make is collected in a list.
 LISTS = frozenset({"TensorListStack", "TensorListGetItem", "TensorListSetItem", "TensorListFromTensor"})

@@ -10,13 +10,8 @@ from tb_gradflow.analyse.step.magnitude_path import Course
 # One op that alone takes this many orders of magnitude is no matter of depth.
 SINGLE_DECADES = 4.0
 
-
 SAME_VALUE = frozenset({"Reshape", "Cast", "Identity", "ExpandDims", "Squeeze", "Transpose", "BroadcastTo"})
-
-
 _NEAR = 8
-
-
 SUMS = frozenset({"AddV2", "Add", "BiasAdd", "Sub"})
 
 

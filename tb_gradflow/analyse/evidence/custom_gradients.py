@@ -12,10 +12,8 @@ from tb_gradflow.record.schema import GradientCheck, GradientSample, InputCheck
 # Whoever puts one of these into a function with a gradient of its own wants another gradient than the derivative.
 _ON_PURPOSE = ROUNDING | SEARCHING | SAMPLING | {"Sign", "StopGradient", "PreventGradient"}
 
-
 # A gradient that is nearer than this, element by element and over the whole tensor, is an approximation, and meant.
 _TOLERANCE = 0.05
-
 
 # The two witnesses; differences in float32 keep about two digits.
 _WITNESSES_AGREE = 0.05

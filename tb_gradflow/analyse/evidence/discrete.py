@@ -6,12 +6,10 @@ from tb_gradflow.analyse.evidence.suspects import Discrete, Suspect
 
 ROUNDING = frozenset({"Round", "Rint", "Floor", "Ceil", "FloorDiv", "TruncateDiv", "FloorMod", "TruncateMod"})
 
-
 COMPARISON = frozenset(
     {"Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual", "ApproximateEqual"}
     | {"LogicalAnd", "LogicalOr", "LogicalNot", "All", "Any", "IsNan", "IsInf", "IsFinite"}
 )
-
 
 SEARCHING = frozenset(
     {
@@ -31,20 +29,16 @@ SEARCHING = frozenset(
     | {"CombinedNonMaxSuppression", "NonMaxSuppressionWithOverlaps"}
 )
 
-
 COUNTING = frozenset(
     {"HistogramFixedWidth", "Bincount", "DenseBincount", "RaggedBincount", "UniqueWithCounts", "UniqueWithCountsV2"}
 )
-
 
 SAMPLING = frozenset(
     {"Multinomial", "StatelessMultinomial", "StatelessRandomBinomial", "RandomPoisson", "RandomPoissonV2"}
     | {"StatelessRandomPoisson", "LearnedUnigramCandidateSampler"}
 )
 
-
 COUNTING_CALLS = ("count_nonzero", "bincount", "histogram", "unique_with_counts")
-
 
 INDEX_INPUTS = {
     "Gather": 1, "GatherV2": 1, "GatherNd": 1, "ResourceGather": 1, "ResourceGatherNd": 1, "OneHot": 0,

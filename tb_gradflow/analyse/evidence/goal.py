@@ -11,7 +11,6 @@ from tb_gradflow.record.schema import Op
 # What these put out is never negative.
 _POSITIVE = frozenset({"Exp", "Sigmoid", "Softmax", "Softplus", "Square", "SquaredDifference", "Abs", "Relu", "Relu6"})
 
-
 # The sign of what comes out is that of what goes in.
 _SIGN_KEEPING = frozenset(
     {"Sum", "Mean", "Max", "Min", "Reshape", "Squeeze", "ExpandDims", "Identity", "Cast", "Transpose", "BroadcastTo"}

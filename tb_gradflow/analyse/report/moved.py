@@ -9,7 +9,6 @@ from tb_gradflow.analyse.words.names import Group, Text, quoted
 # A decay takes the same share of every weight, up to the rounding of a norm in float32.
 _SAME_SHARE = 1e-3
 
-
 # Of weights that are not finite it says nothing what moves them; and what will learn from the next step on may move.
 _NO_MATTER = ("nonfinite_weights", "nonfinite_update", "nonfinite_input", "zero_init_by_design")
 

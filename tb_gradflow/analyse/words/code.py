@@ -23,7 +23,6 @@ _LABEL = re.compile(r"\b(y|y_true|true|label|labels|target|targets|truth)\b")
 # A named argument; `==` is a comparison.
 _NAMED = re.compile(r"[A-Za-z_]\w*=(?!=)")
 
-
 Compared = tuple[str, str, str]
 """The left side of a comparison, its operator, and the right side."""
 

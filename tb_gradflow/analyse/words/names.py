@@ -71,17 +71,13 @@ _SAME_VALUES = frozenset(
     | {"Maximum", "Minimum", "ClipByValue", "Sub", "AddV2", "SelectV2"}
 )
 
-
 # What is added up and scaled goes through these.
 TERMS = frozenset({"Sum", "Mul", "AddV2", "Mean", "Reshape", "Squeeze", "ExpandDims", "RealDiv", "Identity"})
 
-
 _NEAR = 8
-
 
 Writer = Callable[[Group], Text]
 """Words for one cause."""
-
 
 # Op types whose name says too little, or too much, to a person.
 _SPOKEN = {

@@ -32,7 +32,6 @@ def large_inputs(group: Group) -> str:
 
 CHECK = "`tb_gradflow.check_gradients(loss_fn, args, gradient)` compares them with finite differences"
 
-
 # TensorFlow's name of a node, in front of what it says.
 NODE_NAME = re.compile(r"\{+[^{}]*\}+ ?")
 

@@ -18,10 +18,7 @@ from tb_gradflow.analyse.words.fields import fields
 from tb_gradflow.analyse.words.names import Group, call_of, namespace, short, source_of, unused_name
 
 _LESS = ("Less", "LessEqual")
-
-
 EQUAL = ("Equal", "NotEqual")
-
 
 # How wide a soft step is: of values about one, and of positions, which are one apart.
 _NARROW, _WIDE = 0.1, 0.5

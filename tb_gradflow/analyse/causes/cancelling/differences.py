@@ -12,13 +12,8 @@ _MOVING = frozenset(
     | {"Max", "Min", "Mean", "Select", "SelectV2"}
 )
 
-
 _SCALING = frozenset({"Mul", "RealDiv"})
-
-
 _ADDING = frozenset({"AddV2", "Add", "Sub"})
-
-
 _MOST = 40
 
 

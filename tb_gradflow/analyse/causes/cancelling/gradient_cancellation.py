@@ -16,6 +16,16 @@ from tb_gradflow.analyse.words.names import Group, Text, call_of, namespace
 from tb_gradflow.analyse.words.phrases import braces
 
 
+def rule(suspect: Suspect) -> Verdict | None:
+    """A value is used more than once, a gradient comes back from each use, and together they are nothing.
+
+    It is the variable's value, or one that is computed from it. The op to name is the one at which the ways join.
+    """
+    users = cancelling_users(suspect)
+    join = where_ways_join(suspect, users)
+    return Verdict("gradient_cancellation", "warning", join) if join >= 0 else None
+
+
 def equal_sides(suspect: Suspect) -> Verdict | None:
     """A value is compared with what was computed from the same weights, and both are equal in every element: two views
     of which neither was changed.
@@ -68,16 +78,6 @@ def _is_mirrored(suspect: Suspect, join: int) -> bool:
             return False
         weights += any(suspect.type_of(op) in PRODUCTS for op in takers)
     return weights > 0
-
-
-def rule(suspect: Suspect) -> Verdict | None:
-    """A value is used more than once, a gradient comes back from each use, and together they are nothing.
-
-    It is the variable's value, or one that is computed from it. The op to name is the one at which the ways join.
-    """
-    users = cancelling_users(suspect)
-    join = where_ways_join(suspect, users)
-    return Verdict("gradient_cancellation", "warning", join) if join >= 0 else None
 
 
 # The same name scope, entered again.

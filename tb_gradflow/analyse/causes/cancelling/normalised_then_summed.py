@@ -14,8 +14,19 @@ from tb_gradflow.analyse.words.names import Group, Text
 # A gradient that is larger than this is taken for what it is.
 _FAINT = 1e-5
 
-
 _TOTALS = frozenset({"Sum", "Mean", "SegmentSum", "UnsortedSegmentSum", "SegmentSumV2", "SegmentMean"})
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """The loss sums what a softmax made to sum to one: every element gets the same gradient, and they cancel."""
+    state, topology = suspect.state, suspect.topology
+    if state.gradient is None:
+        return None
+    even = suspect.measured.once(("evenly met", suspect.target), lambda: _evenly_met(suspect))
+    size, op = max((even[reader] for reader in topology.readers[state.variable]), default=(0.0, -1))
+    return (
+        Verdict("normalised_then_summed", "error", op) if size and state.gradient.max_abs <= SUM_NOISE * size else None
+    )
 
 
 def normalised_by_hand(suspect: Suspect) -> Verdict | None:
@@ -59,18 +70,6 @@ def _normaliser_of(suspect: Suspect, op: int, users: Sequence[int]) -> int:
             if others & (beside - {total}):
                 return place
     return -1
-
-
-def rule(suspect: Suspect) -> Verdict | None:
-    """The loss sums what a softmax made to sum to one: every element gets the same gradient, and they cancel."""
-    state, topology = suspect.state, suspect.topology
-    if state.gradient is None:
-        return None
-    even = suspect.measured.once(("evenly met", suspect.target), lambda: _evenly_met(suspect))
-    size, op = max((even[reader] for reader in topology.readers[state.variable]), default=(0.0, -1))
-    return (
-        Verdict("normalised_then_summed", "error", op) if size and state.gradient.max_abs <= SUM_NOISE * size else None
-    )
 
 
 def _evenly_met(suspect: Suspect) -> list[tuple[float, int]]:

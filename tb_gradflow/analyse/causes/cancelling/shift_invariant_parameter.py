@@ -14,10 +14,7 @@ from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, layer_of, quoted
 
 _KEEPING = frozenset({"Reshape", "Squeeze", "ExpandDims", "Cast", "Identity", "BroadcastTo"})
-
-
 _SHIFTS = frozenset({"BiasAdd", "AddV2", "Add"})
-
 
 _SCORING = frozenset(
     {"Mul", "RealDiv", "Einsum", "BatchMatMulV2", "BatchMatMulV3", "MatMul", "Transpose", "AddV2", "Reshape", "Cast"}

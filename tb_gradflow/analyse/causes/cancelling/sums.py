@@ -10,10 +10,8 @@ from tb_gradflow.analyse.evidence.suspects import Suspect
 # Sums of a thousand float32 values that cancel leave about this share of their norm.
 NOISE = 1e-4
 
-
 # What a softmax leaves of a gradient that is the same for every class, times a few inputs.
 SUM_NOISE = 1e-5
-
 
 # What these hand back is as large as what they get.
 _LINEAR = frozenset(
@@ -21,10 +19,7 @@ _LINEAR = frozenset(
     | {"Squeeze", "ExpandDims", "BroadcastTo", "Transpose", "Cast", "Tile"}
 )
 
-
 _ADDING = frozenset({"AddV2", "Add", "Sub"})
-
-
 SCORING_STEPS = 8
 
 

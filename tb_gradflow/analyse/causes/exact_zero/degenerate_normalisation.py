@@ -14,10 +14,7 @@ from tb_gradflow.analyse.words.names import Group, Text
 from tb_gradflow.record.schema import Trace
 
 _FUSED = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
-
-
 _RELU = ("Relu", "Relu6")
-
 
 # What lies between a normaliser and the next weight.
 _BETWEEN = frozenset(
@@ -25,9 +22,7 @@ _BETWEEN = frozenset(
     | {"Mul", "AddV2", "MaxPool", "AvgPool", "Mean", "SelectV2", "Cast", "BatchToSpaceND", "SpaceToBatchND"}
 )
 
-
 _NEAR = 10
-
 
 # What rounding leaves where two gradients cancel.
 _FAINT = 1e-5

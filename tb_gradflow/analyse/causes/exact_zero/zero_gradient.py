@@ -15,6 +15,19 @@ from tb_gradflow.analyse.words.steep import less_steep, made_large
 from tb_gradflow.record.schema import Op
 
 
+def rule(suspect: Suspect) -> Verdict | None:
+    """Zero for a reason that the measured values do not tell: the op is named.
+
+    Information only where the variable is used several times: the uses may cancel by design, as those of the last
+    bias of a critic do in the difference of its means. And in the first step of all, of what begins as zeros: a
+    network without offsets is odd, and over points on both sides of the origin its errors add up to nothing.
+    """
+    measured, variable = suspect.measured, suspect.state.variable
+    shared = len(suspect.topology.readers[variable]) > 1
+    begins = measured.step == 0 and began_at_zero(measured, variable)
+    return Verdict("zero_gradient", "info" if is_at_goal(suspect) or shared or begins else "warning")
+
+
 def given_zero(suspect: Suspect) -> Verdict | None:
     """Nothing but zeros was given. Finite differences with a small step give them where a function is made of steps."""
     return Verdict("zero_gradient", "info" if suspect.measured.is_learned(suspect.target) else "warning", NO_OP)
@@ -69,19 +82,6 @@ _PART_BY_PART = frozenset(
     {"Identity", "Cast", "Reshape", "Transpose", "Squeeze", "ExpandDims", "AddV2", "Add", "Sub", "Neg", "Sum", "Mean"}
     | {"ConcatV2", "Pack", "Unpack", "StridedSlice", "Slice", "GatherV2", "BroadcastTo", "Conj"}
 )
-
-
-def rule(suspect: Suspect) -> Verdict | None:
-    """Zero for a reason that the measured values do not tell: the op is named.
-
-    Information only where the variable is used several times: the uses may cancel by design, as those of the last
-    bias of a critic do in the difference of its means. And in the first step of all, of what begins as zeros: a
-    network without offsets is odd, and over points on both sides of the origin its errors add up to nothing.
-    """
-    measured, variable = suspect.measured, suspect.state.variable
-    shared = len(suspect.topology.readers[variable]) > 1
-    begins = measured.step == 0 and began_at_zero(measured, variable)
-    return Verdict("zero_gradient", "info" if is_at_goal(suspect) or shared or begins else "warning")
 
 
 def message_and_fix_of_given(group: Group) -> Text:

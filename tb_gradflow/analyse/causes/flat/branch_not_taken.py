@@ -12,6 +12,11 @@ from tb_gradflow.analyse.words.names import Group, Text
 from tb_gradflow.analyse.words.shares import CHOICES
 
 
+def rule(suspect: Suspect) -> Verdict | None:
+    """The branch of a `tf.cond` that this step skipped, or the side of a `tf.where` that it never chose."""
+    return Verdict("branch_not_taken", "info") if suspect.op.type in BRANCHES else None
+
+
 def loop_not_entered(suspect: Suspect) -> Verdict | None:
     """A loop that made no round in this step: what it begins with does get a gradient, and what it uses does not."""
     loop = loop_in(suspect, unrecorded_before(suspect))
@@ -32,11 +37,6 @@ def branch_taken_without_it(suspect: Suspect) -> Verdict | None:
     branches = suspect.culprit >= 0 and suspect.op.type in ("If", "StatelessIf")
     skipped = branches and any(is_float(tensor.dtype) for tensor in suspect.op.outputs)
     return Verdict("branch_not_taken", "info") if skipped else None
-
-
-def rule(suspect: Suspect) -> Verdict | None:
-    """The branch of a `tf.cond` that this step skipped, or the side of a `tf.where` that it never chose."""
-    return Verdict("branch_not_taken", "info") if suspect.op.type in BRANCHES else None
 
 
 def message_and_fix(group: Group) -> Text:

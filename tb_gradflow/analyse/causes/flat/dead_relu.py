@@ -10,20 +10,6 @@ from tb_gradflow.analyse.graph.op_sets import BRANCHES, COPIES, constant_of
 from tb_gradflow.analyse.words.fields import ZERO, Template
 from tb_gradflow.analyse.words.names import Group, Text, call_of, layer_of, namespace
 
-
-def relu_unseen(suspect: Suspect) -> Verdict | None:
-    """A ReLU, and nothing else inside that could be flat."""
-    flat = {suspect.type_of(op) for op in unrecorded_before(suspect)} & {
-        "Relu",
-        "Relu6",
-        "Minimum",
-        "Maximum",
-        *SQUASHING,
-    }
-    relus = [op for op in unrecorded_before(suspect) if suspect.type_of(op) in ("Relu", "Relu6")]
-    return Verdict("dead_relu", "error", relus[-1]) if relus and flat <= {"Relu", "Relu6"} else None
-
-
 _RELU = frozenset({"Relu", "Relu6", "ReluN"})
 
 
@@ -39,6 +25,19 @@ def rule(suspect: Suspect) -> Verdict | None:
     if is_at_goal(suspect) and is_last(suspect.topology, suspect.target, suspect.culprit):
         return Verdict("saturation_clip", "info")  # a margin, and no unit: nothing is made of what it lets through
     return Verdict("dead_relu", "error")
+
+
+def relu_unseen(suspect: Suspect) -> Verdict | None:
+    """A ReLU, and nothing else inside that could be flat."""
+    flat = {suspect.type_of(op) for op in unrecorded_before(suspect)} & {
+        "Relu",
+        "Relu6",
+        "Minimum",
+        "Maximum",
+        *SQUASHING,
+    }
+    relus = [op for op in unrecorded_before(suspect) if suspect.type_of(op) in ("Relu", "Relu6")]
+    return Verdict("dead_relu", "error", relus[-1]) if relus and flat <= {"Relu", "Relu6"} else None
 
 
 def dead_relu_by_choice(suspect: Suspect) -> Verdict | None:

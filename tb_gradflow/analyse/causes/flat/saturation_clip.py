@@ -33,6 +33,20 @@ _HANDING_ON = frozenset(
     {"Identity", "Reshape", "Cast", "Squeeze", "ExpandDims", "StridedSlice", "Slice", "GatherV2", "Unpack", "Split"}
 )
 
+_CLIPPING = frozenset({"ClipByValue", "Minimum", "Maximum"})
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """Every value lies outside the limits of a clip."""
+    clips = suspect.op.type in _CLIPPING or "clip" in (suspect.op.api or "")
+    if clips and _hands_on_the_other_side(suspect):
+        return None
+    if suspect.op.type == "Relu6" and _lets_something_out(suspect):
+        return Verdict("saturation_clip", "warning")
+    # Margins that are all kept are limits too: a hinge loss of zero is what one trains for.
+    learned = is_at_goal(suspect)
+    return Verdict("saturation_clip", "info" if learned else "warning") if clips else None
+
 
 def held_at_zero(suspect: Suspect) -> Verdict | None:
     """The overlap of boxes that do not touch: `maximum(x, 0)` makes width and height, and their product has no slope
@@ -70,22 +84,7 @@ def no_probability(suspect: Suspect) -> Verdict | None:
     return None
 
 
-_CLIPPING = frozenset({"ClipByValue", "Minimum", "Maximum"})
-
-
 _NEARBY = 12
-
-
-def rule(suspect: Suspect) -> Verdict | None:
-    """Every value lies outside the limits of a clip."""
-    clips = suspect.op.type in _CLIPPING or "clip" in (suspect.op.api or "")
-    if clips and _hands_on_the_other_side(suspect):
-        return None
-    if suspect.op.type == "Relu6" and _lets_something_out(suspect):
-        return Verdict("saturation_clip", "warning")
-    # Margins that are all kept are limits too: a hinge loss of zero is what one trains for.
-    learned = is_at_goal(suspect)
-    return Verdict("saturation_clip", "info" if learned else "warning") if clips else None
 
 
 def _hands_on_the_other_side(suspect: Suspect) -> bool:
@@ -114,7 +113,6 @@ def _lets_something_out(suspect: Suspect) -> bool:
 
 
 _LOSS = re.compile(r"\w+_crossentropy")
-
 
 # How many ops behind a limit are looked at for what is done with it.
 _NEAR = 6

@@ -12,6 +12,14 @@ from tb_gradflow.analyse.words.names import Group, Text
 from tb_gradflow.analyse.words.phrases import FROM_LOGITS, is_output, large_inputs
 from tb_gradflow.analyse.words.steep import less_steep, made_large
 
+_SQUASHING = frozenset({"Sigmoid", "Tanh", "Erf", "Erfc", "Softsign", "Softplus"})
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """Sigmoid or tanh so far out that its slope rounds to zero, or the straight lines that stand for them."""
+    straight = any(word in (suspect.op.api or "") for word in ("hard_sigmoid", "hard_tanh"))
+    return Verdict("saturation_sigmoid", "warning") if straight or suspect.op.type in _SQUASHING else None
+
 
 def branch_taken_is_flat(suspect: Suspect) -> Verdict | None:
     """Both branches of a `tf.cond` use the variable, so one that does was taken: what is inside is flat."""
@@ -33,15 +41,6 @@ def loop_saturates(suspect: Suspect) -> Verdict | None:
     large = any(report.max_abs > LARGE_INPUT for report in suspect.measured.input_reports)
     squashes = any(suspect.type_of(op) in SQUASHING for op in inside)
     return Verdict("saturation_sigmoid", "warning", loop) if loop >= 0 and large and squashes else None
-
-
-_SQUASHING = frozenset({"Sigmoid", "Tanh", "Erf", "Erfc", "Softsign", "Softplus"})
-
-
-def rule(suspect: Suspect) -> Verdict | None:
-    """Sigmoid or tanh so far out that its slope rounds to zero, or the straight lines that stand for them."""
-    straight = any(word in (suspect.op.api or "") for word in ("hard_sigmoid", "hard_tanh"))
-    return Verdict("saturation_sigmoid", "warning") if straight or suspect.op.type in _SQUASHING else None
 
 
 def message_and_fix(group: Group) -> Text:

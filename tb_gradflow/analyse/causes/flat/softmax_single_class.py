@@ -11,7 +11,6 @@ from tb_gradflow.analyse.words.phrases import is_output
 # What is left of a float32 where it is taken from itself, and of gradients of about one.
 _ROUNDING = 1e-6
 
-
 _FAINT = 1e-5
 
 

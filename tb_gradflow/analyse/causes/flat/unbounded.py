@@ -14,19 +14,10 @@ from tb_gradflow.analyse.graph.topology import Topology
 # A probability is kept so far from zero and one, so that its logarithm is finite.
 _MARGIN = 1e-2
 
-
 _SHAPED = COPIES | {"Reshape", "Squeeze", "ExpandDims", "Cast"}
-
-
 _PRODUCTS = frozenset({"MatMul", "BatchMatMulV2", "Einsum", "Conv1D", "Conv2D", "Conv3D"})
-
-
 _BOUNDED = frozenset({"Softmax", "Sigmoid"})
-
-
 _SUMS = frozenset({"BiasAdd", "AddV2", "Add"})
-
-
 _NEAR = 6
 
 

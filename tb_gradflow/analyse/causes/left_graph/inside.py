@@ -11,7 +11,6 @@ _SAME = (
     "ones_like", "zeros_like", "linalg.inv", "linalg.det", "linalg.trace", "linalg.cholesky", "linalg.solve",
 )  # fmt: skip
 
-
 _OTHERWISE = {
     "absolute": "abs", "fabs": "abs", "power": "pow", "pow": "pow", "log": "math.log", "log1p": "math.log1p",
     "expm1": "math.expm1", "reciprocal": "math.reciprocal", "clip": "clip_by_value", "mean": "reduce_mean",
@@ -20,10 +19,7 @@ _OTHERWISE = {
     "concatenate": "concat", "linalg.norm": "norm",
 }  # fmt: skip
 
-
 _CONTRACTED = {"dot": 1, "outer": 0}
-
-
 _TENSORFLOW = {**{name: name for name in _SAME}, **_OTHERWISE}
 
 _METHODS = {
@@ -35,7 +31,6 @@ _METHODS = {
 
 # What they are given comes back unchanged, as far as its value goes.
 _CONVERSIONS = frozenset({"array", "asarray", "asanyarray", "ascontiguousarray", "float32", "float64", "copy"})
-
 
 _MODULES = ("np", "numpy", "onp", "math")
 

@@ -12,7 +12,6 @@ from tb_gradflow.record.schema import PYTHON
 # `tf.py_function` has a gradient function, and what its body loses arrives as zeros.
 _FUNCTIONS = ("PyFunc", "PyFuncStateless")
 
-
 _PYTHON = frozenset({*_FUNCTIONS, "EagerPyFunc", PYTHON})
 
 
@@ -81,7 +80,6 @@ _STAY = (
     "Stay in TensorFlow: the tensor itself for `.numpy()` and `float(...)`, `tf.` functions for `np.` ones, "
     "`model(x, training=True)` for `model.predict(x)`; or give this part a gradient with `tf.custom_gradient`."
 )
-
 
 _ADVICE = {
     "int()": "Keep it a float, and blend what it chooses between: `w = x - tf.floor(x)`, then "

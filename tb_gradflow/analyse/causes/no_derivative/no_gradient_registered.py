@@ -48,13 +48,8 @@ _UNREGISTERED = (
     SIZE + "TensorFlow has none for {op}; asking raises `LookupError: gradient registry has no entry for: {kind}`."
 )
 
-
 _OF_ROWS = "`tf.math.unsorted_segment_max(values, indices[:, 0], rows)` for the largest of each row of a sparse matrix"
-
-
 _OF_BINS = "`tf.math.unsorted_segment_sum(weights, values, size)`"
-
-
 _HAVE_A_GRADIENT = {"SparseReduceMax": _OF_ROWS, "SparseReduceMaxSparse": _OF_ROWS, "DenseBincount": _OF_BINS}
 
 

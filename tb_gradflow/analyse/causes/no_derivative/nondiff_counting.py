@@ -64,7 +64,6 @@ def _soft_histogram(group: Group) -> str:
 
 _SOFT_YES = "Count softly, with `{step}` in the place of each yes or no."
 
-
 _COUNTED = (
     (
         ("ArgMax", "ArgMin"),

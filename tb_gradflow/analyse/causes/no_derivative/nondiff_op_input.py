@@ -9,6 +9,13 @@ from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template
 from tb_gradflow.analyse.words.names import Group, Text
 
 
+def rule(suspect: Suspect) -> Verdict | None:
+    """The op has a gradient, for other inputs than this one."""
+    others = suspect.op.differentiable or any(edge.passes == "yes" for edge in suspect.op.inputs)
+    for_others = any(edge.passes == "none" and (others or edge.input > 0) for edge in suspect.edges)
+    return Verdict("nondiff_op_input", "error") if for_others else None
+
+
 def partly_cut(suspect: Suspect) -> Verdict | None:
     """A gradient arrives, and not all of it: the value also goes into an input for which TensorFlow has no derivative,
     of an op that has one for its others."""
@@ -32,13 +39,6 @@ def _inputs_without_gradient(suspect: Suspect) -> list[tuple[int, int]]:
         for edge in op.inputs
         if edge.passes == "none" and edge.op >= 0 and is_float(ops[edge.op].outputs[edge.output].dtype)
     ]
-
-
-def rule(suspect: Suspect) -> Verdict | None:
-    """The op has a gradient, for other inputs than this one."""
-    others = suspect.op.differentiable or any(edge.passes == "yes" for edge in suspect.op.inputs)
-    for_others = any(edge.passes == "none" and (others or edge.input > 0) for edge in suspect.edges)
-    return Verdict("nondiff_op_input", "error") if for_others else None
 
 
 def range_without_gradient(suspect: Suspect) -> Verdict | None:

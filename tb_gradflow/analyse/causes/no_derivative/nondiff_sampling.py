@@ -16,10 +16,8 @@ _DISCRETE_DRAW = re.compile(
     r"(?<!\w)(?<!losses\.)(?:stateless_)?(?:categorical|multinomial|binomial|bernoulli|poisson)(?!\w)"
 )
 
-
 # By comparisons and in loops, where TensorFlow Probability has no op for it.
 _OF_DISTRIBUTION = re.compile(r"tfd\.\w+\.sample")
-
 
 _UNIFORM_DRAW = re.compile(r"random\.(?:stateless_)?uniform(?!\w)")
 

@@ -13,7 +13,6 @@ from tb_gradflow.analyse.words.steep import less_steep, made_large
 
 _NEAR = 6
 
-
 # What comes out is squared after that, and comes back as a factor of its gradient: that has to be a number still.
 _EXPONENT = 20.0
 
@@ -69,8 +68,6 @@ def _stable_form(group: Group) -> str:
 
 
 _ADDITIONS = ("AddV2", "Add")
-
-
 _HANDING_ON = (*_ADDITIONS, "Sum", "Reshape", "Mul", "ExpandDims", "Squeeze", "Cast", "Identity")
 
 

@@ -16,14 +16,11 @@ from tb_gradflow.analyse.graph.topology import Topology
 # something hides it there.
 _FINITE_THERE = frozenset({"sqrt_at_zero", "pow_fraction_at_zero", "acos_at_one", "degenerate_decomposition"})
 
-
 _SUMS = frozenset({"AddV2", "Add", "AddN", "Sub"})
-
 
 _CHOICES = frozenset(
     {"Select", "SelectV2", "TensorScatterUpdate", "MatrixBandPart", "MatrixSetDiagV3", "While", "StatelessWhile"}
 )
-
 
 _MOVING = frozenset(
     {"Identity", "Cast", "Reshape", "Transpose", "Squeeze", "ExpandDims", "BroadcastTo", "Slice", "StridedSlice"}

@@ -48,8 +48,6 @@ def message_and_fix(group: Group) -> Text:
 
 
 _OF_ONE_NUMBER = TERMS | {"Abs", "Maximum", "Minimum", "ClipByValue"}
-
-
 _DIAGONALS = ("MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3")
 
 

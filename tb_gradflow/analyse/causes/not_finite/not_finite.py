@@ -11,14 +11,14 @@ from tb_gradflow.analyse.words.names import Group, Text, call_of
 from tb_gradflow.analyse.words.phrases import CHECK
 
 
-def given_nonfinite(suspect: Suspect) -> Verdict | None:
-    """NaN or infinity was given."""
-    return Verdict("not_finite", "error", NO_OP)
-
-
 def rule(suspect: Suspect) -> Verdict | None:
     """Not finite for a reason that the measured values do not tell: the op is named."""
     return Verdict("not_finite", "error")
+
+
+def given_nonfinite(suspect: Suspect) -> Verdict | None:
+    """NaN or infinity was given."""
+    return Verdict("not_finite", "error", NO_OP)
 
 
 def message_and_fix_of_given(group: Group) -> Text:

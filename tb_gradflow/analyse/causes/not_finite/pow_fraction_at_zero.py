@@ -28,7 +28,6 @@ def message_and_fix(group: Group) -> Text:
 
 _POWERS = ("**", "pow", "power", "norm")
 
-
 _WITHOUT_POWER = {
     "tf.image.ssim_multiscale": "Where both images have opposite contrast it takes zero for what is below. Begin "
     "with `tf.image.ssim`, which raises nothing to a power, or with a mean error, until the images are alike.",

@@ -24,17 +24,13 @@ _BY_TYPE = {
     ),
 }
 
-
 CAUSE_OF_TYPE = {op_type: cause for cause, types in _BY_TYPE.items() for op_type in types}
-
 
 # At the point where these leave the finite numbers, a gradient other than zero becomes infinite. If NaN comes out,
 # NaN went in.
 _INFINITE_THERE = frozenset({"Log", "Log1p", "Exp", "Expm1"})
 
-
 _FACTORS = frozenset({"Mul", "RealDiv", "Neg", "Identity", "Cast", "Reshape", "ExpandDims", "Squeeze", "BroadcastTo"})
-
 
 # A positive sum stays what it was made of through these.
 _SUMMING = frozenset(

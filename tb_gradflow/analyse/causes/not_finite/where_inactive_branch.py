@@ -210,13 +210,8 @@ def _name(call: Call) -> str:
 
 
 _ROOTS = ("norm", "reduce_std", "std")
-
-
 _EXPONENTIALS = ("exp", "expm1", "sinh", "cosh")
-
-
 _OF_ONE = ("acos", "asin", "atanh", "arccos", "arcsin", "arctanh", "erfinv")
-
 
 # By function without a finite derivative everywhere, a number at which it has one.
 _SAFE = (

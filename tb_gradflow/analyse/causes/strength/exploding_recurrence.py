@@ -18,6 +18,13 @@ from tb_gradflow.analyse.words.names import Group, Text
 from tb_gradflow.analyse.words.phrases import CHECK
 
 
+def rule(suspect: Suspect) -> Verdict | None:
+    """Factors above one, multiplied. The op named is the one that adds most, of the kind that adds most."""
+    worst = min(course_of(suspect).values(), key=lambda share: share.total, default=None)
+    place = inside_loop(suspect, worst.least[1]) if worst is not None else suspect.culprit
+    return Verdict("exploding_recurrence", "warning", place)
+
+
 def given_huge(suspect: Suspect) -> Verdict | None:
     """A huge gradient was given: of a training that diverges, if its loss has grown."""
     return Verdict("exploding_recurrence", "warning", NO_OP)
@@ -35,18 +42,14 @@ _BOUNDED = frozenset(
     | {"L2Normalize", "FusedBatchNormV3", "LogSoftmax"}
 )
 
-
 # As many products with one weight, each made of the one before, are a recurrence that was written out.
 _MANY = 8
-
 
 # Half of float32's decades: what is above comes out of growth, and one more product may end it.
 _ABOUT_TO_OVERFLOW = 1e19
 
-
 # What a batch holds in units of its own: bytes, seconds since 1970.
 LARGE_DATA = 1e10
-
 
 _COPIES = frozenset({"Identity", "Cast", "Reshape", "Transpose"})
 
@@ -159,13 +162,6 @@ def _is_chain(suspect: Suspect, products: list[int]) -> bool:
     """Whether nothing bounds what goes from the first product to the last, through all of them."""
     before = set(_unbounded_before(suspect, products[-1:]))
     return before.issuperset(products)
-
-
-def rule(suspect: Suspect) -> Verdict | None:
-    """Factors above one, multiplied. The op named is the one that adds most, of the kind that adds most."""
-    worst = min(course_of(suspect).values(), key=lambda share: share.total, default=None)
-    place = inside_loop(suspect, worst.least[1]) if worst is not None else suspect.culprit
-    return Verdict("exploding_recurrence", "warning", place)
 
 
 def message_and_fix_of_given(group: Group) -> Text:

@@ -9,7 +9,6 @@ from tb_gradflow.analyse.words.fields import ZERO, Template
 # Half precision has nothing between zero and 6e-8; what comes in above this is not brought there by one op.
 _HALF_AT_RISK_BELOW = 1e-3
 
-
 _SMALLEST_HALF = 6e-8
 
 

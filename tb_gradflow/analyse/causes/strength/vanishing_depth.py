@@ -27,6 +27,16 @@ from tb_gradflow.record.report import Severity
 from tb_gradflow.record.schema import EAGER
 
 
+def rule(suspect: Suspect) -> Verdict | None:
+    """Many ops that each take a little. The op named is the one that takes most, of the kind that takes most."""
+    worst = max(course_of(suspect).values(), key=lambda share: share.total, default=None)
+    expected = is_at_goal(suspect) or keeps_pace(suspect)
+    severity: Severity = "info" if expected else "warning"
+    place = inside_loop(suspect, worst.most[1]) if worst is not None else suspect.culprit
+    # Of an eager loss nobody knows the way.
+    return Verdict("vanishing_depth", severity, NO_OP if suspect.type_of(place) == EAGER else place)
+
+
 def given_tiny(suspect: Suspect) -> Verdict | None:
     """Next to nothing was given."""
     return Verdict("vanishing_depth", "info" if suspect.measured.is_learned(suspect.target) else "warning", NO_OP)
@@ -35,22 +45,16 @@ def given_tiny(suspect: Suspect) -> Verdict | None:
 # Products element by element: a small factor there is one of the program's own.
 _FACTORS = frozenset({"Mul", "MulNoNan"})
 
-
 # Inputs of about one, over a batch, take nothing; those that take this many are of a thousandth.
 _TAKEN_BY_INPUT = 3.0
-
 
 # Of the pace of others: what moves slower than this has fallen behind.
 _SLOWEST = 0.1
 
-
 # Where a softmax takes out what its entries have in common, but for the bend of a function in between.
 _NEARLY_CANCELLED = 2.0
 
-
 _BENT = frozenset({"Tanh", "Sigmoid", "Relu", "Elu", "Selu", "LeakyRelu", "Softplus", "Softsign", "Erf"})
-
-
 _AS_FAR_AS_SOFTMAX = 24
 
 
@@ -142,16 +146,6 @@ def _pace(measured: Measured, variable: int) -> float:
     if measured.variables is None or any(size is None for size in shape):
         return 0.0
     return float(measured.variables[variable, UPDATE_NORM]) / sqrt(max(prod(size or 1 for size in shape), 1))
-
-
-def rule(suspect: Suspect) -> Verdict | None:
-    """Many ops that each take a little. The op named is the one that takes most, of the kind that takes most."""
-    worst = max(course_of(suspect).values(), key=lambda share: share.total, default=None)
-    expected = is_at_goal(suspect) or keeps_pace(suspect)
-    severity: Severity = "info" if expected else "warning"
-    place = inside_loop(suspect, worst.most[1]) if worst is not None else suspect.culprit
-    # Of an eager loss nobody knows the way.
-    return Verdict("vanishing_depth", severity, NO_OP if suspect.type_of(place) == EAGER else place)
 
 
 def message_and_fix_of_given(group: Group) -> Text:

@@ -10,6 +10,11 @@ from tb_gradflow.analyse.words.names import Group, Text
 from tb_gradflow.analyse.words.phrases import NODE_NAME
 
 
+def rule(suspect: Suspect) -> Verdict | None:
+    """Structure lets the gradient through, and no step was completed that could show how large it is."""
+    return Verdict("not_measured", "warning")
+
+
 def gradient_failed(suspect: Suspect) -> Verdict | None:
     """The tape saw the way, and computing the gradient raised: of a matrix that has no inverse, or whatever it says."""
     entry = suspect.state.entry
@@ -17,11 +22,6 @@ def gradient_failed(suspect: Suspect) -> Verdict | None:
         return None
     singular = next(iter(inverting_ops(suspect.topology, suspect.target)), -1)
     return Verdict("degenerate_decomposition" if singular >= 0 else "not_measured", "error", singular)
-
-
-def rule(suspect: Suspect) -> Verdict | None:
-    """Structure lets the gradient through, and no step was completed that could show how large it is."""
-    return Verdict("not_measured", "warning")
 
 
 def message_and_fix(group: Group) -> Text:

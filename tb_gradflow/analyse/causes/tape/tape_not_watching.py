@@ -10,12 +10,6 @@ from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text
 
 
-def tensor_not_watched(suspect: Suspect) -> Verdict | None:
-    """A tensor that was made in front of the tape's block is none of those that the tape follows."""
-    computed = suspect.topology.trace.variables[suspect.state.variable].computed
-    return Verdict("tape_not_watching", "error") if computed else None
-
-
 def rule(suspect: Suspect) -> Verdict | None:
     """The tape watched what it was told to and not this one: `watch_accessed_variables=False`."""
     entry = suspect.state.entry
@@ -23,6 +17,12 @@ def rule(suspect: Suspect) -> Verdict | None:
         return None
     others = any(other.watched and other.target == entry.target for other in suspect.topology.trace.variable_gradients)
     return Verdict("tape_not_watching", "error") if others else None
+
+
+def tensor_not_watched(suspect: Suspect) -> Verdict | None:
+    """A tensor that was made in front of the tape's block is none of those that the tape follows."""
+    computed = suspect.topology.trace.variables[suspect.state.variable].computed
+    return Verdict("tape_not_watching", "error") if computed else None
 
 
 def message_and_fix(group: Group) -> Text:

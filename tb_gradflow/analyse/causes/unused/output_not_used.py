@@ -26,6 +26,24 @@ from tb_gradflow.analyse.words.phrases import in_layer
 from tb_gradflow.record.schema import Op
 
 
+def rule(suspect: Suspect) -> Verdict | None:
+    """What is computed from the variable never reaches the loss, or nothing is.
+
+    An error where no variable of its layer trains; a warning where some do, and of a tensor for which zeros will do.
+    """
+    variables, targets = suspect.topology.trace.variables, suspect.topology.trace.targets
+    if variables[suspect.state.variable].computed and targets[suspect.target].unconnected == "zero":
+        return Verdict("output_not_used", "warning")
+    if variables[suspect.state.variable].computed:
+        nobody = not _is_made_in_step(suspect)
+        return Verdict("output_not_used", "info" if _is_spare_data(suspect) else "error", NO_OP if nobody else -1)
+    siblings = [index for index in siblings_of(suspect) if variables[index].trainable]
+    alive = (
+        any(suspect.topology.receives(index, suspect.target) for index in siblings) if suspect.target >= 0 else False
+    )
+    return Verdict("output_not_used", "warning" if alive else "error")
+
+
 def term_left_out(suspect: Suspect) -> Verdict | None:
     """What a straight-through line leaves without a gradient, such as the codes of a codebook, has a term of its own
     to learn from; and that term is computed and never reaches the loss."""
@@ -52,24 +70,6 @@ def asked_for_a_copy(suspect: Suspect) -> Verdict | None:
             if not topology.made_by(made).isdisjoint(topology.readers[suspect.state.variable]):
                 return Verdict("output_not_used", "error", made)
     return None
-
-
-def rule(suspect: Suspect) -> Verdict | None:
-    """What is computed from the variable never reaches the loss, or nothing is.
-
-    An error where no variable of its layer trains; a warning where some do, and of a tensor for which zeros will do.
-    """
-    variables, targets = suspect.topology.trace.variables, suspect.topology.trace.targets
-    if variables[suspect.state.variable].computed and targets[suspect.target].unconnected == "zero":
-        return Verdict("output_not_used", "warning")
-    if variables[suspect.state.variable].computed:
-        nobody = not _is_made_in_step(suspect)
-        return Verdict("output_not_used", "info" if _is_spare_data(suspect) else "error", NO_OP if nobody else -1)
-    siblings = [index for index in siblings_of(suspect) if variables[index].trainable]
-    alive = (
-        any(suspect.topology.receives(index, suspect.target) for index in siblings) if suspect.target >= 0 else False
-    )
-    return Verdict("output_not_used", "warning" if alive else "error")
 
 
 def _is_made_in_step(suspect: Suspect) -> bool:

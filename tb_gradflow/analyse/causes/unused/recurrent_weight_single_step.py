@@ -12,8 +12,6 @@ from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text
 
 _STATE_WEIGHTS = ("recurrent", "weight_hh", "w_hh")
-
-
 _NEAR = 12
 
 

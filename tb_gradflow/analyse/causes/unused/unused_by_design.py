@@ -15,10 +15,7 @@ from tb_gradflow.analyse.words.names import Group, Text
 # Parts that published models carry along for another task; idle in this one by design.
 _IDLE_BY_DESIGN = ("pooler", "projector", "projection_head", "proj_head", "lm_head", "nsp_head", "mlm_head")
 
-
 _MASKED = ("mask_token", "mask_emb", "masked_spec_embed")
-
-
 _NUMBERS = re.compile(r"[0-9]+")
 
 

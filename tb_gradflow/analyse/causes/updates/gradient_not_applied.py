@@ -14,9 +14,18 @@ from tb_gradflow.analyse.words.names import Group, Text
 # Types of weights with so few digits that small steps are rounded away.
 _COARSE = ("float16", "bfloat16")
 
-
 # Of the elements with a gradient so many stand still, or it is no story.
 _MANY = 0.5
+
+
+def rule(suspect: Suspect) -> Verdict | None:
+    """A warning where all that a loss was differentiated by stands still, in enough steps; where a part of it does,
+    somebody may hold it still on purpose, by a rate of zero or a bound."""
+    standstill, variable = suspect.measured.standstill, suspect.state.variable
+    if variable not in standstill or _is_part_of_inner_gradient(suspect):
+        return None
+    sure = standstill[variable] >= SURE_FROM and whole_loss_stands(suspect)
+    return Verdict("gradient_not_applied", "warning" if sure else "info", NO_OP)
 
 
 def rate_of_zero(suspect: Suspect) -> Verdict | None:
@@ -58,16 +67,6 @@ def _is_any_not_finite(measured: Measured) -> bool:
     """Whether some variable's gradient holds NaN or infinities: who scales a loss skips such a step as a whole."""
     gradients = map(measured.of_variable, measured.topology.trace.variable_gradients)
     return any(each is not None and bool(each.nan_count or each.inf_count) for each in gradients)
-
-
-def rule(suspect: Suspect) -> Verdict | None:
-    """A warning where all that a loss was differentiated by stands still, in enough steps; where a part of it does,
-    somebody may hold it still on purpose, by a rate of zero or a bound."""
-    standstill, variable = suspect.measured.standstill, suspect.state.variable
-    if variable not in standstill or _is_part_of_inner_gradient(suspect):
-        return None
-    sure = standstill[variable] >= SURE_FROM and whole_loss_stands(suspect)
-    return Verdict("gradient_not_applied", "warning" if sure else "info", NO_OP)
 
 
 def nothing_applied(suspect: Suspect) -> Verdict | None:

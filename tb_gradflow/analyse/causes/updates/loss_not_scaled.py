@@ -12,7 +12,6 @@ from tb_gradflow.record.schema import Trace
 # What Keras's `LossScaleOptimizer` calls its variable.
 _SCALE = "dynamic_scale"
 
-
 # Less does not keep float16 from underflow.
 _SMALLEST_SCALE = 8
 

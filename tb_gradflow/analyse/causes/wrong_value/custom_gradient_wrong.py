@@ -269,7 +269,6 @@ _SOFT = {
     "Softmax": "y * (upstream - tf.reduce_sum(upstream * y, axis=-1, keepdims=True))",
 }
 
-
 _MIXING = frozenset(
     {"Sum", "Mean", "Max", "Min", "Prod", "Cumsum", "Cumprod", "MatMul", "BatchMatMulV2", "Einsum"} | {*_SOFT}
 )

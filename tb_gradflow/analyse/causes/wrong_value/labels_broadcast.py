@@ -14,24 +14,15 @@ from tb_gradflow.analyse.words.names import Group, Text
 from tb_gradflow.record.schema import Edge
 
 _DIFFERENCES = frozenset({"Sub", "SquaredDifference"})
-
-
 _BENT = frozenset({"Square", "Abs", "Pow", "SquaredDifference"})
-
-
 _MEANS = frozenset({"Mean", "Sum"})
-
-
 Shape = tuple[int, ...] | None
-
 
 # Through these a difference becomes the mean error of a loss, whatever is added to that.
 _AVERAGED = _BENT | _MEANS | {"Mul", "RealDiv", "DivNoNan", "AddV2", "AddN", "Identity", "Reshape", "Cast"}
 
-
 # Who writes one of these, or has the shape made by one, compares each with each on purpose.
 _SPREADING = frozenset({"ExpandDims", "Reshape", "Transpose", "BroadcastTo", "Tile", "StridedSlice"})
-
 
 _SPREAD_IN_CODE = ("None", "newaxis", "expand_dims", "reshape", "transpose", "outer", "meshgrid")
 

@@ -99,6 +99,7 @@ _FIXES = {
     "there; the layer then needs `output_shape=` as well.",
 }
 
+
 CAUSE = Cause(
     name="mask_dropped",
     meaning="a layer of Keras is given a mask and hands none on, and a gradient arrives at steps that the mask leaves "
