@@ -252,14 +252,6 @@ def test_every_cut_has_its_place_in_the_order() -> None:
     )
 
 
-def test_the_documentation_lists_every_cause() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "causes.md").read_text(encoding="utf-8")
-
-    listed = {line.split("`")[1] for line in text.splitlines() if line.startswith("| `")}
-
-    assert listed == CATALOGUE.keys()
-
-
 def test_a_big_model_is_diagnosed_at_once() -> None:
     """Thirty thousand ops, five hundred variables, in every kind of trouble.
 

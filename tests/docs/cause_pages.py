@@ -4,7 +4,7 @@
     python -m tests.docs.cause_pages dead_relu   # only these
     python -m tests.docs.cause_pages --pictures  # the same, and takes the pictures of the viewer, with Chromium
 
-Meaning and remedy are those of the tables in docs/causes.md, the programs those of tests/cases.
+Meaning and fix are those of the causes, the programs those of tests/cases.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tb_gradflow.analyse.causes.catalogue import CATALOGUE
+from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.demo.gallery import DEMOS
 from tests.cases.judge import HERE as CASES
 from tests.cases.judge import explained
 from tests.docs.pictures import identity_of, take
 
 REPOSITORY = Path(__file__).parents[2]
-INDEX = REPOSITORY / "docs" / "causes.md"
 PAGES = REPOSITORY / "docs" / "causes"
 PICTURES = REPOSITORY / "docs" / "pictures" / "causes"
 
-ROW = re.compile(r"\| `(\w+)` \| (.*) \| (.*) \| (.*) \|")
 REPORT = "REPORT "
 LINK = "../../tests/cases/{}/case.py"
 SHOWN = re.compile(r": \[`(\w+)`\]")
@@ -52,16 +52,6 @@ CALLS = {
     "keras": "tb_gradflow.explain(model, x, y)",
     "function": "tb_gradflow.explain(loss_fn, args=args, variables=variables)",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """A row of docs/causes.md."""
-
-    name: str
-    meaning: str
-    severity: str
-    fix: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +79,6 @@ class Case:
 def program_of(path: Path) -> str:
     """Line by line the program, so that a report's line numbers are those of the page."""
     return path.read_text(encoding="utf-8").replace("# mypy: ignore-errors\n", "# case.py\n", 1).strip()
-
-
-def causes() -> dict[str, Cause]:
-    rows = (ROW.fullmatch(line) for line in INDEX.read_text(encoding="utf-8").splitlines())
-    return {row[1]: Cause(*row.groups()) for row in rows if row is not None}
 
 
 def cases_of() -> dict[str, list[Case]]:
@@ -194,10 +179,9 @@ def main(arguments: Sequence[str]) -> None:
             sys.stdout.write(f"\n{REPORT}{name} {json.dumps(explain(name, arguments[1]))}\n")
             sys.stdout.flush()
         return
-    known = causes()
     cases = {cause: shown_first(cause, of) for cause, of in cases_of().items()}
     named = [name for name in arguments if name != "--pictures"]
-    wanted = [name for name in known if name in named or not named]
+    wanted = [name for name in CATALOGUE if name in named or not named]
     shown = {name: cases[name][0] for name in wanted if name in cases}
     with tempfile.TemporaryDirectory() as directory:
         told = reports([case.name for case in shown.values()], directory if "--pictures" in arguments else "")
@@ -210,7 +194,7 @@ def main(arguments: Sequence[str]) -> None:
     PAGES.mkdir(exist_ok=True)
     for name in wanted:
         of = cases.get(name, [])
-        text = page(known[name], of, told[of[0].name] if of else "")
+        text = page(CATALOGUE[name], of, told[of[0].name] if of else "")
         (PAGES / f"{name}.md").write_text(text, encoding="utf-8")
 
 

@@ -13,7 +13,6 @@ from tests.docs.cause_pages import (
     PICTURES,
     WITHOUT_PROGRAM,
     cases_of,
-    causes,
     page,
     reports,
     shown_first,
@@ -34,19 +33,19 @@ def report_in(text: str) -> str:
 
 
 def test_there_is_a_page_for_each_cause_and_for_nothing_else() -> None:
-    assert {path.stem for path in PAGES.glob("*.md")} == causes().keys() == CATALOGUE.keys(), HOW
+    assert {path.stem for path in PAGES.glob("*.md")} == CATALOGUE.keys(), HOW
 
 
 def test_each_cause_has_a_program_or_a_reason_for_having_none() -> None:
-    assert causes().keys() - cases_of().keys() == WITHOUT_PROGRAM.keys()
+    assert CATALOGUE.keys() - cases_of().keys() == WITHOUT_PROGRAM.keys()
 
 
-@pytest.mark.parametrize("name", sorted(causes()))
+@pytest.mark.parametrize("name", sorted(CATALOGUE))
 def test_a_page_holds_the_meaning_the_program_and_the_repair_as_they_are(name: str) -> None:
     """Which others are of the kind may lag behind."""
     text = (PAGES / f"{name}.md").read_text(encoding="utf-8")
 
-    made = page(causes()[name], shown_first(name, cases_of().get(name, [])), report_in(text))
+    made = page(CATALOGUE[name], shown_first(name, cases_of().get(name, [])), report_in(text))
 
     assert text.partition(MORE)[0].rstrip() == made.partition(MORE)[0].rstrip(), HOW
 
@@ -62,7 +61,7 @@ def test_a_page_holds_what_the_report_says() -> None:
         assert written.partition("Variables:")[0] == said[case].partition("Variables:")[0], HOW
 
 
-@pytest.mark.parametrize("name", sorted(causes().keys() - WITHOUT_PROGRAM.keys()))
+@pytest.mark.parametrize("name", sorted(CATALOGUE.keys() - WITHOUT_PROGRAM.keys()))
 def test_the_picture_on_a_page_is_of_the_program_and_of_what_is_found_in_it(name: str) -> None:
     report = report_in((PAGES / f"{name}.md").read_text(encoding="utf-8"))
 
@@ -74,7 +73,7 @@ def test_the_picture_on_a_page_is_of_the_program_and_of_what_is_found_in_it(name
 def test_the_pictures_are_small_and_nothing_else_is_among_them() -> None:
     pictures = list(PICTURES.iterdir())
 
-    assert {path.stem for path in pictures} == causes().keys() - WITHOUT_PROGRAM.keys()
+    assert {path.stem for path in pictures} == CATALOGUE.keys() - WITHOUT_PROGRAM.keys()
     assert max(path.stat().st_size for path in pictures) < 64_000
     assert sum(path.stat().st_size for path in pictures) < 31_250 * len(pictures)
 

@@ -155,7 +155,7 @@ _TAKING = frozenset({"StridedSlice", "Slice", "GatherV2", "GatherNd"})
 
 CAUSE = Cause(
     name="zero_gradient",
-    meaning="none of these: the op is named",
+    meaning="zeros, and no other cause explains them: the op is named",
     severity="warning; info if the loss is zero, or the variable is used several times",
     fix="look at its inputs",
     text=message_and_fix,

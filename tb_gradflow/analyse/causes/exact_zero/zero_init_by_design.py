@@ -53,8 +53,8 @@ def _products_with_learning_zeros(suspect: Suspect) -> list[tuple[int, int]]:
 
 CAUSE = Cause(
     name="zero_init_by_design",
-    meaning="the same where that variable learns: LoRA's first step; or a product with a tiny one takes four decades: "
-    "ConvNeXt's layer scale",
+    meaning="born at a product with a variable that began at zero and learns: LoRA's first step; or a product with a "
+    "tiny one takes four decades: ConvNeXt's layer scale",
     severity="info",
     fix="nothing",
     text=Template(

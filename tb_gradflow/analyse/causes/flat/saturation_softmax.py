@@ -27,7 +27,7 @@ def message_and_fix(group: Group) -> Text:
 
 CAUSE = Cause(
     name="saturation_softmax",
-    meaning="the same for softmax and its losses",
+    meaning="born at a softmax, or at a loss that contains one; or a softmax takes four decades by itself",
     severity="warning",
     fix="`from_logits=True`",
     text=message_and_fix,

@@ -86,7 +86,7 @@ def message_and_fix(group: Group) -> Text:
 
 CAUSE = Cause(
     name="fp16_overflow",
-    meaning="born in float16 at none of these; or behind float16, where the loss is not finite",
+    meaning="born in float16, and no other cause explains it; or behind float16, where the loss is not finite",
     severity="error",
     fix="float32 or bfloat16",
     text=message_and_fix,

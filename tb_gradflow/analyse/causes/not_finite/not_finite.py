@@ -50,7 +50,7 @@ def _predicted(call: Call | None) -> str | None:
 
 CAUSE = Cause(
     name="not_finite",
-    meaning="none of these: the op is named",
+    meaning="NaN or infinity, and no other cause explains it: the op is named",
     severity="error",
     fix="look at its inputs",
     text=message_and_fix,

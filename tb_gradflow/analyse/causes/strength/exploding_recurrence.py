@@ -256,9 +256,9 @@ _SINGLE_DECADES = 4.0
 
 CAUSE = Cause(
     name="exploding_recurrence",
-    meaning="above 1e4, likewise; or not finite, behind a loop, or eight products in a row, that multiply with the "
-    "same weight and hold nothing that bounds the state; or the loss is not finite, gradients of the step reach 1e19 "
-    "and the batch does not: the training diverges",
+    meaning="largest element above 1e4; the op named adds most; or not finite, behind a loop, or eight products in a "
+    "row, that multiply with the same weight and hold nothing that bounds the state; or the loss is not finite, "
+    "gradients of the step reach 1e19 and the batch does not: the training diverges",
     severity="warning; error where it is not finite",
     fix="clip, scale; a bounded state; a lower learning rate",
     text=message_and_fix,

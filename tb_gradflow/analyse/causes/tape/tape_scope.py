@@ -42,7 +42,7 @@ def _read_at(group: Group) -> str:
 
 CAUSE = Cause(
     name="tape_scope",
-    meaning="it watched none of them, or watched this one and did not see the way",
+    meaning="the tape watched none of the variables, or watched this one and did not see the way",
     severity="error",
     fix="call the model inside the `with` block",
     text=message_and_fix,

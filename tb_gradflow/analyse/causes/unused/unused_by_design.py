@@ -72,8 +72,8 @@ def message_and_fix(group: Group) -> Text:
 
 CAUSE = Cause(
     name="unused_by_design",
-    meaning="the same for parts that published models carry along, told by their names: poolers, projection heads; or "
-    "what the last of several like blocks adds to the stream between them",
+    meaning="no way leads to the loss from a part that published models carry along, told by its name: a pooler, a "
+    "projection head; or from what the last of several like blocks adds to the stream between them",
     severity="info",
     fix="nothing",
     text=message_and_fix,
