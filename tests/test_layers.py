@@ -63,6 +63,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "step",
         "evidence",
         "words",
+        "user_code",
+        "edits",
         "causes",
         "report",
     ),

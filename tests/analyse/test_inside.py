@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tb_gradflow.analyse.causes.left_graph.inside import put_into, stays_inside
+from tb_gradflow.analyse.user_code.inside import put_into, stays_inside
 
 
 @pytest.mark.parametrize(

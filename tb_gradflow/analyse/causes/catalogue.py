@@ -10,6 +10,7 @@ from types import MappingProxyType
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.evidence.by_hand import is_given
 from tb_gradflow.analyse.evidence.suspects import NO_OP
+from tb_gradflow.analyse.user_code.candidate import Candidate
 from tb_gradflow.analyse.words.half import for_half
 from tb_gradflow.analyse.words.names import Group, Text
 
@@ -58,3 +59,10 @@ def text_of(group: Group) -> Text:
         return cause.text_of_given(group)
     assert cause.text is not None, f"{cause.name} writes its findings itself"
     return for_half(group, cause.text(group))
+
+
+def fixes_of(group: Group) -> Iterator[Candidate]:
+    """The edits that may fix a finding, the best first. None without the user's source."""
+    if group.trace.passages:
+        for maker in CATALOGUE[group.verdict.cause].edits:
+            yield from maker(group)

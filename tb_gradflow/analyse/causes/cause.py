@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tb_gradflow.analyse.user_code.candidate import Maker
 from tb_gradflow.analyse.words.names import Writer
 
 
@@ -31,6 +32,8 @@ class Cause:
         told_at_once: Whether one finding is about all variables with this cause, whatever ops play a part.
         leaves_noise: Whether a small gradient is rounding noise, and its true value is zero.
         explains_one_path: Whether it says why one path brings nothing, so that other paths have their own cause.
+        edits: What makes the edits that may fix it, the best first. None where the fix is a decision: another loss,
+            another architecture.
     """
 
     name: str
@@ -49,3 +52,4 @@ class Cause:
     told_at_once: bool = False
     leaves_noise: bool = False
     explains_one_path: bool = False
+    edits: tuple[Maker, ...] = ()

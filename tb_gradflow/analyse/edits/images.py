@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tb_gradflow.analyse.edits.candidate import Candidate, candidates, in_place_of
-from tb_gradflow.analyse.edits.place import name_of, place_of_group
+from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
+from tb_gradflow.analyse.user_code.place import name_of, place_of_group
 from tb_gradflow.analyse.words.names import Group
 
 

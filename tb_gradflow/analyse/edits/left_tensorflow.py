@@ -6,10 +6,10 @@ import ast
 import copy
 from collections.abc import Iterator
 
-from tb_gradflow.analyse.edits.candidate import Candidate, candidates
-from tb_gradflow.analyse.edits.code import FUNCTIONS, Code
-from tb_gradflow.analyse.edits.place import Place, argument_of, name_of, place_of_group
-from tb_gradflow.analyse.words.inside import Inside
+from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
+from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code
+from tb_gradflow.analyse.user_code.inside import Inside
+from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of, place_of_group
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.report import Edit
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tb_gradflow.analyse.edits.candidate import Candidate, candidates
-from tb_gradflow.analyse.edits.code import FUNCTIONS, Code
-from tb_gradflow.analyse.edits.draft import Draft, is_plain
-from tb_gradflow.analyse.edits.place import Place, argument_of, name_of, place_of_group
 from tb_gradflow.analyse.edits.soft import is_choice
+from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
+from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code
+from tb_gradflow.analyse.user_code.draft import is_plain
+from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of, place_of_group
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.report import Edit
 
@@ -23,8 +23,8 @@ _SMALL_SQUARE = "1e-12"
 _EPSILON = "1e-7"
 # The largest number below one in float32 is 1 - 6e-8; the slope of acos is then below a thousand.
 _NEAR_ONE = "1e-6"
-# exp(20) is 5e8, far from overflow also when it is multiplied; log-variances beyond mean nothing.
-_LARGE = "20.0"
+# exp(10) is 22,026: log-variances and log-scales beyond it mean nothing, and products of a few stay finite.
+_LARGE = "10.0"
 _BELOW_ALL = "-1e9"
 
 _ROOTS = ("sqrt", "rsqrt")
@@ -85,13 +85,18 @@ def bounded_logarithm(group: Group) -> Iterator[Candidate]:
             rest = [place.code.written(each) for each in made.args]
             rest += [f"{each.arg}={place.code.written(each.value)}" for each in made.keywords]
             yield from candidates(_SAME, place.draft().replace(place.call, place.library(own, *rest)).edit())
-    yield from candidates(_BOUNDED, _bounded(place, place.subject, _EPSILON))
+    outputs = group.op.outputs if group.op is not None else ()
+    if not outputs or outputs[0].shape != ():
+        # Of one number alone the bound would leave no gradient at all.
+        yield from candidates(_BOUNDED, _bounded(place, place.subject, _EPSILON))
 
 
 def bounded_angle(group: Group) -> Iterator[Candidate]:
     """For acos and asin at the ends of their range."""
     place = _place(group)
-    if place is None or place.subject is None or place.library is None:
+    if place is None or place.subject is None or place.library is None or group.op is None:
+        return
+    if group.op.type not in ("Acos", "Asin", "Atanh"):
         return
     given = place.code.written(place.subject)
     clipped = place.library("clip", given, f"-1.0 + {_NEAR_ONE}", f"1.0 - {_NEAR_ONE}")
@@ -158,10 +163,16 @@ def _normalised(place: Place, call: ast.Call) -> Edit | None:
     return None
 
 
-def less_steep(group: Group) -> Iterator[Candidate]:
+def bounded_exponential(group: Group) -> Iterator[Candidate]:
     """For an exponential that overflows: a softplus or a softmax where it is one by hand; else a bound."""
     place = _place(group)
     if place is None or place.call is None or place.subject is None or place.library is None:
+        return
+    name = name_of(place.call.func)
+    if name in ("cosh", "sinh"):
+        both = place.library("clip", place.code.written(place.subject), f"-{_LARGE}", _LARGE)
+        yield from candidates(_CUT, place.draft().replace(place.subject, both).edit())
+    if name not in ("exp", "expm1"):
         return
     yield from candidates(_SAME, _softplus(place), _softmax_by_hand(place))
     bounded = place.library("minimum", place.code.written(place.subject), _LARGE)
@@ -352,24 +363,3 @@ def _name(node: ast.AST | None) -> str:
 def _place(group: Group) -> Place | None:
     place = place_of_group(group)
     return place if place is not None and place.node is not None else None
-
-
-def wider_numbers(group: Group) -> Iterator[Candidate]:
-    """Where half precision is too narrow: single precision, in the function that is to blame."""
-    place = place_of_group(group)
-    anchor = (place.node or place.statement) if place is not None else None
-    if place is None or anchor is None:
-        return
-    functions = [each for each in place.code.around(anchor) if isinstance(each, FUNCTIONS)]
-    draft = Draft(place.code)
-    for node in ast.walk(functions[-1] if functions else place.code.tree):
-        if isinstance(node, ast.Attribute) and node.attr in _HALF:
-            draft.replace(node, f"{place.code.written(node.value)}.float32")
-        elif isinstance(node, ast.Constant) and node.value in _HALF:
-            draft.replace(node, '"float32"')
-    yield from candidates(
-        "It takes twice the memory there, and more time on hardware with half precision.", draft.edit()
-    )
-
-
-_HALF = ("float16", "half")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tb_gradflow.analyse.edits.candidate import Candidate, candidates, in_place_of
-from tb_gradflow.analyse.edits.place import Place, argument_of, name_of, place_of_group
-from tb_gradflow.analyse.edits.soft import Softener
+from tb_gradflow.analyse.edits.soft import Softener, name_of_call
 from tb_gradflow.analyse.evidence.suspects import discrete_part
+from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
+from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of, place_of_group
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.report import Edit
 
@@ -42,7 +42,9 @@ def _of_a_choice(group: Group, place: Place) -> Iterator[Candidate]:
     if len(consumers) != 1:
         return
     back = place_of_group(group, next(iter(consumers)))
-    if back is None or back.code is not place.code or back.node is None:
+    if back is None or back.code is not place.code or back.node is None or place.node is None:
+        return
+    if place.code.function(place.node) is not place.code.function(back.node):
         return
     if kinds == {"OneHot"}:
         yield from candidates(_THROUGH, _one_hot(group, place, back))
@@ -154,7 +156,7 @@ def _of_a_look_up(group: Group) -> Iterator[Candidate]:
     back = place_of_group(group, next(iter(consumers)))
     if place is None or back is None or not isinstance(back.node, ast.Call) or place.library is None:
         return
-    if place.code is not back.code or place.subject is None:
+    if place.code is not back.code or place.subject is None or name_of_call(place.node) not in _ROUNDINGS:
         return
     yield from candidates(_BETWEEN, _interpolated(place, back, back.node))
 

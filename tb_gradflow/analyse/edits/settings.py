@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tb_gradflow.analyse.edits.candidate import Candidate, candidates
-from tb_gradflow.analyse.edits.code import Code, program_of
-from tb_gradflow.analyse.edits.definitions import definition_of_layer, layers_of_group
-from tb_gradflow.analyse.edits.draft import Draft
-from tb_gradflow.analyse.edits.place import Place, argument_of, name_of, place_of_group
 from tb_gradflow.analyse.edits.straight_through import straight_through
+from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
+from tb_gradflow.analyse.user_code.code import Code, program_of
+from tb_gradflow.analyse.user_code.definitions import definition_of_layer, layers_of_group
+from tb_gradflow.analyse.user_code.draft import Draft
+from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of, place_of_group
 from tb_gradflow.analyse.words.names import Group, layer_of
 from tb_gradflow.record.report import Edit
 
@@ -177,7 +177,8 @@ def _sample(group: Group, sides: tuple[ast.expr, ...]) -> ast.expr | None:
     if len(places) != 2 or min(places) < 0:
         return None
     topology = group.suspect.topology
-    for side, op, other in ((sides[0], *places), (sides[1], *reversed(places))):
+    for which in (0, 1):
+        side, op, other = sides[which], places[which], places[1 - which]
         reads = group.trace.ops[other].reads
         made = topology.made_by(op)
         if other in made or (reads is not None and any(group.trace.ops[each].reads == reads for each in made)):

@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tb_gradflow.analyse.edits.candidate import Candidate, candidates, in_place_of
-from tb_gradflow.analyse.edits.code import Code
-from tb_gradflow.analyse.edits.draft import Draft
-from tb_gradflow.analyse.edits.library import Library
-from tb_gradflow.analyse.edits.place import Place, argument_of, is_number, name_of, place_of_group
 from tb_gradflow.analyse.evidence.suspects import discrete_part
 from tb_gradflow.analyse.graph.op_sets import is_float
+from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
+from tb_gradflow.analyse.user_code.code import Code
+from tb_gradflow.analyse.user_code.draft import Draft
+from tb_gradflow.analyse.user_code.library import Library
+from tb_gradflow.analyse.user_code.place import Place, argument_of, is_number, name_of, place_of_group
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.report import Edit
 
@@ -322,7 +322,7 @@ def _blended_cond(place: Place) -> Edit | None:
         if predicate is None or yes is None or no is None:
             continue
         soften = Softener(place, _compares_integers(place.group))
-        if condition in ast.walk(predicate):
+        if condition is not None and condition in ast.walk(predicate):
             soft = soften(predicate)
         else:
             named = _named_condition(code, condition, predicate)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tb_gradflow.analyse.edits.candidate import Candidate, candidates, in_place_of
-from tb_gradflow.analyse.edits.code import FUNCTIONS, Code
-from tb_gradflow.analyse.edits.place import Place, name_of, place_of_group
 from tb_gradflow.analyse.evidence.suspects import discrete_part
+from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
+from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code
+from tb_gradflow.analyse.user_code.place import Place, name_of, place_of_group
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.report import Edit
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from tb_gradflow.analyse.edits.candidate import Candidate, candidates
-from tb_gradflow.analyse.edits.code import Code
-from tb_gradflow.analyse.edits.definitions import expression_of
-from tb_gradflow.analyse.edits.draft import Draft
-from tb_gradflow.analyse.edits.place import Place, name_of, place_at, place_of_group
+from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
+from tb_gradflow.analyse.user_code.code import Code
+from tb_gradflow.analyse.user_code.definitions import expression_of
+from tb_gradflow.analyse.user_code.draft import Draft
+from tb_gradflow.analyse.user_code.place import Place, name_of, place_at, place_of_group
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.report import Edit
 
@@ -116,6 +116,8 @@ def _holds(code: Code, statement: ast.stmt, lines: set[int]) -> bool:
 def _moved_inside(code: Code, block: ast.With, first: list[ast.stmt], last: list[ast.stmt]) -> Edit | None:
     if not all(code.starts_a_line(each) for each in (block, *first, *last, *block.body)):
         return None
+    if any(isinstance(each, ast.With) for each in (*first, *last)):
+        return None
     outer, inner = code.indentation(block), code.indentation(block.body[0])
     further = inner[len(outer) :]
     draft = Draft(code)
@@ -174,6 +176,9 @@ def not_stopped(group: Group) -> Iterator[Candidate]:
     place = place_of_group(group)
     if place is None or place.call is None or place.subject is None or name_of(place.call.func) != "stop_gradient":
         return
+    if isinstance(place.code.parent(place.call), ast.BinOp) and isinstance(place.subject, ast.BinOp):
+        # `v + stop_gradient(q - v)` passes the gradient of `v`: without the stop it would be that of `q`.
+        return
     cost = "The gradient arrives; where it was stopped on purpose, leave it and mark the variables as `expected`."
     text = place.code.operand(place.subject)
     yield from candidates(cost, place.draft().replace(place.call, text).edit())
@@ -203,8 +208,10 @@ def _tape_blocks(place: Place) -> list[ast.With]:
         for node in place.code.parts_at(place.source.line)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
     }
-    named = [block for block in blocks if _tape_name(block) in asked]
-    return named or (blocks if len(blocks) == 1 else [])
+    line = place.source.line - place.code.passage.line + 1
+    named = [block for block in blocks if _tape_name(block) in asked and block.lineno <= line]
+    # Of several tapes of one name the last before the request is asked.
+    return named[-1:] or (blocks if len(blocks) == 1 else [])
 
 
 def _tape_name(block: ast.With) -> str:

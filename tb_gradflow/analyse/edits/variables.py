@@ -5,16 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tb_gradflow.analyse.edits.candidate import Candidate, candidates
-from tb_gradflow.analyse.edits.code import FUNCTIONS, Code, program_of
-from tb_gradflow.analyse.edits.definitions import (
+from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
+from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code, program_of
+from tb_gradflow.analyse.user_code.definitions import (
     Definition,
     definition_of_layer,
     definition_of_variable,
     layers_of_group,
 )
-from tb_gradflow.analyse.edits.draft import Draft, is_plain
-from tb_gradflow.analyse.edits.place import Place, argument_of, name_of, place_of_group
+from tb_gradflow.analyse.user_code.draft import Draft, is_plain
+from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of, place_of_group
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.report import Edit
 from tb_gradflow.record.schema import SNAPSHOT
@@ -24,9 +24,9 @@ _NOTHING = "It costs nothing."
 
 def floating(group: Group) -> Iterator[Candidate]:
     """A variable of integers made one of floating numbers."""
-    for name in group.names:
+    for number, name in zip(group.variables, group.names, strict=True):
         defined = _defined(group, name)
-        if defined is None:
+        if defined is None or not group.trace.variables[number].dtype.lstrip("u").startswith("int"):
             return
         draft, call = Draft(defined.code), defined.call
         changed = False
@@ -160,6 +160,7 @@ def _beside(code: Code, statement: ast.stmt, call: ast.Call) -> Edit | None:
             draft.insert_before(statement, f"{name} = {code.written(given)}", f"{variable}.assign({name})")
             return draft.replace(call, name).edit()
         return None
+    read_back = False
     for node in ast.walk(function):
         if not isinstance(node, (ast.Name, ast.Attribute)) or code.written(node) != variable:
             continue
@@ -169,12 +170,13 @@ def _beside(code: Code, statement: ast.stmt, call: ast.Call) -> Edit | None:
         method = isinstance(outer, ast.Attribute) and outer.attr.startswith("assign")
         reading = outer if isinstance(outer, ast.Attribute) and outer.attr in ("value", "read_value") else None
         if later and not stored and not method:
+            read_back = True
             if reading is not None:
                 called = code.parent(reading)
                 draft.replace(called if isinstance(called, ast.Call) else reading, name)
             else:
                 draft.replace(node, name)
-    return draft.edit()
+    return draft.edit() if read_back else None
 
 
 def computed_in_the_step(group: Group) -> Iterator[Candidate]:
@@ -205,9 +207,9 @@ def computed_in_the_step(group: Group) -> Iterator[Candidate]:
             continue
         text = home.operand(value) if isinstance(value, (ast.BinOp, ast.UnaryOp)) else home.written(value)
         draft = place.draft()
-        for each in ast.walk(function):
-            if isinstance(each, type(node)) and code.written(each) == code.written(node):
-                draft.replace(each, text)
+        for use in ast.walk(function):
+            if isinstance(use, type(node)) and code.written(use) == code.written(node):
+                draft.replace(use, text)
         yield from candidates("It is computed in every step.", draft.edit())
         return
 
@@ -227,38 +229,40 @@ def _given_once(place: Place, name: str, function: ast.AST) -> tuple[Code, ast.e
 
 
 def not_all_zeros(group: Group) -> Iterator[Candidate]:
-    """One of the factors that begin as zeros, begun with small random numbers."""
+    """The factors that begin as zeros, begun with small random numbers: each keeps the other at zero."""
     cost = "The output no longer begins as exactly zero."
-    program = _program(group)
-    for name in group.names:
-        defined = definition_of_variable(program, name)
-        if defined is not None:
-            edit = _random_value(defined)
-            if edit is not None:
-                yield from candidates(cost, edit)
-                return
-    for owner in layers_of_group(group):
-        layer = definition_of_layer(program, group.trace, owner)
+    program, trace = _program(group), group.trace
+    matrices = [each.name for each in trace.variables if each.trainable and len(each.shape) > 1]
+    drafts: dict[Code, Draft] = {}
+    for name in dict.fromkeys((*group.names, *matrices)):
+        made = definition_of_variable(program, name)
+        if made is not None and (changed := _random_value(made)) is not None:
+            drafts.setdefault(made.code, Draft(made.code)).replace(*changed)
+    for owner in dict.fromkeys(
+        (*layers_of_group(group), *(part for name in matrices for part in name.split("/")[:-1]))
+    ):
+        layer = definition_of_layer(program, trace, owner)
         for item in layer.call.keywords if layer is not None else ():
             if item.arg in _INITIALIZERS and _is_zeros(item.value) and layer is not None:
-                yield from candidates(cost, Draft(layer.code).replace(item.value, '"glorot_uniform"').edit())
-                return
+                drafts.setdefault(layer.code, Draft(layer.code)).replace(item.value, '"glorot_uniform"')
+    if len(drafts) == 1:
+        yield from candidates(cost, *(draft.edit() for draft in drafts.values()))
 
 
 _INITIALIZERS = ("kernel_initializer", "embeddings_initializer", "depthwise_initializer", "initializer")
 
 
-def _random_value(defined: Definition) -> Edit | None:
+def _random_value(defined: Definition) -> tuple[ast.expr, str] | None:
+    """What makes the zeros, and what to write in its place."""
     code, call = defined.code, defined.call
     initializer = argument_of(call, -1, "initializer")
     if initializer is not None and _is_zeros(initializer):
-        return Draft(code).replace(initializer, '"glorot_uniform"').edit()
+        return initializer, '"glorot_uniform"'
     given = argument_of(call, 0, "initial_value")
     if isinstance(given, ast.Call) and name_of(given.func) == "zeros" and given.args:
         module = code.written(given.func).partition(".")[0]
-        shape = code.written(given.args[0])
         if module not in ("np", "numpy"):
-            return Draft(code).replace(given, f"{module}.random.normal({shape}, stddev=0.02)").edit()
+            return given, f"{module}.random.normal({code.written(given.args[0])}, stddev=0.02)"
     return None
 
 

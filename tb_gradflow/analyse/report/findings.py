@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from tb_gradflow.analyse.causes.cancelling.shift_invariant_parameter import takes_out
-from tb_gradflow.analyse.causes.catalogue import CATALOGUE, text_of
+from tb_gradflow.analyse.causes.catalogue import CATALOGUE, fixes_of, text_of
 from tb_gradflow.analyse.causes.precedence import CUT_PRECEDENCE
 from tb_gradflow.analyse.causes.wrong_value.override_without_effect import ignored_override
-from tb_gradflow.analyse.edits.fixes import fixes_of
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.report.also_cut import also_cut_by
 from tb_gradflow.analyse.report.moved import moved_anyway

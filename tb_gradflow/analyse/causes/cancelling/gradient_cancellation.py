@@ -6,6 +6,7 @@ import re
 
 from tb_gradflow.analyse.causes.cancelling.sums import NOISE, cancelling_users, takers_of, where_ways_join
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.settings import stopped_sample
 from tb_gradflow.analyse.evidence.stops import STOPS
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
@@ -215,4 +216,5 @@ CAUSE = Cause(
     fix="`tf.stop_gradient` on one of the ways: on the sample",
     text=message_and_fix,
     leaves_noise=True,
+    edits=(stopped_sample,),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.variables import not_all_zeros
 from tb_gradflow.analyse.words.fields import ZERO, Template
 
 CAUSE = Cause(
@@ -15,4 +16,5 @@ CAUSE = Cause(
         ZERO + "{op} multiplies with a variable that is all zeros and gets no gradient either.",
         'Start one of the two with numbers: `initializer="glorot_uniform"`.',
     ),
+    edits=(not_all_zeros,),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.settings import leaky
 from tb_gradflow.analyse.evidence.bodies import SQUASHING, unrecorded_before
 from tb_gradflow.analyse.evidence.goal import is_at_goal, is_last
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
@@ -135,4 +136,5 @@ CAUSE = Cause(
     severity="error",
     fix="leaky ReLU, lower learning rate",
     text=message_and_fix,
+    edits=(leaky,),
 )

@@ -6,6 +6,7 @@ import re
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.flat.unbounded import unbounded_in
+from tb_gradflow.analyse.edits.settings import without_clipping
 from tb_gradflow.analyse.evidence.goal import is_at_goal
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
@@ -235,4 +236,5 @@ CAUSE = Cause(
     fix="clip gradients, not values",
     text=message_and_fix,
     plight="a gradient that a limit holds back",
+    edits=(without_clipping,),
 )

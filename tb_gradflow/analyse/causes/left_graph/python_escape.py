@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.causes.left_graph.inside import put_into, stays_inside
+from tb_gradflow.analyse.edits.left_tensorflow import inside
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
+from tb_gradflow.analyse.user_code.inside import put_into, stays_inside
 from tb_gradflow.analyse.words.fields import ZERO, Template, fields
 from tb_gradflow.analyse.words.names import Group, Text, blamed
 from tb_gradflow.record.schema import PYTHON
@@ -104,4 +105,5 @@ CAUSE = Cause(
     fix="the same line in TensorFlow",
     text=message_and_fix,
     verb="cuts {them} off",
+    edits=(inside,),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.variables import computed_in_the_step
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.fields import fields
 from tb_gradflow.analyse.words.names import Group, Text, place_of
@@ -42,4 +43,5 @@ CAUSE = Cause(
     text=message_and_fix,
     verb="cuts {them} off",
     subject="a tensor from before the step",
+    edits=(computed_in_the_step,),
 )

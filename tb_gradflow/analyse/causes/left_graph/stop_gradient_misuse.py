@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.tapes import not_stopped
 from tb_gradflow.analyse.evidence.discrete import ROUNDING
 from tb_gradflow.analyse.evidence.stops import STOPS, keeps_value_alone
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
@@ -114,4 +115,5 @@ CAUSE = Cause(
     fix="leave it out, or list the variable in `expected`",
     text=message_and_fix,
     verb="cuts {them} off",
+    edits=(not_stopped,),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.variables import assigned_in_place
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.fields import Template, fields
 from tb_gradflow.analyse.words.names import Group, Text
@@ -45,4 +46,5 @@ CAUSE = Cause(
     fix="`assign_sub`",
     text=message_and_fix,
     plight="overwritten by a tensor",
+    edits=(assigned_in_place,),
 )

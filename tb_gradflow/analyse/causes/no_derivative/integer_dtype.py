@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.positions import soft_position
+from tb_gradflow.analyse.edits.straight_through import through_rounding
+from tb_gradflow.analyse.edits.variables import floating
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.op_sets import COPIES, ROUTING, is_float
 from tb_gradflow.analyse.words.code import is_simple
@@ -140,4 +143,9 @@ CAUSE = Cause(
     fix="stay in floating point",
     text=message_and_fix,
     verb="cuts {them} off",
+    edits=(
+        floating,
+        through_rounding,
+        soft_position,
+    ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.soft import soft_comparison
 from tb_gradflow.analyse.evidence.discrete import COMPARISON, handed_on
 from tb_gradflow.analyse.evidence.suspects import Discrete, Suspect, Verdict, discrete_part
 from tb_gradflow.analyse.graph.op_sets import is_float
@@ -105,4 +106,5 @@ CAUSE = Cause(
     fix="a soft step: `tf.sigmoid((x - threshold) / 0.1)`",
     text=message_and_fix,
     verb="cuts {them} off",
+    edits=(soft_comparison,),
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.positions import soft_count
+from tb_gradflow.analyse.edits.soft import soft_comparison
 from tb_gradflow.analyse.evidence.discrete import COMPARISON, COUNTING, COUNTING_CALLS
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict, discrete_part
 from tb_gradflow.analyse.words.fields import SIZE, fields
@@ -82,4 +84,8 @@ CAUSE = Cause(
     fix="a smooth loss, the count as a metric",
     text=message_and_fix,
     verb="cuts {them} off",
+    edits=(
+        soft_count,
+        soft_comparison,
+    ),
 )

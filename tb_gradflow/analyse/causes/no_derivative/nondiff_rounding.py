@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.positions import soft_position
+from tb_gradflow.analyse.edits.straight_through import through_rounding
 from tb_gradflow.analyse.evidence.discrete import COMPARISON, ROUNDING
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict, discrete_part
 from tb_gradflow.analyse.words.fields import SIZE, fields
@@ -87,4 +89,8 @@ CAUSE = Cause(
     fix="straight through: `x + tf.stop_gradient(tf.round(x) - x)`",
     text=message_and_fix,
     verb="cuts {them} off",
+    edits=(
+        through_rounding,
+        soft_position,
+    ),
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.positions import soft_position
+from tb_gradflow.analyse.edits.soft import soft_comparison
 from tb_gradflow.analyse.evidence.discrete import COMPARISON, SAMPLING
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.code import bracketed
@@ -85,4 +87,8 @@ CAUSE = Cause(
     fix="a Gumbel-softmax draw",
     text=message_and_fix,
     verb="cuts {them} off",
+    edits=(
+        soft_position,
+        soft_comparison,
+    ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.straight_through import through_sign
 from tb_gradflow.analyse.evidence.bodies import unrecorded_before
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.fields import ZERO, Template
@@ -36,4 +37,5 @@ CAUSE = Cause(
     fix="a steep `tanh`, or straight through",
     text=message_and_fix,
     verb="cuts {them} off",
+    edits=(through_sign,),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.soft import soft_branch
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict, discrete_part
 from tb_gradflow.analyse.graph.op_sets import LOOPS
 from tb_gradflow.analyse.words.code import call_on
@@ -87,4 +88,5 @@ CAUSE = Cause(
     severity="error",
     fix="blend both branches",
     text=message_and_fix,
+    edits=(soft_branch,),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.not_finite import bounded_angle
 from tb_gradflow.analyse.words.broken import BROKEN
 from tb_gradflow.analyse.words.code import innermost_call
 from tb_gradflow.analyse.words.fields import Template, fields
@@ -31,4 +32,5 @@ CAUSE = Cause(
     severity="error",
     fix="stay inside the domain",
     text=message_and_fix,
+    edits=(bounded_angle,),
 )

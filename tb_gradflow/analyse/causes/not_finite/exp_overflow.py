@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.not_finite import bounded_exponential
 from tb_gradflow.analyse.graph.op_sets import constant_of
 from tb_gradflow.analyse.words.broken import BROKEN, logsumexp
 from tb_gradflow.analyse.words.fields import Template
@@ -77,4 +78,5 @@ CAUSE = Cause(
     severity="error",
     fix="softplus, logsumexp, softmax",
     text=message_and_fix,
+    edits=(bounded_exponential,),
 )

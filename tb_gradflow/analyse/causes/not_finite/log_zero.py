@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.not_finite import bounded_logarithm
 from tb_gradflow.analyse.graph.op_sets import LOOPS
 from tb_gradflow.analyse.words.broken import BROKEN, is_undefined, logsumexp
 from tb_gradflow.analyse.words.code import call_on
@@ -79,4 +80,5 @@ CAUSE = Cause(
     severity="error",
     fix="an epsilon, or the logits",
     text=of_relu(message_and_fix),
+    edits=(bounded_logarithm,),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.not_finite import finite_mask
 from tb_gradflow.analyse.words.broken import BROKEN
 from tb_gradflow.analyse.words.fields import Template
 
@@ -15,4 +16,5 @@ CAUSE = Cause(
         BROKEN + "{op} meets a row that is masked out entirely.",
         "Mask with a large negative number, `-1e9`, in the place of `-inf`.",
     ),
+    edits=(finite_mask,),
 )

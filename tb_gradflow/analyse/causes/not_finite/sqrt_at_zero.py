@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.not_finite import bounded_root
 from tb_gradflow.analyse.words.broken import BROKEN, is_undefined
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, call_of, namespace
@@ -46,4 +47,5 @@ CAUSE = Cause(
     severity="error",
     fix="add an epsilon",
     text=message_and_fix,
+    edits=(bounded_root,),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.not_finite import no_quotient_of_nothing
 from tb_gradflow.analyse.evidence.signs import vanishing_exponential
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.op_sets import is_without_elements
@@ -104,4 +105,5 @@ CAUSE = Cause(
     severity="error",
     fix="`tf.math.divide_no_nan`",
     text=of_relu(message_and_fix),
+    edits=(no_quotient_of_nothing,),
 )

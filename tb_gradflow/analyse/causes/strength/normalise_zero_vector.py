@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.not_finite import larger_epsilon
 from tb_gradflow.analyse.evidence.course import SINGLE_DECADES, course_of
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.fields import SIZE, Template
@@ -28,4 +29,5 @@ CAUSE = Cause(
         SIZE + "{op} divides by the length of a vector that is nearly zero.",
         "Give it a larger epsilon: `tf.math.l2_normalize({x}, axis=-1, epsilon=1e-3)`.",
     ),
+    edits=(larger_epsilon,),
 )

@@ -6,6 +6,7 @@ from math import log10, prod, sqrt
 from statistics import median
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.settings import not_saturating
 from tb_gradflow.analyse.evidence.course import (
     SAME_VALUE,
     SUMS,
@@ -215,4 +216,5 @@ CAUSE = Cause(
     text=message_and_fix,
     text_of_given=message_and_fix_of_given,
     told_at_once=True,
+    edits=(not_saturating,),
 )

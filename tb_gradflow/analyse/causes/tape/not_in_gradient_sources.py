@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.tapes import requested_too
 from tb_gradflow.analyse.evidence.requests import nobody_asked
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.step.measured import Measured
@@ -86,4 +87,5 @@ CAUSE = Cause(
     without_op="tape.gradient{line} was not asked for {them}",
     shows_request=True,
     told_at_once=True,
+    edits=(requested_too,),
 )

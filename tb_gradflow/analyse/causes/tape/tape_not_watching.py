@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.tapes import watching
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text
@@ -76,4 +77,5 @@ CAUSE = Cause(
     without_op="the tape{line} does not watch {them}",
     shows_request=True,
     told_at_once=True,
+    edits=(watching,),
 )

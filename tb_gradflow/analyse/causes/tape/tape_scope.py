@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.tapes import forward_pass_inside
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, place_of, source_of
@@ -49,4 +50,5 @@ CAUSE = Cause(
     without_op="the tape{line} did not see the way to the loss",
     shows_request=True,
     told_at_once=True,
+    edits=(forward_pass_inside,),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.settings import without_xla
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.step.not_computed import is_refused_by_xla, refused_op
 from tb_gradflow.analyse.words.fields import Template
@@ -33,4 +34,5 @@ CAUSE = Cause(
     severity="error",
     fix="compile the whole step, or nothing inside it",
     text=message_and_fix,
+    edits=(without_xla,),
 )

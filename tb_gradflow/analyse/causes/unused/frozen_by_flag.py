@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.variables import trainable
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text
@@ -55,4 +56,5 @@ CAUSE = Cause(
     fix="`trainable = True` before training",
     text=message_and_fix,
     told_at_once=True,
+    edits=(trainable,),
 )

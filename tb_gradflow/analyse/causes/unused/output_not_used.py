@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.unused.siblings import siblings_of
+from tb_gradflow.analyse.edits.wiring import result_kept
 from tb_gradflow.analyse.evidence.requests import nobody_asked
 from tb_gradflow.analyse.evidence.stops import STOPS, keeps_value_alone
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
@@ -280,4 +281,5 @@ CAUSE = Cause(
     fix="use the output, or give it a loss",
     text=message_and_fix,
     verb="is where the way ends",
+    edits=(result_kept,),
 )

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tb_gradflow.analyse.edits.code import Code
+from tb_gradflow.analyse.user_code.code import Code
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.report import Edit
 

@@ -139,10 +139,13 @@ class Inside(ast.NodeTransformer):
         if module in _MODULES and function and self._is_given_a_tensor(node):
             return self._function(node, function)
         method = _METHODS.get(node.func.attr) if isinstance(node.func, ast.Attribute) else None
-        if method is not None and self._tensors is not None and self._is_tensor(node.func.value):  # type: ignore[attr-defined]
+        if method is not None and self._tensors is not None and self._holds_a_tensor(node.func):
             called = ast.parse(f"{self._tensorflow}.{method}", mode="eval").body
             return ast.Call(called, [node.func.value, *node.args], node.keywords)  # type: ignore[attr-defined]
         return node
+
+    def _holds_a_tensor(self, method: ast.expr) -> bool:
+        return isinstance(method, ast.Attribute) and any(self._is_tensor(each) for each in ast.walk(method.value))
 
     def _is_given_a_tensor(self, node: ast.Call) -> bool:
         return self._tensors is None or any(self._is_tensor(each) for each in ast.walk(node))

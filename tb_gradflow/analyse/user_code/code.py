@@ -118,7 +118,9 @@ class Code:
 
     def names(self, node: ast.AST) -> set[str]:
         """Every name and parameter that is written inside of a node."""
-        return {each.id if isinstance(each, ast.Name) else each.arg for each in ast.walk(node) if _is_named(each)}
+        parts = list(ast.walk(node))
+        parameters = {each.arg for each in parts if isinstance(each, ast.arg)}
+        return parameters | {each.id for each in parts if isinstance(each, ast.Name)}
 
     def free_name(self, node: ast.AST, *wanted: str) -> str:
         """A name that the function around a node does not use; of those wanted the first that is free."""
@@ -152,10 +154,6 @@ class Code:
             for node in _evaluated(statement)
             if isinstance(node, ast.expr) and node.lineno <= place <= (node.end_lineno or node.lineno)
         ]
-
-
-def _is_named(node: ast.AST) -> bool:
-    return isinstance(node, (ast.Name, ast.arg))
 
 
 def _end_of_head(node: ast.stmt) -> int:

@@ -6,9 +6,9 @@ import ast
 import itertools
 from dataclasses import dataclass
 
-from tb_gradflow.analyse.edits.code import Code, Program, program_of
-from tb_gradflow.analyse.edits.draft import Draft
-from tb_gradflow.analyse.edits.library import Library, library_for
+from tb_gradflow.analyse.user_code.code import Code, Program, program_of
+from tb_gradflow.analyse.user_code.draft import Draft
+from tb_gradflow.analyse.user_code.library import Library, library_for
 from tb_gradflow.analyse.words.names import Group, short, spoken
 from tb_gradflow.record.schema import Op, Source
 

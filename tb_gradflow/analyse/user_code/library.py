@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tb_gradflow.analyse.edits.code import Code
+from tb_gradflow.analyse.user_code.code import Code
 
 _IN_TENSORFLOW = {
     "softmax": "nn.softmax", "log": "math.log", "sum": "reduce_sum", "mean": "reduce_mean", "clip": "clip_by_value",

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tb_gradflow.analyse.edits.code import Code
-from tb_gradflow.analyse.edits.place import Place, argument_of, name_of
+from tb_gradflow.analyse.user_code.code import Code
+from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.schema import Trace
 

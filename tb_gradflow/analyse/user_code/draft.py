@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 
-from tb_gradflow.analyse.edits.code import Code
+from tb_gradflow.analyse.user_code.code import Code
 from tb_gradflow.record.report import Edit
 
 
