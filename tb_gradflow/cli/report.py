@@ -1,26 +1,34 @@
-"""`tb-gradflow report`: the findings of recorded runs, as text or as JSON."""
+"""`tb-gradflow report`: the findings of recorded runs, for a person, a build server or an editor."""
 
 from __future__ import annotations
 
 import argparse
-import json
+import os
 import sys
 import time
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from tb_gradflow.api import Log, page_of
 from tb_gradflow.cli.runs import chosen, opened
 from tb_gradflow.cli.terminal import look
 from tb_gradflow.errors import LogError
+from tb_gradflow.serve.formats import as_json, github, junit, sarif
+from tb_gradflow.serve.formats.batch import SEVERITIES_THAT_FAIL, Batch, RunReport
 from tb_gradflow.serve.report import Report
 from tb_gradflow.serve.text import Look, Role, count, table
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
-SEVERITIES_THAT_FAIL = {"error": {"error"}, "warning": {"error", "warning"}}
+# Formats other than text, which is printed run by run.
+FORMATS: dict[str, Callable[[Batch], str]] = {
+    "json": as_json.render,
+    "github": github.render,
+    "sarif": sarif.render,
+    "junit": junit.render,
+}
 
 # Of so few steps a page is there before anybody wonders.
 WORTH_TELLING = 100
@@ -45,7 +53,13 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument("logdir", metavar="LOGDIR", help="a directory with one run or many")
     parser.add_argument("--run", metavar="NAME", help="only this run")
     parser.add_argument("--step", metavar="N", type=int, help="the recorded step to look at (default: the last)")
-    parser.add_argument("--json", action="store_true", help='print {"runs": {NAME: report}}')
+    parser.add_argument(
+        "--format",
+        choices=("text", *FORMATS),
+        help='how to print it (default: text): json is {"runs": {NAME: report}}, github annotates the lines of a pull '
+        "request, sarif is for code scanning and editors, junit for the test summary of a build server",
+    )
+    parser.add_argument("--json", action="store_const", const="json", dest="format", help="short for `--format json`")
     parser.add_argument("--html", metavar="FILE", help="write one page that shows the graph without a server")
     parser.add_argument(
         "--fail-on", choices=sorted(SEVERITIES_THAT_FAIL), help="exit with 1 if there is such a finding"
@@ -57,15 +71,15 @@ def run(options: argparse.Namespace) -> int:
     """Prints each report as soon as it is known: of many runs the first is there at once."""
     logs: list[Log] = []
     reports: dict[str, Report] = {}
-    unreadable = False
-    says_text = not options.json and not options.html
+    unreadable: dict[str, str] = {}
+    says_text = options.format == "text" or (options.format is None and not options.html)
     for name, directory in chosen(options.logdir, options.run).items():
         try:
             log = opened(options.logdir, name, directory)
             report = log.report(options.step)
         except LogError as error:
             print(f"tb-gradflow: run {name}: {error}", file=sys.stderr)
-            unreadable = True
+            unreadable[name] = str(error)
             continue
         if says_text:
             print(("\n\n\n" if reports else "") + report.text(look()))
@@ -76,15 +90,27 @@ def run(options: argparse.Namespace) -> int:
         print(f"\n\n{in_all(list(reports.values()), look())}")
     if says_text:
         print(explained(list(reports.values()), look()), end="")
-    if options.json:
-        print(json.dumps({"runs": {name: report.to_dict() for name, report in reports.items()}}, indent=2))
+    failing = SEVERITIES_THAT_FAIL.get(options.fail_on, frozenset())
+    if options.format in FORMATS:
+        runs = [
+            RunReport(name, place_of(options.logdir, name), report, log.last_recorded)
+            for log, (name, report) in zip(logs, reports.items(), strict=True)
+        ]
+        print(FORMATS[options.format](Batch(runs, unreadable, failing or SEVERITIES_THAT_FAIL["warning"])))
     if options.html and reports:
         save(options.html, logs, list(reports.values()), options.step)
     if unreadable:
         return BAD_INPUT
-    failing = SEVERITIES_THAT_FAIL.get(options.fail_on, set())
     found = any(finding.severity in failing for report in reports.values() for finding in report.findings)
     return FAILED if found else GOOD
+
+
+def place_of(logdir: str, run: str) -> str:
+    """A run's directory as a path that is good on other machines: relative to the working directory, or its name."""
+    if "://" in logdir:
+        return run
+    below = os.path.relpath(os.path.join(logdir, run)).replace(os.sep, "/")
+    return run if PurePosixPath(below).parts[:1] == ("..",) or os.path.isabs(below) else below
 
 
 def save(path: str, logs: Sequence[Log], reports: Sequence[Report], step: int | None) -> None:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
 from tb_gradflow.errors import LogError
+from tb_gradflow.record.report import Severity
 from tb_gradflow.serve.text import Look, clean
 
 PAGES = Path(__file__).parent / "static" / "causes"
@@ -21,10 +23,29 @@ _ELSEWHERE = ("\n## More of the kind", "\n[All causes]")
 _SUGGESTED = 4
 
 _FENCED = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCED_WHOLE = re.compile(r"^(```\w*\n.*?^```)$", re.MULTILINE | re.DOTALL)
 _PICTURE = re.compile(r"!\[[^\]]*\]\([^)]*\)")
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")
 _ADDRESS = re.compile(r"<(https?://[^>\s]+)>")
 _MEANING = re.compile(r"\*\*What it is\*\* \(([^)]*)\): (.*)")
+_REMEDY = re.compile(r"\*\*What to do\*\*: (.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A page as others quote it.
+
+    Attributes:
+        severity: The first one that the page names: what a finding of this cause mostly is.
+        meaning: A sentence or two.
+        remedy: What to do, in one line.
+        markdown: The page without its pictures and without links into the repository.
+    """
+
+    severity: Severity
+    meaning: str
+    remedy: str
+    markdown: str
 
 
 def all_causes(look: Look) -> Iterator[str]:
@@ -50,6 +71,26 @@ def page_of(cause: str, look: Look) -> Iterator[str]:
     for number, part in enumerate(_FENCED.split(text)):
         # Every second part is code, which is never cut or wrapped.
         yield from _code(part, look) if number % 2 else _prose(part, look)
+
+
+def explanation_of(cause: str) -> Explanation | None:
+    """None for a cause without a page, and where the pages were not built."""
+    path = PAGES / f"{cause}.md"
+    if not path.is_file():
+        return None
+    text = path.read_text(encoding="utf-8")
+    meaning, remedy = _MEANING.search(text), _REMEDY.search(text)
+    if meaning is None:
+        return None
+    severities: tuple[Severity, ...] = ("error", "warning", "info")
+    severity = min(severities, key=lambda word: meaning[1].find(word) if word in meaning[1] else len(meaning[1]))
+    for end in _ELSEWHERE:
+        text = text.partition(end)[0]
+    parts = _FENCED_WHOLE.split(text)
+    kept = [part if number % 2 else _LINK.sub(r"\1", _PICTURE.sub("", part)) for number, part in enumerate(parts)]
+    sentences = [_LINK.sub(r"\1", found[found.re.groups]) if found else "" for found in (meaning, remedy)]
+    said, fix = (sentence[:1].upper() + sentence[1:] for sentence in sentences)
+    return Explanation(severity, said, fix, "".join(kept).strip())
 
 
 def _names() -> list[str]:

@@ -1,0 +1,1 @@
+"""Reports for programs: build servers, editors, test summaries. One format, one module; `batch` says what they get."""

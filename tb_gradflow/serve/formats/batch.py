@@ -1,0 +1,79 @@
+"""What a format renders: the reports of some runs, and the runs that could not be read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tb_gradflow.record.report import Finding, Severity
+from tb_gradflow.serve.report import Report
+from tb_gradflow.serve.text import clean
+
+# Neither XML nor UTF-8 takes them: halves of a surrogate pair, and code points that are no characters.
+_NO_CHARACTERS = re.compile("[\ud800-\udfff\ufffe\uffff]")
+
+SEVERITIES_THAT_FAIL: Mapping[str, frozenset[Severity]] = {
+    "error": frozenset(("error",)),
+    "warning": frozenset(("error", "warning")),
+}
+"""By the least severe of them, as `--fail-on` names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """The report of one run.
+
+    Attributes:
+        name: What a person calls the run.
+        place: Its directory as a relative path with `/`, which stands for a line of code where a finding has none.
+        report: What its step says.
+        recorded: Seconds since the epoch when its last step was recorded; null if there is none.
+    """
+
+    name: str
+    place: str
+    report: Report
+    recorded: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """All that one command reports.
+
+    Attributes:
+        runs: Those that could be read.
+        unreadable: Name of a run -> why it could not be read.
+        failing: The severities that count as a failure.
+    """
+
+    runs: Sequence[RunReport]
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    failing: frozenset[Severity] = SEVERITIES_THAT_FAIL["warning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """A finding, and the runs that have it word for word: a sweep has one bug two hundred times."""
+
+    finding: Finding
+    runs: tuple[RunReport, ...]
+
+
+def occurrences(batch: Batch) -> Iterator[Occurrence]:
+    """Each finding once, most severe first, then in the order of the runs."""
+    found: dict[tuple[object, ...], list[tuple[Finding, RunReport]]] = {}
+    for run in batch.runs:
+        for finding in run.report.findings:
+            key = (finding.severity, finding.cause, finding.source, finding.op, finding.message)
+            found.setdefault(key, []).append((finding, run))
+    order: tuple[Severity, ...] = ("error", "warning", "info")
+    for severity in order:
+        for pairs in found.values():
+            if pairs[0][0].severity == severity:
+                yield Occurrence(pairs[0][0], tuple(run for _, run in pairs))
+
+
+def printable(text: str) -> str:
+    """Text without what could steer a terminal, turn the direction of a line, or break a file of the format."""
+    return _NO_CHARACTERS.sub("\N{REPLACEMENT CHARACTER}", clean(text))

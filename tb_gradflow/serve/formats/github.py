@@ -1,0 +1,61 @@
+"""Reports as workflow commands of GitHub Actions, which shows them on the lines of a pull request.
+
+Documentation: docs.github.com, "Workflow commands for GitHub Actions". It does not name the escapes: they are those of
+`@actions/core` (packages/core/src/command.ts).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tb_gradflow.record.report import Severity
+from tb_gradflow.serve.formats.batch import Batch, Occurrence, occurrences, printable
+from tb_gradflow.serve.text import count
+
+_COMMANDS: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "notice"}
+
+_NAMED_RUNS = 3
+
+
+def render(batch: Batch) -> str:
+    """A line for each finding, one for each run that cannot be read, and how many runs are healthy."""
+    return "\n".join(_lines(batch))
+
+
+def _lines(batch: Batch) -> Iterator[str]:
+    for name, problem in batch.unreadable.items():
+        yield _command("error", {"title": "tb-gradflow"}, f"run {name}: {problem}")
+    for each in occurrences(batch):
+        yield _command(_COMMANDS[each.finding.severity], _properties(each), _message(each, len(batch.runs)))
+    # Without a name: the runner looks for an older form of commands everywhere in a line.
+    yield f"{count(len(batch.runs), 'run')}, {sum(run.report.healthy for run in batch.runs)} healthy"
+
+
+def _properties(each: Occurrence) -> dict[str, str]:
+    source = each.finding.source
+    place = {} if source is None else {"file": source.file, "line": str(source.line)}
+    return {**place, "title": f"tb-gradflow: {each.finding.cause}"}
+
+
+def _message(each: Occurrence, of: int) -> str:
+    parts = [each.finding.message]
+    if each.finding.fix:
+        parts.append(f"Fix: {each.finding.fix}")
+    if of > 1:
+        names = [run.name for run in each.runs[:_NAMED_RUNS]]
+        more = len(each.runs) - len(names)
+        parts.append(f"In {', '.join(names)}" + (f" and {count(more, 'other run')}." if more else "."))
+    return "\n".join(parts)
+
+
+def _command(name: str, properties: dict[str, str], message: str) -> str:
+    said = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
+    return f"::{name} {said}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    return printable(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
