@@ -64,6 +64,14 @@ def test_the_wheel_holds_the_page_and_the_types_and_no_sources_of_the_page(built
     assert not [name for name in names if name.startswith(("tests/", "frontend/", "benchmarks/"))]
 
 
+def test_the_wheel_says_where_pytest_finds_its_fixture(built: dict[str, Path]) -> None:
+    with zipfile.ZipFile(built["wheel"]) as wheel:
+        [name] = [each for each in wheel.namelist() if each.endswith("entry_points.txt")]
+        points = wheel.read(name).decode()
+
+    assert "[pytest11]\ngradflow = tb_gradflow.pytest_plugin\n" in points
+
+
 def test_the_sdist_needs_no_node_and_makes_the_same_wheel(built: dict[str, Path]) -> None:
     assert names_in(built["rebuilt"]) == names_in(built["wheel"])
 

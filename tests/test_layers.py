@@ -35,6 +35,8 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     "cli": ({"api", "demo", "serve", "store"}, set()),
     # A demonstration is a user's program: it imports the package itself.
     "demo": ({"__init__"}, {"numpy", "tensorflow", "keras"}),
+    # Loads the recorder, when a test asks for it. `serve` and `trace` are named for their types alone.
+    "pytest_plugin": ({"__init__", "serve", "trace"}, {"pytest"}),
     "__init__": ({"api", "summary", "trace"}, set()),
 }
 

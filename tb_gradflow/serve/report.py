@@ -75,6 +75,7 @@ class Report:
         `expected` are name patterns (fnmatch) of variables that may be as they are: a finding about nothing
         but such variables is let pass.
         """
+        __tracebackhide__ = True  # pytest shows the line that asserts, and the report
         patterns = tuple(expected)
         if any(unhealthy(finding) and not _is_expected(finding, patterns) for finding in self.findings):
             raise UnhealthyGradients(f"\n{self}")

@@ -19,6 +19,9 @@ DOCS = Path(__file__).parents[2] / "docs"
 README = Path(__file__).parents[2] / "README.md"
 
 
+PLUGIN = "tb_gradflow.pytest_plugin"
+
+
 def code_in(path: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
 
@@ -26,9 +29,10 @@ def code_in(path: Path) -> list[str]:
 def pytest_says(program: str, directory: Path) -> subprocess.CompletedProcess[str]:
     (directory / "test_gradients.py").write_text(program)
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_gradients.py"],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", PLUGIN, "test_gradients.py"],
         cwd=directory,
-        env={**environment(tensorflow=True), "CUDA_VISIBLE_DEVICES": "-1"},
+        # The checkout may be installed with the plugin, or by itself on the path.
+        env={**environment(tensorflow=True), "CUDA_VISIBLE_DEVICES": "-1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         check=False,
@@ -48,7 +52,7 @@ def test_the_recipe_for_pytest_passes_and_fails_with_the_report(tmp_path: Path) 
 
 def test_the_other_lines_about_tests_work_on_its_report() -> None:
     keras.utils.clear_session()  # the first layer of a kind is named without a number
-    recipe, *others = code_in(DOCS / "testing.md")
+    recipe, *others, _ = code_in(DOCS / "testing.md")
     namespace: dict[str, Any] = {}
     exec(recipe, namespace)
     import numpy as np
@@ -63,6 +67,17 @@ def test_the_other_lines_about_tests_work_on_its_report() -> None:
 
     for code in others:
         exec(code.replace("sequential/dense/kernel", name), namespace)
+
+
+def test_the_recipe_for_the_fixture_passes_and_fails_with_the_report(tmp_path: Path) -> None:
+    recipe, *_, plugin = code_in(DOCS / "testing.md")
+    program = f"import tensorflow as tf\n{recipe}\n\n{plugin}"
+    broken = program.replace("tf.reduce_sum(weights * x)", "tf.reduce_sum(tf.round(weights) * x)")
+
+    assert pytest_says(program, tmp_path).returncode == 0
+    failed = pytest_says(broken, tmp_path)
+    assert failed.returncode == 1
+    assert "ERROR  nondiff_rounding" in failed.stdout
 
 
 def test_the_page_on_checking_gradients_says_what_its_program_does() -> None:
