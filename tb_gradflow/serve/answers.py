@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
-from collections.abc import Collection
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 from tensorboard.context import RequestContext
 from tensorboard.data.provider import DataProvider
@@ -14,14 +15,25 @@ from tensorboard.data.provider import DataProvider
 from tb_gradflow.errors import GradFlowError, LogError
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.schema import FORMAT
+from tb_gradflow.serve.background import Background
 from tb_gradflow.serve.course import Course
 from tb_gradflow.serve.history import Caches, History
-from tb_gradflow.serve.readers import READERS
+from tb_gradflow.serve.standing import Health, Standing, standing_of, unknown
 from tb_gradflow.store.layout import Tag, name_of_root, run_name
-from tb_gradflow.store.provider import ProviderReader, list_runs
-from tb_gradflow.store.run import RunIndex, StoredRun
+from tb_gradflow.store.provider import ProviderReader, list_runs, newest_steps
+from tb_gradflow.store.run import RunIndex, StoredRun, newest_session
+
+LOGGER = logging.getLogger("tb_gradflow")
 
 Json = dict[str, Any]
+Found = TypeVar("Found")
+
+FEW_RUNS = 8
+"""The list of so few waits until it is known how each of them is; who opens more waits for a part of them."""
+SECONDS_FOR_FEW = 1.0
+SECONDS_FOR_MANY = 0.25
+# A page that asks again gets more.
+SECONDS_OF_JUDGING = 0.5
 
 
 class WrongRequest(GradFlowError):
@@ -30,6 +42,31 @@ class WrongRequest(GradFlowError):
 
 class NotThere(GradFlowError):
     """There is no such run or file."""
+
+
+class _Key(NamedTuple):
+    """A run as it was when it was looked at.
+
+    Attributes:
+        steps: The tag of its newest chunk of steps.
+    """
+
+    experiment_id: str
+    run: str
+    session: str
+    steps: Tag | None
+
+
+class _Look(NamedTuple):
+    """What the list says of a run at once.
+
+    Attributes:
+        problem: Why it cannot be read.
+        health: Null where nobody has looked.
+    """
+
+    problem: str | None
+    health: Health | None
 
 
 class Runs:
@@ -41,19 +78,39 @@ class Runs:
         self._caches = Caches()
         self._histories: dict[tuple[str, str], History] = {}
         self._courses: dict[tuple[str, str], Course] = {}
+        self._looks: Background[_Key, _Look] = Background()
+        self._standings: Background[_Key, Standing] = Background()
         self._lock = threading.Lock()
 
     def entries(self, context: RequestContext, experiment_id: str) -> list[Json]:
-        """One entry for each run that has a session of ours, by name; those that cannot be read say why."""
+        """One entry for each run that has a session of ours, by name; those that cannot be read say why.
+
+        Of many runs the newest are looked at for a moment; of the others it is not said yet how they are.
+        """
         runs = list_runs(self._provider, context, experiment_id)
-        with ThreadPoolExecutor(READERS) as readers:
-            problems = readers.map(
-                lambda listed: self._problem(self._history(context, experiment_id, listed[0]), listed[1]), runs.items()
-            )
-            return [
-                {"run": run, "name": self._name(run, runs), "error": problem}
-                for run, problem in zip(runs, problems, strict=True)
-            ]
+        seconds = SECONDS_FOR_FEW if len(runs) <= FEW_RUNS else SECONDS_FOR_MANY
+        # Who has one run sees it anyway.
+        look = self._problem if len(runs) == 1 else self._health
+        looks = self._looks.ask(self._jobs(context, experiment_id, runs, look), seconds)
+        told = {key.run: found for key, found in looks.items()}
+        return [
+            {
+                "run": run,
+                "name": self._name(run, runs),
+                "error": told[run].problem if run in told else None,
+                "began": int(newest_session(tags)) / 1000,
+                "health": told[run].health if run in told else None,
+            }
+            for run, tags in runs.items()
+        ]
+
+    def standings(self, context: RequestContext, experiment_id: str) -> Json:
+        """How each run is, as far as it is known by now."""
+        runs = list_runs(self._provider, context, experiment_id)
+        known = self._standings.ask(self._jobs(context, experiment_id, runs, _standing), SECONDS_OF_JUDGING)
+        told = {key.run: standing for key, standing in known.items()}
+        entries = [{"run": run, "name": self._name(run, runs), **told[run].to_json()} for run in runs if run in told]
+        return {"format": FORMAT, "runs": entries, "complete": len(entries) == len(runs)}
 
     def history(self, context: RequestContext, experiment_id: str, run: str) -> History:
         """Raises NotThere if there is no such run."""
@@ -87,13 +144,46 @@ class Runs:
         with self._lock:
             return self._histories.setdefault((experiment_id, run), history)
 
+    def _jobs(
+        self,
+        context: RequestContext,
+        experiment_id: str,
+        runs: Mapping[str, set[Tag]],
+        look: Callable[[History, set[Tag]], Found],
+    ) -> dict[_Key, Callable[[], Found]]:
+        """What is to be asked of each run, the newest first; a run that has grown is another key."""
+        newest = newest_steps(self._provider, context, experiment_id)
+        order = sorted(runs, key=lambda run: newest_session(runs[run]), reverse=True)
+        return {
+            _Key(experiment_id, run, newest_session(runs[run]), newest.get(run)): partial(
+                look, self._history(context, experiment_id, run), runs[run]
+            )
+            for run in order
+        }
+
     @staticmethod
-    def _problem(history: History, tags: set[Tag]) -> str | None:
+    def _problem(history: History, tags: set[Tag]) -> _Look:
         try:
             history.newest_session(tags)
         except LogError as error:
-            return str(error)
-        return None
+            return _Look(str(error), None)
+        return _Look(None, None)
+
+    @classmethod
+    def _health(cls, history: History, tags: set[Tag]) -> _Look:
+        found = cls._problem(history, tags)
+        return found if found.problem is not None else _Look(None, _standing(history, tags, since=False).health)
+
+
+def _standing(history: History, _: set[Tag], *, since: bool = True) -> Standing:
+    try:
+        return standing_of(history, since=since)
+    except LogError as error:
+        return unknown(str(error))
+    except Exception:
+        # A fault of ours in one run must not take the list of all of them. Who opens that run gets to see it.
+        LOGGER.exception("%s could not be judged", history.name)
+        return unknown("This run could not be judged: open it to see why.")
 
 
 def overview(run: str, name: str, history: History) -> Json:

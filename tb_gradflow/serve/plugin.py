@@ -75,6 +75,7 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard
     def get_plugin_apps(self) -> dict[str, Application]:
         routes: dict[str, Handler] = {
             "/runs": self._serve_runs,
+            "/standings": self._serve_standings,
             "/overview": self._serve_overview,
             "/trace": self._serve_trace,
             "/report": self._serve_report,
@@ -91,6 +92,9 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard
 
     def _serve_runs(self, request: wrappers.Request) -> wrappers.Response:
         return _json(request, {"format": FORMAT, "runs": self._runs.entries(*_who(request))})
+
+    def _serve_standings(self, request: wrappers.Request) -> wrappers.Response:
+        return _json(request, self._runs.standings(*_who(request)))
 
     def _serve_overview(self, request: wrappers.Request) -> wrappers.Response:
         run = _text(request, "run")

@@ -44,6 +44,17 @@ def list_runs(
     return {name: found for name, found in tags.items() if any(tag.kind == "session" for tag in found)}
 
 
+def newest_steps(provider: DataProvider, context: RequestContext, experiment_id: str) -> dict[str, Tag]:
+    """For each run, the tag of its newest chunk of steps: another one where the run has grown. One question for all."""
+    listed = _asked(provider.list_tensors, context, experiment_id=experiment_id, plugin_name=PLUGIN)
+    found: dict[str, Tag] = {}
+    for run, texts in listed.items():
+        steps = [tag for tag in map(parse_tag, texts) if tag is not None and tag.kind == "steps"]
+        if steps:
+            found[run] = max(steps, key=lambda tag: (tag.session, tag.number))
+    return found
+
+
 class ProviderReader:
     """The `TagReader` of one run of a DataProvider."""
 

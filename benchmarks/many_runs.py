@@ -1,0 +1,106 @@
+"""How long a person waits for a log directory of hundreds of runs: the first picture, and how all of the runs are.
+
+    tb-gradflow demo step_filter silent_none steep_sigmoid --no-serve
+    python benchmarks/many_runs.py [logs/demo] [--runs 200] [--steps 100] [--repeats 5]
+
+The recorded runs are written again and again, each as a run of its own with so many recorded steps, until there are
+enough. A real TensorBoard and a real Chromium. Printed for each of TensorBoard's loaders, from when it knows all runs:
+
+runs            answering which runs there are, the first time
+tab             from opening the tab to the first frame in which a graph stands on its canvas; median of fresh windows
+first tab       the same of the first window
+all judged      until the overview knows how every run is, from the first question for it
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import itertools
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.first_picture import measure
+from benchmarks.lengthened import records
+from tb_gradflow.store.directory import DirectoryReader, find_runs
+from tb_gradflow.store.layout import event_file_path
+from tb_gradflow.store.run import StoredRun
+from tb_gradflow.store.writer import LogWriter, RecordFile
+from tests.serve.processes import TensorBoard, tensorboard
+
+HOUR = 3600
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source", nargs="?", default="logs/demo", help="a directory of recorded runs")
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--keep", metavar="DIR", help="write the runs there, and leave them")
+    parser.add_argument("--chromium", default=shutil.which("chromium") or shutil.which("google-chrome"))
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary, sync_playwright() as playwright:
+        logdir = options.keep or temporary
+        write_sweep(options.source, logdir, options.runs, options.steps)
+        browser = playwright.chromium.launch(executable_path=options.chromium, args=["--no-sandbox"])
+        for loader in ("true", "false"):
+            with tensorboard(f"--logdir={logdir}", f"--load_fast={loader}") as board:
+                wait_until_loaded(board, options.runs)
+                answered = seconds_for_runs(board)
+                first, *tabs = (measure(browser, board)[0] for _ in range(1 + options.repeats))
+                judged = seconds_until_judged(board)
+            print(
+                f"--load_fast={loader:<5}  {options.runs} runs: runs {1000 * answered:.0f} ms, "
+                f"tab {statistics.median(tabs):.0f} ms, first tab {first:.0f} ms, all judged {judged:.1f} s",
+                flush=True,
+            )
+        browser.close()
+
+
+def write_sweep(source: str, logdir: str, runs: int, steps: int) -> None:
+    """Copies of the recorded runs, each an hour younger than the one before."""
+    known = list(find_runs(source).items())
+    for number, (name, directory) in zip(range(runs), itertools.cycle(known), strict=False):
+        stored = StoredRun(DirectoryReader(directory))
+        session = stored.index().session
+        later = number * HOUR
+        began = dataclasses.replace(session, id=f"{int(session.id) + 1000 * later:013d}")
+        path = f"{logdir}/sweep{number:03d}-{Path(name).name}"
+        with LogWriter(began, RecordFile(event_file_path(path))) as writer:
+            for trace in stored.index().traces:
+                writer.write_trace(stored.trace(session.id, trace))
+            for at, record in enumerate(itertools.islice(itertools.cycle(records(stored)), steps)):
+                writer.write_step(dataclasses.replace(record, step=10 * at, wall_time=record.wall_time + later))
+
+
+def wait_until_loaded(board: TensorBoard, runs: int) -> None:
+    """By TensorBoard's own list: ours is to be asked for the first time later."""
+    while len(board.get("data/runs").json) < runs:
+        time.sleep(0.2)
+    time.sleep(5)  # the last of them is read to its end
+
+
+def seconds_for_runs(board: TensorBoard) -> float:
+    began = time.monotonic()
+    board.ask("runs")
+    return time.monotonic() - began
+
+
+def seconds_until_judged(board: TensorBoard) -> float:
+    began = time.monotonic()
+    while not board.ask("standings").json["complete"]:
+        time.sleep(0.05)
+    return time.monotonic() - began
+
+
+if __name__ == "__main__":
+    main()

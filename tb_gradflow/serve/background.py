@@ -1,0 +1,63 @@
+"""Answers that take long, made by a few threads: who asks waits for a while, and takes what is there by then.
+
+Work goes on after that only with what has begun. A server that is told to end is not kept from it by a queue.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+import time
+from collections.abc import Callable, Hashable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Generic, TypeVar
+
+from tb_gradflow.serve.readers import READERS
+
+Key = TypeVar("Key", bound=Hashable)
+Answer = TypeVar("Answer")
+
+
+@functools.lru_cache(maxsize=1)
+def _threads(process: int) -> ThreadPoolExecutor:
+    """Those of a process, as in `readers`; others than there, because what runs in them may read side by side."""
+    return ThreadPoolExecutor(READERS, thread_name_prefix=f"gradflow-background-{process}")
+
+
+class Background(Generic[Key, Answer]):
+    """Answers by key. An answer never changes: what may become another has another key."""
+
+    def __init__(self) -> None:
+        self._known: dict[Key, Answer] = {}
+        self._running: dict[Key, Future[Answer]] = {}
+        self._lock = threading.Lock()
+
+    def ask(self, wanted: Mapping[Key, Callable[[], Answer]], seconds: float) -> dict[Key, Answer]:
+        """The answers that are there after so many seconds, or as soon as there are all of them.
+
+        They are made in the order of `wanted`. Those of other keys are forgotten. An exception is raised here, and is
+        not remembered.
+        """
+        deadline = time.monotonic() + seconds
+        while True:
+            running = self._advance(wanted)
+            left = deadline - time.monotonic()
+            if not running or left <= 0 or not wait(running, left, FIRST_COMPLETED).done:
+                self._advance(wanted)
+                with self._lock:
+                    return {key: self._known[key] for key in wanted if key in self._known}
+
+    def _advance(self, wanted: Mapping[Key, Callable[[], Answer]]) -> list[Future[Answer]]:
+        """Takes what is done, begins what comes next, and returns what runs."""
+        with self._lock:
+            for key in [key for key, future in self._running.items() if future.done()]:
+                self._known[key] = self._running.pop(key).result()
+            for key in self._known.keys() - wanted.keys():
+                del self._known[key]
+            for key, make in wanted.items():
+                if len(self._running) >= READERS:
+                    break
+                if key not in self._known and key not in self._running:
+                    self._running[key] = _threads(os.getpid()).submit(make)
+            return list(self._running.values())

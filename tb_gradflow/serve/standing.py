@@ -1,0 +1,122 @@
+"""How a run is, in a line: what the list of all runs says of it, in the page and in a terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from tb_gradflow.record.report import Diagnosis, Finding
+from tb_gradflow.serve.course import MOST_OPS
+from tb_gradflow.serve.history import History
+from tb_gradflow.store.run import RunIndex
+
+Json = dict[str, Any]
+
+Health = Literal["error", "warning", "healthy", "unknown"]
+
+WORST_FIRST: tuple[Health, ...] = ("error", "warning", "unknown", "healthy")
+"""What is not known may be anything, and is more than nothing to look at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How one run is at its last recorded step.
+
+    Attributes:
+        health: The severity of the worst finding; `healthy` where there is no error and no warning; `unknown` where
+            the log cannot be read, or nothing was recorded yet.
+        summary: One sentence; for what is unknown, why.
+        cause: Of the worst error or warning; empty where there is none.
+        place: The line of code of that finding, as `file:line`; empty where it has none.
+        first: The first recorded step with an error or a warning, for as long as one has held without a pause; null for
+            a healthy run, and where it is not known.
+        step: The last recorded step; -1 if none was completed.
+        steps: How many were recorded.
+        loss: The value of the first target at the last step; null if it was not finite, or there is none.
+        recorded: Seconds since the epoch when the last step was recorded; else when the recording began.
+    """
+
+    health: Health
+    summary: str
+    cause: str = ""
+    place: str = ""
+    first: int | None = None
+    step: int = -1
+    steps: int = 0
+    loss: float | None = None
+    recorded: float = 0.0
+
+    def to_json(self) -> Json:
+        """As docs/http.md says it."""
+        return asdict(self)
+
+
+def standing_of(history: History, diagnosis: Diagnosis | None = None, *, since: bool = True) -> Standing:
+    """The standing of a run; `since` also looks for the first step with trouble, which takes some more diagnoses.
+
+    Raises LogError where the run cannot be read.
+    """
+    index = history.refresh()
+    diagnosis = diagnosis or history.diagnose()
+    worst = worst_of(diagnosis.findings)
+    found = index.find(diagnosis.step)
+    losses = () if found is None else found[0].losses[found[1]]
+    return Standing(
+        health="healthy" if worst is None else worst.severity,  # type: ignore[arg-type]  # it is no information
+        summary=diagnosis.summary,
+        cause="" if worst is None else worst.cause,
+        place="" if worst is None or worst.source is None else f"{worst.source.file}:{worst.source.line}",
+        first=first_trouble(history, index, diagnosis) if since else None,
+        step=diagnosis.step,
+        steps=len(index.steps),
+        loss=losses[0] if losses and math.isfinite(losses[0]) else None,
+        recorded=int(index.session.id) / 1000 if found is None else found[0].wall_times[found[1]],
+    )
+
+
+def unknown(problem: str) -> Standing:
+    """Of a run whose log cannot be read, or says nothing yet."""
+    return Standing("unknown", problem)
+
+
+def worst_of(findings: Sequence[Finding]) -> Finding | None:
+    """The first of the most severe ones that are no mere information."""
+    loud = (finding for severity in ("error", "warning") for finding in findings if finding.severity == severity)
+    return next(loud, None)
+
+
+def first_trouble(history: History, index: RunIndex, diagnosis: Diagnosis) -> int | None:
+    """Where the trouble of a step began: looked for by halves, so that a hundred steps take seven diagnoses.
+
+    Of two troubles with a pause between them the second is told. Not looked for in models that take long to judge.
+    """
+    if not _is_troubled(diagnosis):
+        return None
+    steps = [step for step in index.steps if step <= diagnosis.step]
+    if not steps:
+        return None
+    if len(steps) > 1 and len(history.trace(index.session.id, diagnosis.trace).ops) > MOST_OPS:
+        return None
+    return _first(steps, lambda step: _is_troubled(history.diagnose(step)))
+
+
+def _first(steps: Sequence[int], holds: Callable[[int], bool]) -> int:
+    """The first step from which on it holds; it does at the last."""
+    if holds(steps[0]):
+        return steps[0]
+    before, after = 0, len(steps) - 1
+    while after - before > 1:
+        middle = (before + after) // 2
+        before, after = (before, middle) if holds(steps[middle]) else (middle, after)
+    return steps[after]
+
+
+def _is_troubled(diagnosis: Diagnosis) -> bool:
+    return any(finding.severity != "info" for finding in diagnosis.findings)
+
+
+def worst_first(standings: Iterable[tuple[str, Standing]]) -> list[tuple[str, Standing]]:
+    """Errors before warnings, each with the newest first."""
+    return sorted(standings, key=lambda each: (WORST_FIRST.index(each[1].health), -each[1].recorded))
