@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,9 @@ from tb_gradflow.errors import LogError
 from tb_gradflow.serve.formats import as_json, github, junit, sarif
 from tb_gradflow.serve.formats.batch import SEVERITIES_THAT_FAIL, Batch, RunReport
 from tb_gradflow.serve.report import Report
-from tb_gradflow.serve.text import Look, Role, count, table
+from tb_gradflow.serve.standing import Standing, standing_of, unknown, worst_first
+from tb_gradflow.serve.standing_text import lines_of as standing_lines
+from tb_gradflow.serve.text import Look, count
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -35,6 +37,9 @@ WORTH_TELLING = 100
 
 # Megabytes that every mail server takes.
 MAILED = 10
+
+# Of more runs not every one is printed in full.
+MOST_IN_FULL = 10
 
 # Seconds. A step of a large model, or an epoch that is looked at once, takes as long.
 RECENTLY = 60
@@ -68,28 +73,20 @@ def add_parser(commands: Subparsers) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints each report as soon as it is known: of many runs the first is there at once."""
+    """Of one run the report; of several a table of all of them, worst first, and then the reports."""
     logs: list[Log] = []
     reports: dict[str, Report] = {}
     unreadable: dict[str, str] = {}
-    says_text = options.format == "text" or (options.format is None and not options.html)
     for name, directory in chosen(options.logdir, options.run).items():
         try:
             log = opened(options.logdir, name, directory)
-            report = log.report(options.step)
+            reports[name] = log.report(options.step)
+            logs.append(log)
         except LogError as error:
             print(f"tb-gradflow: run {name}: {error}", file=sys.stderr)
             unreadable[name] = str(error)
-            continue
-        if says_text:
-            print(("\n\n\n" if reports else "") + report.text(look()))
-            print(growing(log, options.step), end="")
-        logs.append(log)
-        reports[name] = report
-    if says_text and len(reports) > 1:
-        print(f"\n\n{in_all(list(reports.values()), look())}")
-    if says_text:
-        print(explained(list(reports.values()), look()), end="")
+    if options.format == "text" or (options.format is None and not options.html):
+        print_text(logs, list(reports.values()), unreadable, options.step)
     failing = SEVERITIES_THAT_FAIL.get(options.fail_on, frozenset())
     if options.format in FORMATS:
         runs = [
@@ -103,6 +100,41 @@ def run(options: argparse.Namespace) -> int:
         return BAD_INPUT
     found = any(finding.severity in failing for report in reports.values() for finding in report.findings)
     return FAILED if found else GOOD
+
+
+def print_text(logs: Sequence[Log], reports: Sequence[Report], unreadable: Mapping[str, str], step: int | None) -> None:
+    """Of several runs a table comes first. Of very many only those are printed in full that have their own trouble."""
+    order = list(range(len(reports)))
+    more: dict[int, int] = {}
+    if len(reports) + len(unreadable) > 1:
+        standings = [
+            (report.run, standing_of(log.recorded, report.diagnosis)) for log, report in zip(logs, reports, strict=True)
+        ]
+        known = worst_first([*standings, *((name, unknown(problem)) for name, problem in unreadable.items())])
+        print("\n".join(standing_lines(known, look())))
+        places = {id(standing): at for at, (_, standing) in enumerate(standings)}
+        order = [places[id(standing)] for _, standing in known if id(standing) in places]
+        if len(order) > MOST_IN_FULL:
+            order, more = one_of_each([standing for _, standing in standings], order)
+    for number, at in enumerate(order):
+        print(("\n\n\n" if number or len(reports) + len(unreadable) > 1 else "") + reports[at].text(look()))
+        print(growing(logs[at], step), end="")
+        if more.get(at):
+            others = count(more[at], "other run has", "other runs have")
+            print(f"\n{look().paint(f'{others} the same worst finding: `--run NAME` shows one.', 'dim')}")
+    print(explained([reports[at] for at in order], look()), end="")
+
+
+def one_of_each(standings: Sequence[Standing], order: Sequence[int]) -> tuple[list[int], dict[int, int]]:
+    """Of the runs with the same worst finding the first, and how many others there are; none of the healthy."""
+    first: dict[tuple[str, str], int] = {}
+    more: dict[int, int] = {}
+    for at in order:
+        standing = standings[at]
+        if standing.health in ("error", "warning"):
+            shown = first.setdefault((standing.cause, standing.place), at)
+            more[shown] = more.get(shown, -1) + 1
+    return list(first.values()), more
 
 
 def place_of(logdir: str, run: str) -> str:
@@ -141,20 +173,3 @@ def explained(reports: Sequence[Report], look: Look) -> str:
     """Where there is more about the findings; empty if there are none."""
     causes = [finding.cause for report in reports for finding in report.findings]
     return f"\n{look.paint(f'Explained: tb-gradflow cause {causes[0]}', 'dim')}\n" if causes else ""
-
-
-def in_all(reports: Sequence[Report], look: Look) -> str:
-    """What several reports come to, a line for each."""
-    title = f"{count(len(reports), 'run')}, {sum(report.healthy for report in reports)} healthy"
-    rows = table([(_mark(report), look.short(report.run, look.width // 2), report.summary) for report in reports])
-    lines = [look.paint(title, "strong")]
-    for (mark, run, _), report in zip(rows, reports, strict=True):
-        indent = " " * (2 + len(mark) + len(run))
-        first, *rest = look.prose(report.summary, indent, first=f"  {mark}{run}")
-        role: Role = "good" if report.healthy else "error" if mark.startswith("error") else "warning"
-        lines += [f"  {look.paint(mark, role)}{first[2 + len(mark) :]}", *rest]
-    return "\n".join(lines)
-
-
-def _mark(report: Report) -> str:
-    return "healthy" if report.healthy else report.findings[0].severity

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import threading
 from collections.abc import Callable, Collection, Mapping
@@ -18,12 +17,10 @@ from tb_gradflow.record.schema import FORMAT
 from tb_gradflow.serve.background import Background
 from tb_gradflow.serve.course import Course
 from tb_gradflow.serve.history import Caches, History
-from tb_gradflow.serve.standing import Health, Standing, standing_of, unknown
+from tb_gradflow.serve.standing import Health, Standing, standing_or_unknown
 from tb_gradflow.store.layout import Tag, name_of_root, run_name
 from tb_gradflow.store.provider import ProviderReader, list_runs, newest_steps
 from tb_gradflow.store.run import RunIndex, StoredRun, newest_session
-
-LOGGER = logging.getLogger("tb_gradflow")
 
 Json = dict[str, Any]
 Found = TypeVar("Found")
@@ -107,7 +104,7 @@ class Runs:
     def standings(self, context: RequestContext, experiment_id: str) -> Json:
         """How each run is, as far as it is known by now."""
         runs = list_runs(self._provider, context, experiment_id)
-        known = self._standings.ask(self._jobs(context, experiment_id, runs, _standing), SECONDS_OF_JUDGING)
+        known = self._standings.ask(self._jobs(context, experiment_id, runs, self._standing), SECONDS_OF_JUDGING)
         told = {key.run: standing for key, standing in known.items()}
         entries = [{"run": run, "name": self._name(run, runs), **told[run].to_json()} for run in runs if run in told]
         return {"format": FORMAT, "runs": entries, "complete": len(entries) == len(runs)}
@@ -172,18 +169,11 @@ class Runs:
     @classmethod
     def _health(cls, history: History, tags: set[Tag]) -> _Look:
         found = cls._problem(history, tags)
-        return found if found.problem is not None else _Look(None, _standing(history, tags, since=False).health)
+        return found if found.problem is not None else _Look(None, standing_or_unknown(history, since=False).health)
 
-
-def _standing(history: History, _: set[Tag], *, since: bool = True) -> Standing:
-    try:
-        return standing_of(history, since=since)
-    except LogError as error:
-        return unknown(str(error))
-    except Exception:
-        # A fault of ours in one run must not take the list of all of them. Who opens that run gets to see it.
-        LOGGER.exception("%s could not be judged", history.name)
-        return unknown("This run could not be judged: open it to see why.")
+    @staticmethod
+    def _standing(history: History, _: set[Tag]) -> Standing:
+        return standing_or_unknown(history)
 
 
 def overview(run: str, name: str, history: History) -> Json:

@@ -19,6 +19,7 @@ from tb_gradflow.errors import LogError
 from tb_gradflow.record.schema import FORMAT
 from tb_gradflow.serve.excerpt import Excerpt, excerpt
 from tb_gradflow.serve.history import History
+from tb_gradflow.serve.standing import Standing, standing_or_unknown, worst_first
 from tb_gradflow.version import VERSION
 
 VIEWER = Path(__file__).parent / "static" / "index.js"
@@ -52,12 +53,13 @@ _PAGE = """\
 
 
 def page(histories: Mapping[str, History], text: str, step: int | None = None) -> str:
-    """The runs by name, opened at the first of them; `text` is what a reader sees until the viewer has started.
+    """The runs by name, opened at the worst of them; `text` is what a reader sees until the viewer has started.
 
     Raises LogError where a run cannot be read, or the viewer was not built.
     """
     viewer = viewer_code()
-    run = next(iter(histories), "")
+    standings = {name: standing_or_unknown(history) for name, history in histories.items()}
+    run = next((name for name, _ in worst_first(standings.items())), "")
     room = max(LEAST_FOR_A_RUN, (MOST_BYTES - len(viewer) - len(text)) // max(1, len(histories)))
     excerpts = {name: excerpt(history, name, room, step) for name, history in histories.items()}
     return _PAGE.format(
@@ -65,7 +67,7 @@ def page(histories: Mapping[str, History], text: str, step: int | None = None) -
         version=VERSION,
         title=html.escape(f"Gradient flow: {', '.join(histories)}"[:200]),
         text=html.escape(text),
-        data=_embeddable(_data(excerpts, run, step)),
+        data=_embeddable(_data(excerpts, standings, run, step)),
         viewer=viewer,
     )
 
@@ -103,13 +105,21 @@ def _policy(viewer: str) -> str:
     )
 
 
-def _data(excerpts: Mapping[str, Excerpt], run: str, step: int | None) -> dict[str, Any]:
+def _data(
+    excerpts: Mapping[str, Excerpt], standings: Mapping[str, Standing], run: str, step: int | None
+) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
         "start": {"run": run, "step": step},
         "runs": {
-            name: {"recorded": each.recorded, "kept": each.kept, "looked_at": each.looked_at, **each.content}
+            name: {
+                "recorded": each.recorded,
+                "kept": each.kept,
+                "looked_at": each.looked_at,
+                "standing": {"run": name, "name": name, **standings[name].to_json()},
+                **each.content,
+            }
             for name, each in excerpts.items()
         },
     }

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from tb_gradflow.errors import LogError
 from tb_gradflow.record.report import Diagnosis, Finding
 from tb_gradflow.serve.course import MOST_OPS
 from tb_gradflow.serve.history import History
 from tb_gradflow.store.run import RunIndex
+
+LOGGER = logging.getLogger("tb_gradflow")
 
 Json = dict[str, Any]
 
@@ -74,6 +78,18 @@ def standing_of(history: History, diagnosis: Diagnosis | None = None, *, since: 
         loss=losses[0] if losses and math.isfinite(losses[0]) else None,
         recorded=int(index.session.id) / 1000 if found is None else found[0].wall_times[found[1]],
     )
+
+
+def standing_or_unknown(history: History, *, since: bool = True) -> Standing:
+    """The same, and `unknown` for a run that cannot be read or judged."""
+    try:
+        return standing_of(history, since=since)
+    except LogError as error:
+        return unknown(str(error))
+    except Exception:
+        # A fault of ours in one run must not take the list of all of them. Who opens that run gets to see it.
+        LOGGER.exception("%s could not be judged", history.name)
+        return unknown("This run could not be judged: open it to see why.")
 
 
 def unknown(problem: str) -> Standing:

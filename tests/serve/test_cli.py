@@ -31,6 +31,55 @@ def test_a_report_is_printed_for_each_run(tmp_path: Path, capsys: pytest.Capture
     assert "ERROR  nondiff_comparison" in out
 
 
+def of_kernel(where: Path) -> None:
+    """A run without the threshold that a mask cuts off: a healthy one, at a norm that is common."""
+    whole = trace()
+    with open_writer(where) as writer:
+        writer.write_trace(
+            replace(
+                whole,
+                ops=tuple(replace(op, reads=0 if op.reads is not None else None) for op in whole.ops),
+                variables=whole.variables[:1],
+                variable_gradients=whole.variable_gradients[:1],
+            )
+        )
+        writer.write_step(replace(step(0, norm=40.0), variables=struct.pack("<4f", 1.0, 0.125, 0.0, 0.0)))
+
+
+def test_several_runs_begin_with_a_table_of_all_of_them_worst_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    of_kernel(tmp_path / "a-healthy")
+    write_log(tmp_path / "b-broken")
+    open_writer(tmp_path / "c-newer", session(format=FORMAT + 1)).close()
+
+    assert main(["report", str(tmp_path)]) == 2
+
+    title, _, heading, *rows = capsys.readouterr().out.splitlines()
+    assert title == "3 runs: 1 error, 1 unknown, 1 healthy"
+    assert heading.split() == ["run", "since", "step", "loss", "recorded", "worst", "finding"]
+    assert rows[0].split()[:4] == ["error", "b-broken", "0", "0.5"]
+    assert rows[0].endswith("  nondiff_comparison  model.py:17")
+    assert rows[1].split()[:2] == ["unknown", "c-newer"]
+    assert "log has format" in rows[1]
+    assert rows[2].split()[:3] == ["healthy", "a-healthy", "0.5"]
+
+
+def test_of_a_sweep_each_trouble_is_printed_once_in_full(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(9):
+        write_log(tmp_path / f"broken{number}", of=session(1_700_000_000_000 + number))
+    for number in range(3):
+        of_kernel(tmp_path / f"healthy{number}")
+
+    main(["report", str(tmp_path)])
+
+    out = capsys.readouterr().out
+    assert out.startswith("12 runs: 9 error, 3 healthy\n")
+    assert out.count("ERROR  nondiff_comparison") == 1
+    assert "8 other runs have the same worst finding" in out
+    assert out.count("healthy1") == 1, "it is in the table alone"
+
+
 def test_a_training_that_may_still_be_running_says_how_old_its_last_step_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -84,18 +133,7 @@ def test_a_report_says_once_where_its_words_are_explained(tmp_path: Path, capsys
 
 
 def test_a_healthy_report_names_no_cause(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    # The same kernel, with no threshold that a mask cuts off.
-    whole = trace()
-    with open_writer(tmp_path) as writer:
-        writer.write_trace(
-            replace(
-                whole,
-                ops=tuple(replace(op, reads=0 if op.reads is not None else None) for op in whole.ops),
-                variables=whole.variables[:1],
-                variable_gradients=whole.variable_gradients[:1],
-            )
-        )
-        writer.write_step(replace(step(0, norm=40.0), variables=struct.pack("<4f", 1.0, 0.125, 0.0, 0.0)))
+    of_kernel(tmp_path)
 
     main(["report", str(tmp_path)])
 
@@ -168,7 +206,7 @@ def test_a_reader_that_goes_away_ends_it_quietly(tmp_path: Path) -> None:
     line = " ".join(command("report", str(tmp_path))) + " | head -n 1"
     done = subprocess.run(line, shell=True, env=environment(tensorflow=False), capture_output=True, text=True)
 
-    assert done.stdout == "000, step 0\n"
+    assert done.stdout == "300 runs: 300 error\n"
     assert done.stderr == ""
 
 

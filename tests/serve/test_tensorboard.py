@@ -72,9 +72,39 @@ def test_runs_are_listed_and_those_that_cannot_be_read_say_why(board: TensorBoar
     assert answer["format"] == FORMAT
     entries = {entry["run"]: entry for entry in answer["runs"]}
     assert list(entries) == sorted(f"{n}/gradflow" for n in ("good", HOSTILE, "without steps", "newer", "cut off"))
-    assert entries["good/gradflow"] == {"run": "good/gradflow", "name": "good", "error": None}
+    assert entries["good/gradflow"] == {
+        "run": "good/gradflow",
+        "name": "good",
+        "error": None,
+        "began": 1_700_000_000.0,
+        "health": "error",
+    }
     assert entries[f"{HOSTILE}/gradflow"]["name"] == HOSTILE
     assert entries["newer/gradflow"]["error"].startswith(f"log has format {FORMAT + 98}, this tb-gradflow reads up to")
+
+
+def test_each_run_says_how_it_is_once_all_are_judged(board: TensorBoard) -> None:
+    while not (answer := board.ask("standings").json)["complete"]:
+        time.sleep(0.1)
+
+    standings = {standing["run"]: standing for standing in answer["runs"]}
+    assert list(standings) == [entry["run"] for entry in board.ask("runs").json["runs"]]
+    assert standings["good/gradflow"] == {
+        "run": "good/gradflow",
+        "name": "good",
+        "health": "error",
+        "summary": "1 of 2 trainable variables gets no gradient: < in model.py:17 cuts it off.",
+        "cause": "nondiff_comparison",
+        "place": "model.py:17",
+        "first": 0,
+        "step": 99,
+        "steps": 100,
+        "loss": 0.5,
+        "recorded": 1_700_000_099.0,
+    }
+    assert standings["newer/gradflow"]["health"] == "unknown"
+    assert standings["newer/gradflow"]["summary"].startswith(f"log has format {FORMAT + 98}")
+    assert (standings["without steps/gradflow"]["health"], standings["without steps/gradflow"]["step"]) == ("error", -1)
 
 
 def test_an_overview_tells_what_there_is(board: TensorBoard) -> None:
