@@ -1,5 +1,5 @@
 import {describe, expect, test} from "vitest";
-import type {Course, Overview, RunEntry} from "../src/api/routes.ts";
+import type {Course, Overview, RunEntry, Standings} from "../src/api/routes.ts";
 import type {Source} from "../src/api/source.ts";
 import {Store} from "../src/state/store.ts";
 import type {Diagnosis, Trace} from "../src/record.ts";
@@ -28,10 +28,15 @@ class Log implements Source {
   async runs(): Promise<readonly RunEntry[]> {
     this.#ask("runs");
     return [
-      {run: "bad", name: "bad", error: "The log has format 99."},
-      {run: "good", name: "good", error: null},
-      {run: "other", name: "other", error: null},
+      {run: "bad", name: "bad", error: "The log has format 99.", began: 9, health: "unknown"},
+      {run: "good", name: "good", error: null, began: 2, health: "healthy"},
+      {run: "other", name: "other", error: null, began: 1, health: "healthy"},
     ];
+  }
+
+  async standings(): Promise<Standings> {
+    this.#ask("standings");
+    return {runs: [], complete: true};
   }
 
   async overview(run: string): Promise<Overview> {

@@ -4,7 +4,7 @@ import {FORMAT, GRADIENT_STATISTICS, VARIABLE_STATISTICS, type Diagnosis, type F
 import type {Quantity} from "../model/heat.ts";
 import {gradientNorms, NOT_RECORDED, valuesOf} from "./heat.ts";
 import {unpackJson, unpackNumbers, type PackedNumbers} from "./packed.ts";
-import type {ChunkEntry, Course, Overview, RunEntry} from "./routes.ts";
+import type {ChunkEntry, Course, Overview, RunEntry, Standing, Standings} from "./routes.ts";
 import type {Source} from "./source.ts";
 
 /** As `tb_gradflow/serve/page.py` writes it. */
@@ -23,6 +23,7 @@ export interface EmbeddedRun {
   readonly kept: number;
   /** How many of them were searched for findings. */
   readonly looked_at: number;
+  readonly standing: Standing;
   readonly overview: Overview;
   readonly course: Course;
   readonly traces: Readonly<Record<string, string>>;
@@ -69,7 +70,17 @@ export class EmbeddedSource implements Source {
   }
 
   async runs(): Promise<readonly RunEntry[]> {
-    return Object.entries(this.#data.runs).map(([run, {overview}]) => ({run, name: overview.name, error: null}));
+    return Object.entries(this.#data.runs).map(([run, {overview, standing}]) => ({
+      run,
+      name: overview.name,
+      error: null,
+      began: Number(overview.session.id) / 1000,
+      health: standing.health,
+    }));
+  }
+
+  async standings(): Promise<Standings> {
+    return {runs: Object.values(this.#data.runs).map(({standing}) => standing), complete: true};
   }
 
   async overview(run: string): Promise<Overview> {

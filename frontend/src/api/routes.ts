@@ -9,6 +9,42 @@ export interface RunEntry {
   readonly name: string;
   /** Why this run cannot be read, in words. */
   readonly error: string | null;
+  /** Seconds since the epoch when its recording began. */
+  readonly began: number;
+  /** How it is; null where nobody has looked yet. */
+  readonly health: Health | null;
+}
+
+/** The severity of the worst finding; unknown where the log cannot be read, or says nothing yet. */
+export type Health = "error" | "warning" | "healthy" | "unknown";
+
+/** How a run is at its last recorded step. */
+export interface Standing {
+  readonly run: string;
+  readonly name: string;
+  readonly health: Health;
+  /** One sentence; why, where that is unknown. */
+  readonly summary: string;
+  /** Of the worst error or warning; empty where there is none. */
+  readonly cause: string;
+  /** The line of code of that finding; empty where there is none. */
+  readonly place: string;
+  /** The recorded step since which there has been trouble; null where there is none, or it is not known. */
+  readonly first: number | null;
+  /** The last recorded step; -1 if none was completed. */
+  readonly step: number;
+  /** How many were recorded. */
+  readonly steps: number;
+  /** Null where it is not finite. */
+  readonly loss: number | null;
+  /** Seconds since the epoch when the last step was recorded. */
+  readonly recorded: number;
+}
+
+export interface Standings {
+  readonly runs: readonly Standing[];
+  /** Whether all runs are there. */
+  readonly complete: boolean;
 }
 
 export interface ChunkEntry {

@@ -2,7 +2,7 @@
 
 import {FORMAT, type Diagnosis, type Trace} from "../record.ts";
 import type {Quantity} from "../model/heat.ts";
-import type {Course, Overview, RunEntry} from "./routes.ts";
+import type {Course, Overview, RunEntry, Standings} from "./routes.ts";
 
 /** Where a viewer gets its data from. */
 export interface Source {
@@ -15,6 +15,8 @@ export interface Source {
   /** Where a run is as one file with this viewer; null if this is such a file. */
   fileOf(run: string, step: number): string | null;
   runs(): Promise<readonly RunEntry[]>;
+  /** How all runs are, as far as it is known by now. */
+  standings(): Promise<Standings>;
   overview(run: string): Promise<Overview>;
   trace(run: string, session: string, trace: number): Promise<Trace>;
   /** Without a step, which is -1, that of the last. */
@@ -60,6 +62,10 @@ export class HttpSource implements Source {
     const body = await this.#json<{format: number; runs: readonly RunEntry[]}>("runs", {});
     checkFormat(body.format);
     return body.runs;
+  }
+
+  standings(): Promise<Standings> {
+    return this.#json<Standings>("standings", {});
   }
 
   async overview(run: string): Promise<Overview> {

@@ -20,7 +20,7 @@ import {Aim} from "./aim.ts";
 import "./findings.ts";
 import type {GraphView} from "./graph.ts";
 import {drawer} from "./drawer.ts";
-import {header, timeline} from "./header.ts";
+import {allRuns, header, timeline} from "./header.ts";
 import {keysDialog, press} from "./keys.ts";
 import type {Asked, Scope} from "./scope.ts";
 import {shortcuts} from "./shortcuts.ts";
@@ -68,6 +68,7 @@ export class App extends LitElement {
     beside: null,
     measure: "norm",
     charted: [],
+    all: false,
   };
   readonly #written = new Written(this.#start);
   /** Whether the camera is to go to what is selected, once that is there. */
@@ -146,6 +147,11 @@ export class App extends LitElement {
     const scope = this.#scope();
     const {diagnosis} = this.#derived;
     const problems = problemsOf(state, this.#derived.problem);
+    if (this.view.all && state.runs.length > 1) {
+      return html`${header(scope)} ${allRuns(scope)}
+      ${scope.store.source.note === "" ? nothing : html`<footer class="muted">${scope.store.source.note}</footer>`}
+      ${this.keysShown ? keysDialog(shortcuts(scope), () => (this.keysShown = false)) : nothing}`;
+    }
     return html`
       ${header(scope)} ${timeline(scope)} ${problemsStrip(problems)} ${this.#derived.model === null || (diagnosis === null && problems.size > 0) ? nothing : summaryStrip(diagnosis, this.view.finding, (step) => this.#goToFinding(step))}
       <div class="columns">
@@ -203,6 +209,10 @@ export class App extends LitElement {
   readonly #asked: Asked = {
     look: (change) => this.#look(change),
     chooseRun: (run) => this.#chooseRun(run),
+    compareRuns: (before, now) => {
+      this.#look({all: false, beside: before, tab: "changes"});
+      this.#chooseRun(now);
+    },
     chooseStep: (at) => {
       this.#player?.stop();
       void this.store?.chooseStep(at);
@@ -251,7 +261,10 @@ export class App extends LitElement {
 
   /** What is selected and open stays so, by name, if the other run has it. */
   #chooseRun(run: string): void {
-    this.#look({finding: null});
+    this.#look({finding: null, all: false});
+    if (run === this.store?.state.run) {
+      return;
+    }
     this.#mustReveal = this.view.selected !== "";
     void this.store?.chooseRun(run);
   }

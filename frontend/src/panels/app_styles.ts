@@ -22,6 +22,25 @@ export const appStyles = css`
     padding: 2px 14px;
     font-size: 12px;
   }
+  .all {
+    flex: none;
+    white-space: nowrap;
+  }
+  .all[aria-pressed="true"] {
+    border-color: var(--gf-accent);
+    background: var(--gf-accentSoft);
+  }
+  .all .bad,
+  .all .warn {
+    margin-left: 5px;
+    font-weight: 600;
+  }
+  .all .bad {
+    color: var(--gf-bad);
+  }
+  .all .warn {
+    color: var(--gf-warn);
+  }
   .picker {
     display: flex;
     align-items: center;

@@ -2,10 +2,12 @@
 
 import {html, nothing, type TemplateResult} from "lit";
 import {costInWords, percent} from "../model/cost.ts";
-import {plural} from "../model/format.ts";
+import {formatCount, plural} from "../model/format.ts";
+import {countsOf, HEALTH} from "../model/runs.ts";
 import {exportMenu} from "./export.ts";
 import type {Scope} from "./scope.ts";
 import {hasRoom} from "./stage.ts";
+import "./runs.ts";
 import "./search.ts";
 import "./timeline.ts";
 
@@ -13,7 +15,7 @@ export function header(scope: Scope): TemplateResult {
   const {derived, ask} = scope;
   return html`<header>
     <button class="quiet" aria-label="Show or hide the findings" title="Show or hide the findings (f)" @click=${ask.toggleSide}>☰</button>
-    ${runPicker(scope)} ${earlier(scope)} ${cost(scope)} ${besidePicker(scope)} ${lossPicker(scope)}
+    ${allRunsButton(scope)} ${runPicker(scope)} ${earlier(scope)} ${cost(scope)} ${besidePicker(scope)} ${lossPicker(scope)}
     <gf-search
       .tree=${derived.model?.tree ?? null}
       .index=${derived.searchable}
@@ -36,6 +38,35 @@ export function timeline({store, derived, ask, playing}: Scope): TemplateResult 
     @gf-step=${({detail}: CustomEvent<number>) => ask.chooseStep(detail)}
     @gf-play=${ask.togglePlay}
   ></gf-timeline>`;
+}
+
+/** The list of all runs, in the place of one. */
+export function allRuns({store, ask}: Scope): TemplateResult {
+  const {runs, run, standings} = store.state;
+  return html`<gf-runs
+    .runs=${runs ?? []}
+    .standings=${standings}
+    .run=${run}
+    .pageOf=${(cause: string) => store.source.pageOf(cause)}
+    @gf-run=${({detail}: CustomEvent<string>) => ask.chooseRun(detail)}
+    @gf-compare=${({detail: [before, now]}: CustomEvent<readonly string[]>) => ask.compareRuns(before, now)}
+    @gf-close=${() => ask.look({all: false})}
+  ></gf-runs>`;
+}
+
+/** Only where there are several; it says how many of them are in trouble, as far as that is known. */
+function allRunsButton({store, view, ask}: Scope): TemplateResult | typeof nothing {
+  const {runs, standings} = store.state;
+  if ((runs?.length ?? 0) < 2) {
+    return nothing;
+  }
+  const counts = countsOf(standings?.runs ?? []);
+  const troubled = (["error", "warning"] as const).filter((health) => counts.has(health));
+  const words = troubled.map((health) => `${formatCount(counts.get(health) ?? 0)} with ${health}s`).join(", ");
+  return html`<button class="all" aria-pressed=${String(view.all)} title="All runs, worst first (a)${words === "" ? "" : `: ${words}`}" @click=${() => ask.look({all: !view.all})}>
+    All ${formatCount(runs?.length ?? 0)} runs
+    ${troubled.map((health) => html`<span class=${HEALTH[health].tone}><span aria-hidden="true">${HEALTH[health].icon}</span>${formatCount(counts.get(health) ?? 0)}</span>`)}
+  </button>`;
 }
 
 function runPicker({store, ask}: Scope): TemplateResult {

@@ -32,6 +32,8 @@ export interface Scope {
 export interface Asked {
   look(change: Partial<View>): void;
   chooseRun(run: string): void;
+  /** Opens the second, compared with the first. */
+  compareRuns(before: string, now: string): void;
   /** By position among the recorded steps. */
   chooseStep(at: number): void;
   /** -1 lets go. */

@@ -14,6 +14,7 @@ export function shortcuts({store, view, ask}: Scope): readonly Shortcut[] {
     {key: "]", words: "next recorded step", run: () => ask.chooseStep(at + 1)},
     {key: " ", words: "play the recorded steps, or stop", run: () => ask.togglePlay()},
     {key: "g", words: "go to the graph", run: () => ask.focusOn("gf-graph")},
+    {key: "a", words: "list all runs, or go back to one", run: () => ask.look({all: !view.all})},
     {key: "f", words: "show the findings, or hide them", run: () => ask.toggleSide()},
     {key: "t", words: "show what is below the graph, or hide it", run: () => ask.look({tab: view.tab === null ? TABS[0] : null})},
     ...TABS.map((tab, index) => ({key: String(index + 1), words: `below the graph: ${TITLES[tab].toLowerCase()}`, run: () => ask.look({tab})})),

@@ -1,6 +1,6 @@
 /** What is known and chosen, as everything that is shown follows from it. */
 
-import type {Course, Overview, RunEntry} from "../api/routes.ts";
+import type {Course, Overview, RunEntry, Standings} from "../api/routes.ts";
 import type {StepNumbers} from "../model/gradients.ts";
 import type {Scale} from "../model/scale.ts";
 import type {Diagnosis, Trace} from "../record.ts";
@@ -8,6 +8,8 @@ import type {Diagnosis, Trace} from "../record.ts";
 export interface State {
   /** Null until the server answered. */
   readonly runs: readonly RunEntry[] | null;
+  /** How all runs are, as far as it is known; null while nobody has asked. */
+  readonly standings: Standings | null;
   readonly run: string | null;
   readonly overview: Overview | null;
   /** Position in the overview's steps; -1 while there is none. */

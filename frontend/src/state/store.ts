@@ -7,6 +7,7 @@ import type {Overview} from "../api/routes.ts";
 import type {Source} from "../api/source.ts";
 import {StepNumbers} from "../model/gradients.ts";
 import type {Diagnosis, Trace} from "../record.ts";
+import {runToOpen} from "../model/runs.ts";
 import {isLarge, nextPosition, scaleWith, targetIn} from "./next.ts";
 import {NOTHING_CHOSEN, type State} from "./state.ts";
 
@@ -21,9 +22,11 @@ const MOST_REPORTS = 200;
 
 export class Store extends EventTarget {
   readonly source: Source;
-  #state: State = {runs: null, run: null, ...NOTHING_CHOSEN, problems: new Map()};
+  #state: State = {runs: null, standings: null, run: null, ...NOTHING_CHOSEN, problems: new Map()};
   readonly #reports = new Map<string, Diagnosis>();
   #asked = 0;
+  /** Whether somebody asks how all runs are. */
+  #judging = false;
 
   constructor(source: Source) {
     super();
@@ -39,13 +42,14 @@ export class Store extends EventTarget {
     return this.#state.overview?.steps[this.#state.at] ?? -1;
   }
 
-  /** Loads the runs and shows one: the preferred if it is there, else the first that can be read. */
+  /** Loads the runs and shows one: the preferred if it is there, else the one that needs looking at, or the newest. */
   async start(run?: string, step?: number): Promise<void> {
     await this.#loadRuns();
     const runs = this.#state.runs ?? [];
-    const first = runs.find((entry) => entry.run === run) ?? runs.find((entry) => entry.error === null) ?? runs[0];
-    if (first !== undefined) {
+    const first = runs.find((entry) => entry.run === run) ?? runToOpen(runs);
+    if (first !== null) {
       await this.chooseRun(first.run, step);
+      void this.#loadStandings();
     }
   }
 
@@ -88,6 +92,7 @@ export class Store extends EventTarget {
       return;
     }
     await this.#loadOverview(this.#state.run, undefined);
+    void this.#loadStandings();
     const {problems, at} = this.#state;
     if (problems.has("numbers") || problems.has("report")) {
       await this.chooseStep(at);
@@ -233,6 +238,23 @@ export class Store extends EventTarget {
       }
       await new Promise((resolve) => setTimeout(resolve, complete ? 0 : BETWEEN_LOOKS));
     }
+  }
+
+  /** Asks how all runs are until that is known. It comes after the picture of the one that is open. */
+  async #loadStandings(): Promise<void> {
+    if (this.#judging || (this.#state.runs?.length ?? 0) < 2) {
+      return;
+    }
+    this.#judging = true;
+    for (let complete = false; !complete; ) {
+      const standings = await this.source.standings().catch(() => null);
+      complete = standings?.complete ?? true;
+      if (standings !== null) {
+        this.#set({standings});
+      }
+      await new Promise((resolve) => setTimeout(resolve, complete ? 0 : BETWEEN_LOOKS));
+    }
+    this.#judging = false;
   }
 
   /** Waits a while; false if somebody else asked meanwhile. */

@@ -31,11 +31,14 @@ export interface View {
   readonly measure: Measure;
   /** Names of the variables in the series, beside the selected one. */
   readonly charted: readonly string[];
+  /** Whether all runs are listed, in the place of one. */
+  readonly all: boolean;
 }
 
 /** Stands between names; TensorFlow has none of it in its own. */
 const BETWEEN = "|";
 const NONE = "-";
+const YES = "1";
 
 /** What the address says; the rest as in `start`. */
 export function viewOf(place: Place, start: View): View {
@@ -49,6 +52,7 @@ export function viewOf(place: Place, start: View): View {
     beside: place.with ?? null,
     measure: MEASURES.find((each) => each === measure) ?? start.measure,
     charted: place.series?.split(BETWEEN) ?? [],
+    all: place.all === YES,
   };
 }
 
@@ -64,5 +68,6 @@ export function placeOf(view: View, start: View): Place {
     with: view.beside ?? undefined,
     measure: view.measure === start.measure ? undefined : view.measure,
     series: series.length <= LONGEST ? series : undefined,
+    all: view.all ? YES : undefined,
   };
 }

@@ -1,0 +1,94 @@
+/** All runs of a log directory: which to look at first, in which order, which of them a reader wants to see. */
+
+import type {Health, RunEntry, Standing} from "../api/routes.ts";
+
+export const HEALTH: Readonly<Record<Health, {readonly icon: string; readonly word: string; readonly tone: "bad" | "warn" | "quiet" | "good"}>> = {
+  error: {icon: "⊘", word: "error", tone: "bad"},
+  warning: {icon: "△", word: "warning", tone: "warn"},
+  unknown: {icon: "?", word: "unknown", tone: "quiet"},
+  healthy: {icon: "✓", word: "healthy", tone: "good"},
+};
+
+export const HEALTHS: readonly Health[] = ["error", "warning", "unknown", "healthy"];
+
+/**
+ * The run to open where nobody has chosen one: the worst of those that were looked at, of these the newest. Where nobody
+ * has looked, or nothing is wrong, the newest. Null if there is none.
+ */
+export function runToOpen(runs: readonly RunEntry[]): RunEntry | null {
+  const rank = ({health, error}: RunEntry): number => (error !== null ? 3 : health === "error" ? 0 : health === "warning" ? 1 : 2);
+  return runs.reduce<RunEntry | null>(
+    (best, run) => (best === null || rank(run) < rank(best) || (rank(run) === rank(best) && run.began > best.began) ? run : best),
+    null,
+  );
+}
+
+/** A line for each run; of those that nobody has judged yet, what is known of them. */
+export function linesOf(runs: readonly RunEntry[], standings: readonly Standing[]): readonly Standing[] {
+  const known = new Map(standings.map((standing) => [standing.run, standing]));
+  return runs.map(({run, name, error, health}) => {
+    const nothing = {cause: "", place: "", first: null, step: -1, steps: 0, loss: null, recorded: 0};
+    return known.get(run) ?? {run, name, health: health ?? "unknown", summary: error ?? "Not judged yet.", ...nothing};
+  });
+}
+
+export type RunColumn = "health" | "name" | "first" | "cause" | "loss" | "recorded";
+
+export interface RunSorting {
+  readonly column: RunColumn;
+  readonly descending: boolean;
+}
+
+export interface RunFilter {
+  /** Words that all have to be somewhere in the line, whatever their case. */
+  readonly words: string;
+  /** Null for any. */
+  readonly health: Health | null;
+}
+
+/** Those that a reader wants to see. */
+export function filteredRuns(runs: readonly Standing[], {words, health}: RunFilter): readonly Standing[] {
+  const wanted = words.toLowerCase().split(/\s+/).filter((word) => word !== "");
+  return runs.filter((run) => {
+    const line = [run.name, run.health, run.cause, run.cause.replaceAll("_", " "), run.place, run.summary].join("\n").toLowerCase();
+    return (health === null || run.health === health) && wanted.every((word) => line.includes(word));
+  });
+}
+
+/** Worst first and of these the newest; or by a column, those without a value last. */
+export function sortedRuns(runs: readonly Standing[], sorting: RunSorting | null): readonly Standing[] {
+  const worst = (a: Standing, b: Standing): number => HEALTHS.indexOf(a.health) - HEALTHS.indexOf(b.health) || b.recorded - a.recorded;
+  if (sorting === null || sorting.column === "health") {
+    const order = [...runs].sort(worst);
+    return sorting?.descending === true ? order.reverse() : order;
+  }
+  const {column, descending} = sorting;
+  return [...runs].sort((a, b) => {
+    const [one, other] = [a[column], b[column]];
+    const absent = Number(isAbsent(one)) - Number(isAbsent(other));
+    return absent || (isAbsent(one) ? 0 : (descending ? -1 : 1) * compared(one, other)) || worst(a, b);
+  });
+}
+
+/** How many runs are how; all of them under null. */
+export function countsOf(runs: readonly Standing[]): ReadonlyMap<Health | null, number> {
+  const counts = new Map<Health | null, number>([[null, runs.length]]);
+  runs.forEach(({health}) => counts.set(health, (counts.get(health) ?? 0) + 1));
+  return counts;
+}
+
+/** How long ago, in the largest unit that makes one: `3 minutes ago`. */
+export function agoInWords(seconds: number): string {
+  const units = [["day", 86_400], ["hour", 3600], ["minute", 60]] as const;
+  const [unit, size] = units.find(([, each]) => seconds >= each) ?? ["second", 1];
+  const count = Math.max(0, Math.floor(seconds / size));
+  return `${count} ${unit}${count === 1 ? "" : "s"} ago`;
+}
+
+function isAbsent(value: string | number | null): boolean {
+  return value === null || value === "";
+}
+
+function compared(a: string | number | null, b: string | number | null): number {
+  return typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), undefined, {numeric: true});
+}
