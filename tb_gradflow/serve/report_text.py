@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from tb_gradflow.record.report import Diagnosis, Finding, GradientReport, Status, VariableReport
+from tb_gradflow.serve.patch import patch_of, tried_in_words
 from tb_gradflow.serve.text import Look, Role, clean
 
 SHOWN_VARIABLES = 20
@@ -14,6 +15,8 @@ SHOWN_NAMES = 6
 _NAMES_AT = 16
 # In fewer columns than this names are cut beyond recognition: what is said of them goes below.
 _ROOM_FOR_NAMES = 24
+
+_DIFF_ROLES: dict[str, Role] = {"-": "error", "+": "good"}
 
 STATUS_ROLES: dict[Status, Role] = {
     "connected": "good",
@@ -71,6 +74,12 @@ def finding_lines(finding: Finding, look: Look, began: str = "") -> Iterator[str
         yield from lines[1:]
         # Never cut or wrapped: this is to be copied.
         yield from (f"       {look.paint(clean(line), 'code')}" for line in rest)
+    if finding.edit is not None:
+        first, *rest = patch_of(finding.edit).rstrip("\n").split("\n")
+        yield f"  {look.paint('edit', 'good')} {clean(first).rstrip()}"
+        yield from (f"       {look.paint(clean(line).rstrip(), _DIFF_ROLES.get(line[:1], 'dim'))}" for line in rest)
+    if finding.tried is not None:
+        yield from look.prose(tried_in_words(finding.tried), "       ")
 
 
 def _labelled(label: str, text: str, look: Look) -> list[str]:

@@ -157,7 +157,7 @@ export class App extends LitElement {
       <div class="columns">
         ${scope.side
           ? html`<aside class="side" aria-label="Findings">
-              <gf-findings .hidden=${diagnosis === null && (problems.size > 0 || this.#derived.model === null)} .diagnosis=${diagnosis} .sources=${this.store?.state.trace?.sources ?? []} .chosen=${this.view.finding} .pageOf=${this.#pageOf} @gf-finding=${this.#onFinding}></gf-findings>
+              <gf-findings .hidden=${diagnosis === null && (problems.size > 0 || this.#derived.model === null)} .diagnosis=${diagnosis} .sources=${this.store?.state.trace?.sources ?? []} .passages=${this.store?.state.trace?.passages ?? []} .chosen=${this.view.finding} .pageOf=${this.#pageOf} @gf-finding=${this.#onFinding}></gf-findings>
             </aside>`
           : nothing}
         <main>${stage(scope)} ${drawer(scope)}</main>

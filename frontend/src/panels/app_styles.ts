@@ -47,6 +47,9 @@ export const appStyles = css`
     gap: 7px;
     min-width: 0;
   }
+  .picker > span {
+    white-space: nowrap;
+  }
   .picker select {
     min-width: 0;
     max-width: 240px;

@@ -5,8 +5,9 @@ import {copyText} from "../host/clipboard.ts";
 import {contextOf, mentionedIn} from "../model/context.ts";
 import {inOrder, keyOf} from "../model/findings.ts";
 import {fileName, plural} from "../model/format.ts";
+import {changedLines, patchOf, triedInWords} from "../model/patch.ts";
 import {SEVERITY} from "../model/words.ts";
-import type {Diagnosis, Finding, Severity, Source, SourceReport} from "../record.ts";
+import type {Diagnosis, Edit, Finding, Passage, Severity, Source, SourceReport} from "../record.ts";
 import {findingsStyles} from "./findings_styles.ts";
 import {codeIn, firstSentence, prose} from "./prose.ts";
 import {shared} from "./styles.ts";
@@ -15,6 +16,7 @@ export class FindingsPanel extends LitElement {
   static override properties = {
     diagnosis: {attribute: false},
     sources: {attribute: false},
+    passages: {attribute: false},
     chosen: {attribute: false},
     pageOf: {attribute: false},
     copied: {state: true},
@@ -22,6 +24,8 @@ export class FindingsPanel extends LitElement {
   declare diagnosis: Diagnosis | null;
   /** Lines of code that the trace knows. */
   declare sources: readonly Source[];
+  /** Parts of the user's files that the trace knows. */
+  declare passages: readonly Passage[];
   /** Key of the finding whose path is lit. */
   declare chosen: string | null;
   /** Where the page about a cause is; null if there is none. */
@@ -37,6 +41,7 @@ export class FindingsPanel extends LitElement {
     super();
     this.diagnosis = null;
     this.sources = [];
+    this.passages = [];
     this.chosen = null;
     this.pageOf = () => null;
     this.copied = "";
@@ -97,7 +102,8 @@ export class FindingsPanel extends LitElement {
             <span class="where" title=${source.file}>${fileName(source.file)}:${source.line}</span>
             ${this.#code(source)}
           </div>`}
-      ${finding.fix === "" ? nothing : this.#fix(finding)}
+      ${finding.fix === "" ? nothing : this.#fix(finding)} ${finding.edit === null ? nothing : this.#edit(finding, finding.edit)}
+      ${finding.tried === null ? nothing : html`<p class="tried">${prose(triedInWords(finding.tried))}</p>`}
       <div class="about" title=${finding.variables.join("\n")}>
         ${about(finding.variables)}<span class="cause">${this.#cause(finding.cause)}${finding.op === null ? nothing : ` · ${finding.op.type}`}</span>
       </div>
@@ -127,6 +133,31 @@ export class FindingsPanel extends LitElement {
       </button>
       <div class="text">${prose(finding.fix)}</div>
     </div>`;
+  }
+
+  /** The lines that go and come; what is copied has those around them too, as `git apply` wants it. */
+  #edit(finding: Finding, edit: Edit): TemplateResult {
+    const {old, fresh} = changedLines(edit);
+    const key = `edit ${keyOf(finding)}`;
+    return html`<div class="fix edit">
+      <span class="title">The edit</span>
+      <button class="quiet" title="Copy it as a patch, for git apply" @click=${(event: Event) => this.#copyPatch(event, key, edit)}>
+        ${this.copied === key ? "Copied" : "Copy patch"}
+      </button>
+      <div class="diff" role="group" aria-label="Edit of ${edit.file}, line ${edit.line}">
+        <span class="where" title=${edit.file}>${fileName(edit.file)}:${edit.line}</span>
+        <code>${old.map((line) => html`<del><i>−</i>${line}
+</del>`)}${fresh.map((line) => html`<ins><i>+</i>${line}
+</ins>`)}</code>
+      </div>
+    </div>`;
+  }
+
+  async #copyPatch(event: Event, key: string, edit: Edit): Promise<void> {
+    event.stopPropagation();
+    if (await copyText(patchOf(edit, this.passages))) {
+      this.copied = key;
+    }
   }
 
   #unverified(sentences: readonly string[]): TemplateResult | typeof nothing {

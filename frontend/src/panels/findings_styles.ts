@@ -97,13 +97,56 @@ export const findingsStyles = css`
     font-style: normal;
     user-select: none;
   }
-  .line code {
-    white-space: pre-wrap;
-    overflow-wrap: anywhere;
+  /* Code is read in its own lines: it scrolls, and never breaks in the middle of a word. */
+  .line code,
+  .diff code {
+    display: block;
+    overflow-x: auto;
+    white-space: pre;
+  }
+  .line code > span,
+  .diff :is(del, ins) {
+    width: max-content;
+    min-width: 100%;
+  }
+  .diff {
+    grid-column: 1 / -1;
+    min-width: 0;
+    border-radius: 6px;
+    background: var(--gf-raised);
+    padding: 6px 0;
+  }
+  .diff .where {
+    padding: 0 9px;
+    color: var(--gf-muted);
+    font-size: 11.5px;
+  }
+  .diff :is(del, ins) {
+    display: block;
+    padding: 0 9px;
+    text-decoration: none;
+  }
+  .diff del {
+    background: var(--gf-badSoft);
+  }
+  .diff ins {
+    background: color-mix(in srgb, var(--gf-good) 16%, transparent);
+  }
+  .diff i {
+    display: inline-block;
+    width: 14px;
+    color: var(--gf-muted);
+    font-style: normal;
+    user-select: none;
+  }
+  .fix .diff code {
+    border-radius: 0;
+    background: none;
+    padding: 0;
   }
   .fix {
     display: grid;
-    grid-template-columns: 1fr auto;
+    grid-template-columns: minmax(0, 1fr) auto;
     align-items: start;
     gap: 4px 6px;
     margin-top: 9px;
@@ -118,7 +161,8 @@ export const findingsStyles = css`
     grid-column: 1 / -1;
     border-left: 2px solid var(--gf-good);
     padding-left: 9px;
-    overflow-wrap: anywhere;
+    min-width: 0;
+    overflow-x: auto;
   }
   .fix code {
     border-radius: 4px;

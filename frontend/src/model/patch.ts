@@ -1,0 +1,59 @@
+/** An edit as a unified diff, and what it did as a sentence: as `tb_gradflow/serve/patch.py` says them. */
+
+import type {Edit, Passage, Tried} from "../record.ts";
+
+/** Lines around an edit, as far as the log has them. `git apply` finds no place for a diff without any. */
+const CONTEXT = 3;
+const NAMED = 3;
+const SPECIAL = /["\\\u0000-\u001f\u007f]/g;
+
+/** The lines that go and those that come. */
+export function changedLines({before, after}: Edit): {readonly old: readonly string[]; readonly fresh: readonly string[]} {
+  return {old: before.split("\n"), fresh: after === "" ? [] : after.split("\n")};
+}
+
+/** What `git apply` takes. */
+export function patchOf(edit: Edit, passages: readonly Passage[]): string {
+  const {old, fresh} = changedLines(edit);
+  const [before, after] = around(edit, passages);
+  const first = edit.line - before.length;
+  const kept = before.length + after.length;
+  const lines = [...before.map((line) => ` ${line}`), ...old.map((line) => `-${line}`), ...fresh.map((line) => `+${line}`), ...after.map((line) => ` ${line}`)];
+  const head = `@@ -${first},${kept + old.length} +${kept + fresh.length > 0 ? first : first - 1},${kept + fresh.length} @@`;
+  return `${[`--- ${path("a", edit.file)}`, `+++ ${path("b", edit.file)}`, head, ...lines].join("\n")}\n`;
+}
+
+function around(edit: Edit, passages: readonly Passage[]): readonly [readonly string[], readonly string[]] {
+  for (const {file, line, text} of passages) {
+    const lines = text.split("\n");
+    const [begin, end] = [edit.line - line, edit.end_line - line + 1];
+    if (file === edit.file && begin >= 0 && lines.slice(begin, end).join("\n") === edit.before) {
+      return [lines.slice(Math.max(0, begin - CONTEXT), begin), lines.slice(end, end + CONTEXT)];
+    }
+  }
+  return [[], []];
+}
+
+/** As git writes it: quoted where it must be, and ended by a tab where it has a space. */
+function path(side: string, file: string): string {
+  const whole = `${side}/${file}`;
+  const quoted = whole.replace(SPECIAL, (found) => `\\${found.charCodeAt(0).toString(8).padStart(3, "0")}`);
+  return quoted !== whole ? `"${quoted}"` : whole.includes(" ") ? `${whole}\t` : whole;
+}
+
+/** What the edit did in the step that was explained. */
+export function triedInWords({works, loss, gradient_norm}: Tried): string {
+  const norms = gradient_norm.slice(0, NAMED).map(({variable, norm}) => `\`${variable}\` now gets a gradient of norm ${figures(norm)}`);
+  const more = gradient_norm.length - NAMED;
+  const [before = null, after = null] = loss;
+  const said = [
+    ...(norms.length === 0 ? ["none of the variables gets a gradient"] : norms),
+    ...(more > 0 ? [`so ${more === 1 ? "does" : "do"} ${more} more`] : []),
+    after === null ? "the loss is not finite" : before === null ? `the loss, which was not finite, is ${figures(after)}` : `the loss goes from ${figures(before)} to ${figures(after)}`,
+  ];
+  return `Tried on this batch${works ? "" : ", and it does not work"}: ${said.join("; ")}.`;
+}
+
+function figures(value: number): string {
+  return String(Number(value.toPrecision(3)));
+}

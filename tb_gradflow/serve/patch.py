@@ -1,0 +1,73 @@
+"""An edit as a unified diff, and what it did as a sentence. `frontend/src/model/patch.ts` says the same on the page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from tb_gradflow.record.report import Edit, Tried
+from tb_gradflow.record.schema import Passage
+
+CONTEXT = 3
+"""Lines around an edit, as far as the log has them. `git apply` finds no place for a diff without any."""
+
+_NAMED = 3
+_SPECIAL = re.compile(r'["\\\x00-\x1f\x7f]')
+
+
+def patch_of(edit: Edit, passages: Sequence[Passage] = ()) -> str:
+    """The lines of the diff; with the passages of its trace, as `git apply` takes it."""
+    before, after = _around(edit, passages)
+    old, new = edit.before.split("\n"), edit.after.split("\n") if edit.after else []
+    first = edit.line - len(before)
+    lines = [f" {line}" for line in before]
+    lines += [f"-{line}" for line in old]
+    lines += [f"+{line}" for line in new]
+    lines += [f" {line}" for line in after]
+    kept = len(before) + len(after)
+    head = f"@@ -{first},{kept + len(old)} +{first if kept + len(new) else first - 1},{kept + len(new)} @@"
+    return "\n".join([f"--- {_path('a', edit.file)}", f"+++ {_path('b', edit.file)}", head, *lines]) + "\n"
+
+
+def _around(edit: Edit, passages: Sequence[Passage]) -> tuple[list[str], list[str]]:
+    for passage in passages:
+        lines = passage.text.split("\n")
+        begin, end = edit.line - passage.line, edit.end_line - passage.line + 1
+        if passage.file == edit.file and begin >= 0 and lines[begin:end] == edit.before.split("\n"):
+            return lines[max(0, begin - CONTEXT) : begin], lines[end : end + CONTEXT]
+    return [], []
+
+
+def _path(side: str, file: str) -> str:
+    """As git writes it: quoted where it must be, and ended by a tab where it has a space."""
+    path = f"{side}/{file}"
+    if _SPECIAL.search(path):
+        return '"' + _SPECIAL.sub(lambda found: f"\\{ord(found[0]):03o}", path) + '"'
+    return f"{path}\t" if " " in path else path
+
+
+def tried_in_words(tried: Tried) -> str:
+    """What the edit did in the step that was explained."""
+    said = "; ".join((*_gradients(tried), *_loss(tried)))
+    begin = "Tried on this batch" if tried.works else "Tried on this batch, and it does not work"
+    return f"{begin}: {said}."
+
+
+def _gradients(tried: Tried) -> Iterator[str]:
+    if not tried.gradient_norm:
+        yield "none of the variables gets a gradient"
+    for each in tried.gradient_norm[:_NAMED]:
+        yield f"`{each.variable}` now gets a gradient of norm {each.norm:.3g}"
+    more = len(tried.gradient_norm) - _NAMED
+    if more > 0:
+        yield f"so {'does' if more == 1 else 'do'} {more} more"
+
+
+def _loss(tried: Tried) -> Iterator[str]:
+    before, after = (*tried.loss, None, None)[:2]
+    if after is None:
+        yield "the loss is not finite"
+    elif before is None:
+        yield f"the loss, which was not finite, is {after:.3g}"
+    else:
+        yield f"the loss goes from {before:.3g} to {after:.3g}"
