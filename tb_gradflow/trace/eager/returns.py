@@ -4,11 +4,17 @@ Python keeps no account of what becomes of a number. What counts as evidence, th
 value that left; it was made, or an op of the loss was, by the exit's own statement or by one that reads a name which
 the exit's statement kept; a constant was made after the exit, of a value that is not written out there. Of a value that
 is only printed or handed to a call, the very value must come back.
+
+A solver takes out a value a thousand times a step, and makes ten thousand constants: nothing here looks at each
+constant for each exit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import ast
+import bisect
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,22 +58,142 @@ def link_returns(shadow: Shadow, exits: Sequence[Exit], flattener: Flattener, ta
     if not exits or not targets:
         return
     needed = {op for op in needed_for(flattener.ops, [ref.op for ref in targets]) if not flattener.ops[op].backward}
-    constants = list(_constants(shadow, flattener, needed))
-    made = [_made_by(flattener, op) for op in sorted(needed)]
+    uses = _Uses(_constants(shadow, flattener, needed), (_made_by(flattener, op) for op in sorted(needed)))
     known: set[Source | None] = set()
     # What one statement hands to a call goes one way: where some of it is known to come back, the rest does too.
-    for each in sorted(exits, key=lambda exit: not is_telling(exit.value)):
-        left = flattener.ref(each.op.outputs[0])
-        if left is None:
-            continue
-        later = [[use for use in uses if use.op > left.op] for uses in (constants, made)]
-        if _is_told(each):
-            taken = _same(each, later[0]) if is_telling(each.value) or _place(each) in known else []
+    for each in sorted(_left(exits, flattener), key=lambda left: not left.is_telling):
+        if each.is_told:
+            taken = uses.same(each) if each.is_telling or each.place in known else []
         else:
-            taken = _returns(each, *later) or _decided(each, flattener, left, targets)
-        known.update({_place(each)} if taken else ())
+            taken = _returns(each, uses) or _decided(each, flattener, targets)
+        known.update({each.place} if taken else ())
         for use in taken:
-            flattener.ops[use.op].inputs.append(Input(left, use.slot, None if use.arrival is not None else "yes"))
+            flattener.ops[use.op].inputs.append(Input(each.ref, use.slot, None if use.arrival is not None else "yes"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """An exit that the loss's graph has, and what its statement says.
+
+    Attributes:
+        value: The value that left.
+        decides: Whether Python took it as a truth value.
+        ref: The flat op that stands for the exit.
+        place: The user's line; null if there is none.
+        is_told: Whether the statement prints, logs or collects the value and does nothing else with it.
+        steers: Whether it decides which other statements run, or how often.
+    """
+
+    value: Any
+    decides: bool
+    ref: Ref
+    place: Source | None
+    is_told: bool
+    steers: bool
+
+    @property
+    def is_telling(self) -> bool:
+        return is_telling(self.value)
+
+
+def _left(exits: Iterable[Exit], flattener: Flattener) -> Iterator[_Left]:
+    # The same line is read for each turn of a loop.
+    read = functools.cache(lambda place: (is_only_told(place.file, place.line), steers(place.file, place.line)))
+    for exit in exits:
+        ref = flattener.ref(exit.op.outputs[0])
+        if ref is None:
+            continue
+        place = origin_of(exit.frames, "").source
+        told, decides_for_others = read(place) if place is not None else (False, False)
+        is_steering = exit.decides or (decides_for_others and np.size(exit.value) == 1)
+        yield _Left(exit.value, exit.decides, ref, place, told, is_steering)
+
+
+class _Uses:
+    """The ops of the loss that may have taken a value of Python's, found by that value or by the line that left it.
+
+    Of those that are found, each answer has those next to the exit and the last ones: a value of each turn of a loop
+    that comes back in each later turn would be the square of so many edges, and tell no more.
+
+    Args:
+        constants: The uses of constants.
+        made: Each op of the loss, in order.
+    """
+
+    def __init__(self, constants: Iterable[_Use], made: Iterable[_Use]) -> None:
+        listed = sorted(constants, key=lambda use: use.op)
+        self._statement = functools.cache(lambda place: statement_at(place.file, place.line) if place else None)
+        unwritten = [use for use in listed if not _is_written(use, self._statement(use.source))]
+        self._unwritten, self._made = _by_source(unwritten), _by_source(made)
+        self._floating = [use for use in unwritten if use.is_floating]
+        self._values = _by_value(listed)
+        self._close: dict[tuple[object, ...], list[_Use]] = {}
+
+    def same(self, left: _Left) -> list[_Use]:
+        """The constants that hold the very value that left."""
+        alike = self._values.get(np.size(left.value))
+        if alike is None or np.asarray(left.value).dtype.kind not in "fiu":
+            return []
+        first, groups = alike
+        value = float(np.ravel(left.value)[0])
+        margin = abs(value) * 2 * _NEAR if np.isfinite(value) else 0.0
+        near = groups[bisect.bisect_left(first, value - margin) : bisect.bisect_right(first, value + margin)]
+        found = [use for group in near if _same_value(left.value, group[0]) for use in _after(left.ref.op, group)]
+        return sorted(found, key=lambda use: use.op)
+
+    def close(self, left: _Left, is_close: _Closeness, *, constants: bool) -> list[_Use]:
+        """The constants that are not written out, or any ops, whose line has to do with that of the exit."""
+        key = (left.place, is_close, constants)
+        if key not in self._close:
+            by_source = self._unwritten if constants else self._made
+            kept = self._statement(left.place)
+            self._close[key] = sorted(
+                (
+                    use
+                    for source, listed in by_source.items()
+                    if _is_in_one_file(left.place, source) and _judged(is_close, kept, self._statement(source))
+                    for use in listed
+                ),
+                key=lambda use: use.op,
+            )
+        return _after(left.ref.op, self._close[key])
+
+    def floating(self, left: _Left) -> list[_Use]:
+        """The floating constants that are not written out."""
+        return _after(left.ref.op, self._floating)
+
+
+_NEAR = 1e-6
+
+# Of the uses that are found for an exit, so many that come next, and so many of the last.
+_NEXT, _LAST = 16, 16
+
+
+def _after(op: int, listed: Sequence[_Use]) -> list[_Use]:
+    later = listed[bisect.bisect_right(listed, op, key=lambda use: use.op) :]
+    return list(later) if len(later) <= _NEXT + _LAST else [*later[:_NEXT], *later[-_LAST:]]
+
+
+def _by_source(uses: Iterable[_Use]) -> Mapping[Source | None, Sequence[_Use]]:
+    found: dict[Source | None, list[_Use]] = {}
+    for use in uses:
+        found.setdefault(use.source, []).append(use)
+    return found
+
+
+def _by_value(constants: Iterable[_Use]) -> Mapping[int, tuple[Sequence[float], Sequence[Sequence[_Use]]]]:
+    """For each number of elements: the first element of each value that there is, in order of size, and the constants
+    that hold this value."""
+    groups: dict[tuple[int, bytes], list[_Use]] = {}
+    for use in constants:
+        value = _value(use)
+        if value.size and value.dtype.kind in "fiu" and not np.isnan(value).any():
+            groups.setdefault((value.size, np.ravel(value).astype(np.float64).tobytes()), []).append(use)
+    found: dict[int, list[tuple[float, list[_Use]]]] = {}
+    for (size, _), listed in groups.items():
+        found.setdefault(size, []).append((float(np.ravel(_value(listed[0]))[0]), listed))
+    ordered = {size: sorted(listed, key=lambda each: each[0]) for size, listed in found.items()}
+    return {size: ([first for first, _ in listed], [group for _, group in listed]) for size, listed in ordered.items()}
 
 
 def _constants(shadow: Shadow, flattener: Flattener, needed: set[int]) -> Iterator[_Use]:
@@ -97,48 +223,26 @@ def _made_by(flattener: Flattener, op: int) -> _Use:
     return _Use(op, len(flat.op.inputs), origin_of(frames_of(flat.op.traceback), flat.type).source)
 
 
-def _returns(exit: Exit, constants: Sequence[_Use], made: Sequence[_Use]) -> list[_Use]:
+def _returns(left: _Left, uses: _Uses) -> list[_Use]:
     """What took the value that came back; empty if nothing did, as far as anybody can tell."""
-    if exit.decides:
+    if left.decides:
         return []
-    same = _same(exit, constants)
-    if same and not _is_plain(exit.value):
+    same = uses.same(left)
+    if same and not _is_plain(left.value):
         return same
-    left = _place(exit)
     for is_close in (_is_same_statement, _is_named):
-        close = [use for use in constants if is_close(left, use.source) and not _is_written(use)]
-        floating = [use for use in close if use.is_floating]
-        taken = [use for use in close if use in same] or floating
-        if taken := taken or [use for use in made if is_close(left, use.source)]:
+        close = uses.close(left, is_close, constants=True)
+        taken = [use for use in close if _same_value(left.value, use)] or [use for use in close if use.is_floating]
+        if taken := taken or uses.close(left, is_close, constants=False):
             return taken
-    if _steers(exit):
-        return []
-    return [use for use in constants if use.is_floating and not _is_written(use)]
+    return [] if left.steers else uses.floating(left)
 
 
-def _same(exit: Exit, constants: Sequence[_Use]) -> list[_Use]:
-    return [use for use in constants if _same_value(exit.value, use)]
-
-
-def _decided(exit: Exit, flattener: Flattener, left: Ref, targets: Sequence[Ref]) -> list[_Use]:
+def _decided(left: _Left, flattener: Flattener, targets: Sequence[Ref]) -> list[_Use]:
     """Everything that Python does after a decision depends on it; the targets stand for that."""
-    if not _steers(exit):
+    if not left.steers:
         return []
-    return [_made_by(flattener, op) for op in sorted({target.op for target in targets if target.op > left.op})]
-
-
-def _is_told(exit: Exit) -> bool:
-    place = _place(exit)
-    return place is not None and is_only_told(place.file, place.line)
-
-
-def _steers(exit: Exit) -> bool:
-    place = _place(exit)
-    return exit.decides or (place is not None and np.size(exit.value) == 1 and steers(place.file, place.line))
-
-
-def _place(exit: Exit) -> Source | None:
-    return origin_of(exit.frames, "").source
+    return [_made_by(flattener, op) for op in sorted({target.op for target in targets if target.op > left.ref.op})]
 
 
 def _same_value(left: Any, use: _Use) -> bool:
@@ -146,7 +250,7 @@ def _same_value(left: Any, use: _Use) -> bool:
     left, back = np.asarray(left), _value(use)
     if left.size != back.size or not left.size or left.dtype.kind not in "fiu" or back.dtype.kind not in "fiu":
         return False
-    return bool(np.allclose(np.ravel(left), np.ravel(back), rtol=1e-6, atol=0))
+    return bool(np.allclose(np.ravel(left), np.ravel(back), rtol=_NEAR, atol=0))
 
 
 def _value(use: _Use) -> Any:
@@ -160,27 +264,31 @@ def _is_plain(value: Any) -> bool:
     return bool(value.size == 1 and float(value.ravel()[0]).is_integer() and abs(float(value.ravel()[0])) < 100)
 
 
-def _in_one_file(judge: Callable[[Any, Any], bool]) -> Callable[[Source | None, Source | None], bool]:
-    def together(left: Source | None, back: Source | None) -> bool:
-        if left is None or back is None or left.file != back.file:
-            return False
-        out, into = statement_at(left.file, left.line), statement_at(back.file, back.line)
-        return out is not None and into is not None and judge(out, into)
-
-    return together
+_Closeness = Callable[[ast.stmt, ast.stmt], bool]
 
 
-# Whether the statement that takes the value is that of the exit, or reads a name that the exit's statement kept.
-_is_same_statement = _in_one_file(lambda out, into: out is into)
-_is_named = _in_one_file(lambda out, into: bool(names_kept(out) & names_in(into)))
+def _is_same_statement(left: ast.stmt, back: ast.stmt) -> bool:
+    return left is back
 
 
-def _is_written(use: _Use) -> bool:
+def _is_named(left: ast.stmt, back: ast.stmt) -> bool:
+    """Whether a statement reads a name that the exit's statement kept."""
+    return bool(names_kept(left) & names_in(back))
+
+
+def _is_in_one_file(left: Source | None, back: Source | None) -> bool:
+    return left is not None and back is not None and left.file == back.file
+
+
+def _judged(is_close: _Closeness, left: ast.stmt | None, back: ast.stmt | None) -> bool:
+    return left is not None and back is not None and is_close(left, back)
+
+
+def _is_written(use: _Use, statement: ast.stmt | None) -> bool:
     """Whether the constant stands in the user's line, or is a number that a library's function brought along."""
     value = _value(use)
     if value.size != 1 or value.dtype.kind not in "fiu":
         return False
-    statement = statement_at(use.source.file, use.source.line) if use.source is not None else None
     if statement is None:
         return True
     number, written = float(value.ravel()[0]), numbers_in(statement)

@@ -47,13 +47,18 @@ class Arrival:
 class Shadow:
     """Ops and tensors of one eager step.
 
+    Args:
+        most: How many tensors to keep; null for all of them.
+        on_full: Is called where the step makes more.
+
     Attributes:
         graph: The graph; it holds what ran while `listening`.
         known: By op name, what the graph does not say of an op.
         arrivals: The tensors that came from elsewhere, in the order of their first use.
+        is_full: Whether the step has run more ops than `most`: it goes on unseen, and nothing of it is kept.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None, on_full: Callable[[], None] = lambda: None) -> None:
         self.graph = func_graph.FuncGraph("gradflow_eager")
         self.known: dict[str, Known] = {}
         self.arrivals: list[Arrival] = []
@@ -63,6 +68,8 @@ class Shadow:
         self._made: dict[int, Sequence[Frame]] = {}
         self._began = ops.uid()
         self._paused = 0
+        self._most, self._on_full = most, on_full
+        self.is_full = False
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -148,7 +155,12 @@ class Shadow:
         self, kind: Any, inputs: Sequence[Any], attributes: Sequence[Any], outputs: Any, name: Any = None, **more: Any
     ) -> None:
         kind = kind.decode() if isinstance(kind, bytes) else kind
-        if self._paused or more.get("graph") is not None or kind in _HANDLES or not tf.executing_eagerly():
+        if self._paused or self.is_full:
+            return
+        if more.get("graph") is not None or kind in _HANDLES or not tf.executing_eagerly():
+            return
+        if self._most is not None and len(self._tensors) >= self._most:
+            self._let_go()
             return
         with self.paused(), record.stop_recording():
             symbols = [self.symbol(tensor) for tensor in inputs]
@@ -156,6 +168,14 @@ class Shadow:
             for symbol, tensor in zip(made, outputs, strict=False):
                 symbol.set_shape(tensor.shape)
                 self.keep(symbol, tensor)
+
+    def _let_go(self) -> None:
+        """Nobody can wait for the rest of the step to be seen. The tensors that were kept would fill the memory."""
+        self.is_full = True
+        self._paused += 1
+        for kept in (self._symbols, self._tensors, self._made, self.arrivals):
+            kept.clear()
+        self._on_full()
 
     def _same_op(self, kind: str, inputs: list[Any], attributes: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
         dtypes = [tensor.dtype for tensor in outputs]

@@ -29,6 +29,15 @@ EAGER_REPLICAS = (
     "its replicas run eagerly at the same time, and such a step is only recorded compiled or on one device."
 )
 
+MOST_OPS = 100_000
+"""Of an eager step that is trained with: seeing one takes about 0.4 ms, several times as long as running it, so that
+the first recorded step of such a loop would last a minute."""
+
+TOO_LONG = (
+    f"it runs more than {MOST_OPS:,} ops eagerly, one by one, and seeing them all would take many times as long as the "
+    "step. Compile it with `tf.function`, or let `tb_gradflow.explain` look at one step, however long that takes."
+)
+
 
 class EagerCollector(Collector):
     """Collects the gradient calls of one step that runs eagerly. Measuring cannot change how such a step rounds."""
@@ -43,13 +52,17 @@ class EagerCollector(Collector):
     ) -> None:
         super().__init__(variables, tensors, exact=False, barriers=barriers)
         self._inner = False
-        self.shadow = Shadow()
+        # `explain` looks at one step, and is waited for.
+        self.shadow = Shadow(MOST_OPS if checks is None else None, self._give_up)
         self.exits = Exits(self.shadow, lambda tensor: variables.index_of_source(tensor) is not None)
         self._checks = EagerChecks(self.shadow, checks) if checks is not None else None
         self.custom = CustomGradients(self.shadow, self._checks)
         self.branches = Branches(self.shadow)
         self.root = self.shadow.graph
         self.known = self.shadow.known
+
+    def _give_up(self) -> None:
+        self.fault = self.fault or SetupError(TOO_LONG)
 
     def recording(self) -> contextlib.AbstractContextManager[None]:
         @contextmanager
@@ -63,6 +76,8 @@ class EagerCollector(Collector):
         """As in `Collector`. One replica of several is not the step: what it shows would pass for the whole."""
         if is_replica() and tf.distribute.get_replica_context().num_replicas_in_sync > 1:
             self.fault = self.fault or SetupError(EAGER_REPLICAS)
+            return original(tape, target, sources, *rest)
+        if self.shadow.is_full:
             return original(tape, target, sources, *rest)
         self._look_around(tape)
         if len(rest) < 2 or tf.UnconnectedGradients(rest[1]) is not tf.UnconnectedGradients.ZERO:
@@ -78,6 +93,8 @@ class EagerCollector(Collector):
     def jacobian(
         self, original: Callable[[], tuple[Any, Sequence[bool]]], tape: Any, target: Any, sources: Any, *rest: Any
     ) -> Any:
+        if self.shadow.is_full:
+            return original()[0]
         self._look_around(tape)
         return super().jacobian(original, tape, target, sources, *rest)
 
