@@ -22,7 +22,7 @@ from tb_gradflow.trace.fidelity.error_attribution import called_again, traced
 from tb_gradflow.trace.fidelity.python_constants import TracedNumbers
 from tb_gradflow.trace.fidelity.rng_sharing import RandomDraws
 from tb_gradflow.trace.fidelity.warning import warn
-from tb_gradflow.trace.graph.variables import MadeTensor, Variables
+from tb_gradflow.trace.graph.variables import GivenTensor, MadeTensor, Variables
 from tb_gradflow.trace.log.cadence import UpdateFreq
 from tb_gradflow.trace.log.options import checked
 from tb_gradflow.trace.log.recorder import Tracing
@@ -168,7 +168,7 @@ class Watched:
         if self._eagerly or is_one_of_several():
             return None
         step = self._draws.shared(self._numbers.following_once(_converted(self._plain)))
-        devices = [next(iter(replica)).variable.device for replica in self._variables]
+        devices = [_device_of(replica) for replica in self._variables]
         return monitor_of_calls(
             step,
             self._compiled_alike,
@@ -244,3 +244,10 @@ def _converted(function: Any) -> Callable[..., Any]:
     enabled = ag_ctx.ControlStatusCtx(ag_ctx.Status.ENABLED)
     converted: Callable[..., Any] = tf.__internal__.autograph.tf_convert(function.python_function, enabled)
     return converted
+
+
+def _device_of(variables: Variables) -> str:
+    """Where a replica's variables are; TensorFlow's choice where it has none, only tensors."""
+    devices = (each.variable.device for each in variables if not isinstance(each.variable, GivenTensor))
+    found: str = next(devices, "")
+    return found
