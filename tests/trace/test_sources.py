@@ -39,8 +39,8 @@ def test_explain_says_what_each_source_gets(program: Expected) -> None:
     assert _causes(report) == sorted(program.causes), str(report)
 
 
-# A `tf.function` copies a small tensor of its closure as a constant. Where the gradient is cut behind it, the report says
-# that the loss was not computed from the tensor, or lacks the cause.
+# A `tf.function` copies a small tensor of its closure as a constant. Where the gradient is cut behind it, the report
+# says that the loss was not computed from the tensor, or lacks the cause.
 _COPIED = {
     "rounded tensor",
     "stopped tensor",
