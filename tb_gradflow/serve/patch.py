@@ -15,8 +15,15 @@ _NAMED = 3
 _SPECIAL = re.compile(r'["\\\x00-\x1f\x7f]')
 
 
-def patch_of(edit: Edit, passages: Sequence[Passage] = ()) -> str:
-    """The lines of the diff; with the passages of its trace, as `git apply` takes it."""
+def patch_of(edit: Edit, passages: Sequence[Passage] = (), shifted: int = 0, *, with_header: bool = True) -> str:
+    """The lines of the diff; with the passages of its trace, as `git apply` takes it.
+
+    Args:
+        edit: The edit.
+        passages: Those of its trace.
+        shifted: By how many lines the edits before it in the same diff make the file longer.
+        with_header: Whether the diff begins with the file's name, as its first part has to.
+    """
     before, after = _around(edit, passages)
     old, new = edit.before.split("\n"), edit.after.split("\n") if edit.after else []
     first = edit.line - len(before)
@@ -25,8 +32,10 @@ def patch_of(edit: Edit, passages: Sequence[Passage] = ()) -> str:
     lines += [f"+{line}" for line in new]
     lines += [f" {line}" for line in after]
     kept = len(before) + len(after)
-    head = f"@@ -{first},{kept + len(old)} +{first if kept + len(new) else first - 1},{kept + len(new)} @@"
-    return "\n".join([f"--- {_path('a', edit.file)}", f"+++ {_path('b', edit.file)}", head, *lines]) + "\n"
+    now = first + shifted
+    head = f"@@ -{first},{kept + len(old)} +{now if kept + len(new) else now - 1},{kept + len(new)} @@"
+    header = [f"--- {_path('a', edit.file)}", f"+++ {_path('b', edit.file)}"] if with_header else []
+    return "\n".join([*header, head, *lines]) + "\n"
 
 
 def _around(edit: Edit, passages: Sequence[Passage]) -> tuple[list[str], list[str]]:

@@ -1,0 +1,62 @@
+"""`tb-gradflow fix`: the edits of recorded runs as one patch, or written into the files."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tb_gradflow.cli.runs import chosen, opened
+from tb_gradflow.record.schema import Passage
+from tb_gradflow.serve.fixing import apply, fixes_of, patch
+from tb_gradflow.serve.report import Report
+from tb_gradflow.serve.text import count
+
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+GOOD = 0
+
+
+def add_parser(commands: Subparsers) -> None:
+    parser = commands.add_parser(
+        "fix",
+        help="print the fixes of a run as a patch, or apply them",
+        description="Print the edits that a run's findings offer as one unified diff, which `git apply` takes, or "
+        "write them into the files. Needs no TensorFlow.",
+        epilog="Exit status: 0, or 2 if a log cannot be read or a file does not read as it was recorded.",
+    )
+    parser.add_argument("logdir", metavar="LOGDIR", help="a directory with one run or many")
+    parser.add_argument("--run", metavar="NAME", help="only this run")
+    parser.add_argument(
+        "--apply",
+        action="store_true",
+        help="write the edits into the files below the working directory, where these still read as they were recorded",
+    )
+    parser.set_defaults(command=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    reports: list[Report] = []
+    passages: list[Passage] = []
+    for name, directory in chosen(options.logdir, options.run).items():
+        log = opened(options.logdir, name, directory)
+        report = log.report()
+        reports.append(report)
+        passages.extend(log.recorded.trace(log.recorded.index().session.id, report.diagnosis.trace).passages)
+    fixes = fixes_of(finding for report in reports for finding in report.findings)
+    for edit in fixes.left_out:
+        told = f"tb-gradflow: {edit.file}:{edit.line}: another edit changes this line; train again after that one"
+        print(told, file=sys.stderr)
+    if not fixes.edits:
+        unhealthy = any(not report.healthy for report in reports)
+        why = "no finding has a fix that can be written as an edit" if unhealthy else "there is nothing to fix"
+        print(f"tb-gradflow: {why}", file=sys.stderr)
+    elif options.apply:
+        for path in apply(fixes.edits, Path.cwd()):
+            lines = [str(edit.line) for edit in fixes.edits if Path(edit.file) == path.relative_to(Path.cwd())]
+            print(f"{path.relative_to(Path.cwd())}: {count(len(lines), 'edit')}, from line {', '.join(lines)}")
+    else:
+        print(patch(fixes.edits, passages), end="")
+    return GOOD

@@ -1,0 +1,112 @@
+"""The user's source as a syntax tree, and edits of it."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tb_gradflow.analyse.user_code.code import Code, Program
+from tb_gradflow.analyse.user_code.draft import Draft
+from tb_gradflow.analyse.user_code.library import library_for
+from tb_gradflow.record.schema import Passage
+
+
+def code_of(text: str, line: int = 1) -> Code:
+    return Code(Passage("model.py", line, text))
+
+
+def call_in(code: Code, name: str) -> ast.Call:
+    calls = [node for node in ast.walk(code.tree) if isinstance(node, ast.Call)]
+    return next(node for node in calls if ast.unparse(node.func).endswith(name))
+
+
+def test_an_edit_is_whole_lines_with_their_indentation() -> None:
+    code = code_of("def loss(p):\n    hard = tf.round(p)  # decide\n    return hard\n", line=10)
+
+    edit = Draft(code).replace(call_in(code, "round"), "p").edit()
+
+    assert edit is not None
+    assert (edit.file, edit.line, edit.end_line) == ("model.py", 11, 11)
+    assert edit.before == "    hard = tf.round(p)  # decide"
+    assert edit.after == "    hard = p  # decide"
+
+
+def test_letters_of_several_bytes_do_not_shift_an_edit() -> None:
+    code = code_of('x = f("größe", tf.round(ö))')
+
+    edit = Draft(code).replace(call_in(code, "round"), "ö").edit()
+
+    assert edit is not None
+    assert edit.after == 'x = f("größe", ö)'
+
+
+def test_a_call_over_several_lines_is_replaced_as_a_whole() -> None:
+    code = code_of("y = tf.round(\n    x,\n)\nz = y")
+
+    edit = Draft(code).replace(call_in(code, "round"), "x").edit()
+
+    assert edit is not None
+    assert (edit.line, edit.end_line, edit.after) == (1, 3, "y = x")
+
+
+def test_what_is_no_python_afterwards_is_no_edit() -> None:
+    code = code_of("y = tf.round(x)")
+
+    assert Draft(code).replace(call_in(code, "round"), "(").edit() is None
+
+
+def test_changes_that_overlap_are_no_edit() -> None:
+    code = code_of("y = tf.round(tf.abs(x))")
+
+    draft = Draft(code).replace(call_in(code, "round"), "x").replace(call_in(code, "abs"), "x")
+
+    assert draft.edit() is None
+
+
+def test_a_value_is_computed_once_under_a_name_that_is_free() -> None:
+    code = code_of("def loss(value, soft):\n    return tf.round(value + soft)")
+    draft = Draft(code)
+    given = call_in(code, "round").args[0]
+
+    name = draft.computed_before(given, "value", "soft", "raw")
+    edit = draft.replace(given, name).edit()
+
+    assert name == "raw"
+    assert edit is not None
+    assert edit.after == "    raw = value + soft\n    return tf.round(raw)"
+
+
+@pytest.mark.parametrize(
+    "text", ["f = lambda v: tf.round(v + 1)", "y = [tf.round(v + 1) for v in w]", "y = a and tf.round(v + 1)"]
+)
+def test_nothing_is_computed_before_what_may_run_later_or_never(text: str) -> None:
+    code = code_of(text)
+
+    assert Draft(code).computed_before(call_in(code, "round").args[0], "value") == ""
+
+
+def test_a_statement_behind_another_on_its_line_gets_none_in_front() -> None:
+    code = code_of("a = 1; y = tf.round(v + 1)")
+
+    assert Draft(code).computed_before(call_in(code, "round").args[0], "value") == ""
+
+
+@pytest.mark.parametrize(
+    ("imports", "body", "expected"),
+    [
+        ("import tensorflow as tf", "y = tf.round(x)", "tf.nn.softmax(x)"),
+        ("import tensorflow.compat.v1 as tf1", "y = tf1.round(x)", "tf1.nn.softmax(x)"),
+        ("import keras", "y = keras.ops.round(x)", "keras.ops.softmax(x)"),
+        ("from keras import ops", "y = ops.round(x)", "ops.softmax(x)"),
+        ("from tensorflow.keras import backend as K\nimport tensorflow as tf", "y = K.round(x)", "tf.nn.softmax(x)"),
+    ],
+)
+def test_functions_are_called_as_the_file_calls_them(imports: str, body: str, expected: str) -> None:
+    code = code_of(f"{imports}\n{body}")
+    modules = Program((code,)).modules("model.py")
+
+    library = library_for(code, call_in(code, "round"), modules)
+
+    assert library is not None
+    assert library("softmax", "x") == expected
