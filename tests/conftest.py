@@ -12,7 +12,13 @@ from tests.demo.training import Trained, train
 
 # These take minutes each: were one of them begun last, all other workers would wait for it.
 LONG = (
-    *("cases/test_cases.py", "trace/test_replicas.py", "trace/test_replay.py", "trace/test_programs.py"),
+    *(
+        "cases/test_edits.py",
+        "cases/test_cases.py",
+        "trace/test_replicas.py",
+        "trace/test_replay.py",
+        "trace/test_programs.py",
+    ),
     *("trace/test_legacy_keras.py", "trace/test_matrix.py", "demo/test_demos.py", "trace/test_replicas_others.py"),
     *(
         "trace/test_python_constants.py",

@@ -36,6 +36,9 @@ def test_bytes_that_are_no_longer_those_that_were_written_are_told(tmp_path: Pat
     with tensorboard(f"--logdir={tmp_path}", f"--load_fast={loader}") as board:
         board.wait_for_runs(2)
         tab = opened(page, board)
+        # The page opens at the run that can be judged.
+        expect(tab.summary).to_contain_text("1 of 2 trainable variables")
+        tab.runs.select_option(label="damaged")
         # TensorBoard's Python loader checks what it reads, and stops there; the other hands it on.
         told = tab.frame.locator("[role=alert], p[role=status]")
         expect(told).to_contain_text("damaged")
