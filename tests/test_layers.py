@@ -32,7 +32,7 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     "api": ({"record", "analyse", "gradcheck", "serve", "store", "trace"}, {"numpy"}),
     # Loads the recorder, when it is called.
     "summary": ({"trace"}, set()),
-    "cli": ({"api", "demo", "serve", "store"}, set()),
+    "cli": ({"api", "demo", "record", "serve", "store"}, set()),
     # A demonstration is a user's program: it imports the package itself.
     "demo": ({"__init__"}, {"numpy", "tensorflow", "keras"}),
     # Loads the recorder, when a test asks for it. `serve` and `trace` are named for their types alone.

@@ -523,6 +523,18 @@ export interface Tried {
   readonly loss: readonly (number | null)[];
   /** Of each variable of the finding that gets a gradient now. */
   readonly gradient_norm: readonly VariableNorm[];
+  /** Whether it works together with the edits of other findings alone. */
+  readonly with_others: boolean;
+}
+
+/** Another edit that may fix the same finding. */
+export interface Alternative {
+  /** The lines. */
+  readonly edit: Edit;
+  /** What the user gives up with it, as a sentence. */
+  readonly cost: string;
+  /** What it did; null if it was not run. */
+  readonly tried: Tried | null;
 }
 
 /** Something that a person should know about the gradient. */
@@ -552,8 +564,14 @@ export interface Finding {
   readonly path: readonly number[];
   /** The fix as an edit; null where it is a decision, or the source is not recorded. */
   readonly edit: Edit | null;
+  /** What the user gives up with the edit, as a sentence; empty where there is none. */
+  readonly cost: string;
   /** What the edit did; null if it was not run. */
   readonly tried: Tried | null;
+  /** Where edits were to be tried and this one was not: why, as a sentence. */
+  readonly not_tried: string;
+  /** Other edits that may fix it, the better ones first. */
+  readonly alternatives: readonly Alternative[];
 }
 
 /** Everything that one step says. */

@@ -112,7 +112,10 @@ export function finding(base: Trace, severity: Severity, variables: readonly str
     culprit: culprit === "" ? -1 : at(culprit),
     path: way.map(at),
     edit: null,
+    cost: "",
     tried: null,
+    not_tried: "",
+    alternatives: [],
   };
 }
 

@@ -95,6 +95,10 @@ class Edit:
     before: str
     after: str
 
+    def overlaps(self, other: Edit) -> bool:
+        """Whether both change one and the same line."""
+        return self.file == other.file and self.line <= other.end_line and other.line <= self.end_line
+
 
 @dataclass(frozen=True, slots=True)
 class VariableNorm:
@@ -113,11 +117,28 @@ class Tried:
             not zero throughout.
         loss: Before the edit and after it; null where it was not finite or the step did not complete.
         gradient_norm: Of each variable of the finding that gets a gradient now.
+        with_others: Whether it works together with the edits of other findings alone.
     """
 
     works: bool
     loss: tuple[float | None, ...]
     gradient_norm: tuple[VariableNorm, ...]
+    with_others: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """Another edit that may fix the same finding.
+
+    Attributes:
+        edit: The lines.
+        cost: What the user gives up with it, as a sentence.
+        tried: What it did; null if it was not run.
+    """
+
+    edit: Edit
+    cost: str
+    tried: Tried | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +158,10 @@ class Finding:
         path: Ops from the first variable to the loss, as indices in the trace, the culprit among them; as far
             as the way goes if it never reaches the loss.
         edit: The fix as an edit; null where it is a decision, or the source is not recorded.
+        cost: What the user gives up with the edit, as a sentence; empty where there is none.
         tried: What the edit did; null if it was not run.
+        not_tried: Where edits were to be tried and this one was not: why, as a sentence.
+        alternatives: Other edits that may fix it, the better ones first.
     """
 
     cause: str
@@ -151,7 +175,10 @@ class Finding:
     culprit: int
     path: tuple[int, ...]
     edit: Edit | None = None
+    cost: str = ""
     tried: Tried | None = None
+    not_tried: str = ""
+    alternatives: tuple[Alternative, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

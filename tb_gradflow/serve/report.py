@@ -131,7 +131,7 @@ def finding_as_json(finding: dict[str, Any]) -> dict[str, Any]:
     public = {key: finding[key] for key in FINDING_KEYS}
     if public["tried"] is not None:
         norms = {each["variable"]: each["norm"] for each in public["tried"]["gradient_norm"]}
-        public["tried"] = {**public["tried"], "gradient_norm": norms}
+        public["tried"] = {"works": public["tried"]["works"], "loss": public["tried"]["loss"], "gradient_norm": norms}
     return public
 
 
