@@ -112,7 +112,8 @@ def explain(
     else:
         gradients = np.frombuffer(record.gradients, "<f4").reshape(-1, len(GRADIENT_STATISTICS))
         norms = np.frombuffer(record.variables, "<f4").reshape(-1, len(VARIABLE_STATISTICS))
-        diagnosis = diagnose(explained.trace, explained.session, gradients, norms, record.losses, record.step)
+        recorded = (explained.trace, explained.session, gradients, norms, record.losses, record.step)
+        diagnosis = diagnose(*recorded, values=record.values)
     reader = MemoryReader(explained.session, explained.trace, record)
     name = explained.session.model or "this step"
     return Report(diagnosis, history=lambda: History(StoredRun(reader), name, Caches(), alone=True))

@@ -138,6 +138,8 @@ class Finding:
             as the way goes if it never reaches the loss.
         edit: The fix as an edit; null where it is a decision, or the source is not recorded.
         tried: What the edit did; null if it was not run.
+        examples: The rows of the batch in which it begins, the first of them where they are many; null where that is
+            not known.
     """
 
     cause: str
@@ -152,6 +154,7 @@ class Finding:
     path: tuple[int, ...]
     edit: Edit | None = None
     tried: Tried | None = None
+    examples: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tb_gradflow.record.schema import FORMAT, Session, StepRecord, Trace
+from tb_gradflow.trace.step.forward_values import step_values
 from tb_gradflow.version import VERSION
 
 
@@ -22,11 +23,13 @@ class Explained:
         session: As in a log.
         trace: The step's structure.
         record: The step's numbers; null if it was not complete, or nothing could be measured.
+        eager: Whether the step ran eagerly.
     """
 
     session: Session
     trace: Trace
     record: StepRecord | None
+    eager: bool = False
 
 
 def session_of(name: str) -> Session:
@@ -51,4 +54,5 @@ def record_of(values: dict[str, Any]) -> StepRecord:
         losses=tuple(float(value) for value in values["losses"]),
         gradients=np.ascontiguousarray(values["gradients"], "<f4").tobytes(),
         variables=np.ascontiguousarray(values["variables"], "<f4").tobytes(),
+        values=step_values(values, 0),
     )

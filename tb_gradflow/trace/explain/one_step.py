@@ -22,7 +22,7 @@ from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.not_computed import ops_that_raise
 from tb_gradflow.analyse.step.status import states
 from tb_gradflow.errors import SetupError
-from tb_gradflow.record.schema import PYTHON, SNAPSHOT, VARIABLE_STATISTICS, StepRecord, Trace
+from tb_gradflow.record.schema import GRADIENT_STATISTICS, PYTHON, SNAPSHOT, VARIABLE_STATISTICS, StepRecord, Trace
 from tb_gradflow.trace.capture.requested_tensors import user_frame, was_variable, written_sources
 from tb_gradflow.trace.custom_gradient_checks.step_checks import GradientChecks
 from tb_gradflow.trace.eager.compilability import decisions, kept_inside, sentence_of
@@ -170,9 +170,28 @@ def _explained(plan: Plan, *, eagerly: bool) -> Explained:
     explained = _seen(plan, eagerly=eagerly)
     if tf.config.functions_run_eagerly() and any(each.used for each in explained.trace.overrides):
         explained = _noted(explained, _WITHOUT_OVERRIDES)
-    if explained.record is not None or not explained.trace.targets:
-        return explained
-    return _measured_in_part(plan, explained)
+    if explained.record is not None:
+        return _with_values(plan, explained) if _is_broken(explained.record) else explained
+    return _measured_in_part(plan, explained) if explained.trace.targets else explained
+
+
+def _is_broken(record: StepRecord) -> bool:
+    """Whether a loss or a gradient is not finite."""
+    gradients = np.frombuffer(record.gradients, "<f4").reshape(-1, len(GRADIENT_STATISTICS))
+    counts = [GRADIENT_STATISTICS.index(column) for column in ("nan_count", "inf_count")]
+    return bool(np.any(gradients[:, counts] > 0)) or not np.all(np.isfinite(record.losses))
+
+
+def _with_values(plan: Plan, broken: Explained) -> Explained:
+    """The same step, run once more with its forward pass measured; without that, where that run shows no such thing,
+    as one that draws other random numbers, or fails."""
+    again = _Seen(plan, eager=broken.eager, values=True)
+    if again.error is not None:
+        return broken
+    found = again.explained
+    if found.record is None or not _is_broken(found.record) or len(found.trace.targets) != len(broken.trace.targets):
+        return broken
+    return replace(found, trace=replace(found.trace, notes=broken.trace.notes, failure=broken.trace.failure))
 
 
 def _measured_in_part(plan: Plan, raised: Explained) -> Explained:
@@ -275,14 +294,17 @@ class _Seen:
         kept: Python's conversions that stayed in TensorFlow because the step was traced.
     """
 
-    def __init__(self, plan: Plan, *, eager: bool, barriers: frozenset[str] | None = None) -> None:
+    def __init__(
+        self, plan: Plan, *, eager: bool, barriers: frozenset[str] | None = None, values: bool = False
+    ) -> None:
+        self._eager = eager
         self.error: Exception | None = None
         self._session = session_of(plan.name)
         self._traces: list[Trace] = []
         self._is_complete = False
         self._values: dict[str, Any] = {}
         self._checks = GradientChecks()
-        settings = Settings(exact=False, eager=eager, checks=self._checks, barriers=barriers)
+        settings = Settings(exact=False, eager=eager, checks=self._checks, barriers=barriers, values=values)
         step = plan.eager if eager else plan.traced
         instrumented = InstrumentedStep(step, plan.variables, settings, self._on_trace, plan.inputs)
         how = contextlib.nullcontext() if eager else functions_compiled()
@@ -334,7 +356,8 @@ class _Seen:
             return Explained(self._session, self._with_rebound(self._checks.filled(self._traces[-1], {})), None)
         record = record_of(self._values)
         trace = next(each for each in self._traces if each.index == record.trace)
-        return Explained(self._session, self._with_rebound(self._checks.filled(trace, self._values)), record)
+        trace = self._with_rebound(self._checks.filled(trace, self._values))
+        return Explained(self._session, trace, record, self._eager)
 
     @property
     def raised_inside(self) -> bool:

@@ -20,7 +20,7 @@ from tb_gradflow.trace.capture.patches import watching
 from tb_gradflow.trace.capture.snapshots import link_snapshots
 from tb_gradflow.trace.custom_gradient_checks.step_checks import CheckingCollector, GradientChecks
 from tb_gradflow.trace.eager.shadow_collector import EagerCollector
-from tb_gradflow.trace.graph.build_trace import trace_of
+from tb_gradflow.trace.graph.build_trace import Place, trace_of, trace_with_places
 from tb_gradflow.trace.graph.variables import Owned, Variables, is_floating, is_replica, local, replica_here
 from tb_gradflow.trace.numerics.statistics import (
     GRADIENT_COLUMNS,
@@ -29,6 +29,7 @@ from tb_gradflow.trace.numerics.statistics import (
     movement_statistics,
     variable_statistics,
 )
+from tb_gradflow.trace.step.forward_values import NumberOf, forward_values
 from tb_gradflow.trace.step.named_inputs import Named, NameInputs, arguments_of, part_of_replica
 from tb_gradflow.trace.step.replicas import Left, Measured, ReplicaCollector, is_shared, joined
 from tb_gradflow.trace.step.worker_agreement import Agreement
@@ -49,6 +50,7 @@ class Settings:
         among_workers: Whether other processes train in step with this one.
         checks: Where to keep what is needed to check gradients of the user's own; null if they are not checked.
         barriers: See `Collector`.
+        values: Whether to measure the forward pass too: in steps that are rolled back.
     """
 
     tensors: Tensors = "all"
@@ -58,6 +60,7 @@ class Settings:
     among_workers: bool = False
     checks: GradientChecks | None = None
     barriers: frozenset[str] | None = None
+    values: bool = False
 
 
 class InstrumentedStep:
@@ -94,6 +97,8 @@ class InstrumentedStep:
         self._left = Left()
         self._agreement = Agreement() if settings.among_workers else None
         self._traces = 0
+        self._places: list[Place] = []
+        self._number_of: NumberOf = lambda flattener, ref: -1
         self.touched: Sequence[Any] = ()
         self.untrained: Sequence[Any] = ()
         self.for_xla = False
@@ -101,6 +106,8 @@ class InstrumentedStep:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
             collectors = [self._collector(each) for each in self._of_replicas()]
+            for collector in collectors:
+                collector.keeps_gradients = self._settings.values
             before = [_values(collector.variables) for collector in collectors]
             for collector in collectors:
                 collector.own_ops()
@@ -135,6 +142,16 @@ class InstrumentedStep:
             self._agreement.refuse()
         self._on_fault(fault)
 
+    @contextlib.contextmanager
+    def measuring_values(self) -> Iterator[None]:
+        """What is traced while the context is open measures the forward pass too."""
+        settings = self._settings
+        self._settings = dataclasses.replace(settings, values=True, exact=False)
+        try:
+            yield
+        finally:
+            self._settings = settings
+
     def left(self) -> Measured:
         """The numbers of the step that has just run, if it was one of replicas that had to put them aside."""
         return self._left.take()
@@ -155,10 +172,13 @@ class InstrumentedStep:
             collector.forget_uncalled()
         # All replicas do the same: the first one of this process tells of it.
         index = self._tell(collectors[0], given[0], None, len(before[0])) if replica_here() == 0 else 0
-        return [
+        measured = [
             self._measurements(collector, index, inputs, values)
             for collector, inputs, values in zip(collectors, given, before, strict=True)
         ]
+        if self._settings.values and not shared and not is_replica():
+            measured[0].update(forward_values(collectors[0], self._places, self._number_of, (args, kwargs)))
+        return measured
 
     def _joined(self, collectors: Sequence[Collector], measured: Sequence[Measured]) -> Measured:
         """The step's numbers, of all its replicas. They meet here, those of other workers too."""
@@ -197,7 +217,12 @@ class InstrumentedStep:
         collector.finish()
         link_snapshots(collector)
         moving = collector.moving(known)  # meets variables that only an optimizer has named
-        trace = trace_of(collector, index, keep_source=self._settings.source)
+        if self._settings.values:
+            trace, self._places, self._number_of = trace_with_places(
+                collector, collector.root, index, keep_source=self._settings.source
+            )
+        else:
+            trace = trace_of(collector, index, keep_source=self._settings.source)
         inputs = tuple(Input(name, collector.row_count + place) for place, (name, _) in enumerate(given))
         first = collector.row_count + len(given)
         movements = tuple(
