@@ -21,7 +21,7 @@ from tb_gradflow.serve.report_text import lines_of
 from tb_gradflow.serve.text import Look, Printer
 
 _VARIABLE_KEYS = ("name", "status", "shape", "dtype", "gradient")
-FINDING_KEYS = ("cause", "severity", "variables", "op", "source", "message", "fix", "edit", "tried")
+FINDING_KEYS = ("cause", "severity", "variables", "op", "source", "message", "fix", "edit", "tried", "examples")
 
 
 class Report:

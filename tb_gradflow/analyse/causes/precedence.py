@@ -58,6 +58,7 @@ from tb_gradflow.analyse.causes.no_derivative import (
     second_order_missing,
 )
 from tb_gradflow.analyse.causes.not_finite import (
+    first_broken,
     in_front,
     nonfinite_input,
     nonfinite_update,
@@ -227,8 +228,10 @@ NOT_FINITE: tuple[Rule, ...] = (
     custom_gradient_wrong.own_gradient_is_not_finite,
     zero_over_zero.mean_of_nothing,
     where_inactive_branch.rule,
+    first_broken.singular_first,
     nonfinite_input.rule,
     in_front.half_precision,
+    exploding_recurrence.overflow_first,
     exploding_recurrence.overflowing_recurrence,
     singular.singular_here,
     in_front.broken_before,

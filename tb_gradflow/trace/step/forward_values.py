@@ -39,7 +39,9 @@ def forward_values(collector: Collector, places: Sequence[Place], number_of: Num
     columns = [bad_columns(each) if each.shape.rank == 2 else tf.constant(_NOWHERE) for each in tensors]
     return {
         "batch": tf.cast(batch, tf.int32),
-        "value_places": tf.constant([[each.op, each.output, each.input] for each, _ in known], tf.int32, [len(known), 3]),
+        "value_places": tf.constant(
+            [[each.op, each.output, each.input] for each, _ in known], tf.int32, [len(known), 3]
+        ),
         "value_statistics": _stacked([value_statistics(each) for each in tensors]),
         "value_sizes": _stacked([size_of(each) for each in tensors]),
         "value_rows": _stacked(rows),
