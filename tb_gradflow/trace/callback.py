@@ -252,7 +252,12 @@ class GradFlowCallback(KerasCallback):
     def _select_monitor(self) -> NonfiniteMonitor | None:
         assert self._fitting is not None and self._sampled is not None
         step = self._draws.shared(self._numbers.following(self._fitting.step_as_traced))
-        return monitor_of_fit(self._fitting, step, self._instrumented, self._sampled)
+        instrumented, numbers, fitted = self._instrumented, self._numbers, self._fitting
+
+        def again() -> TrainFunction:
+            return fitted.recording(lambda data: instrumented(data), numbers)
+
+        return monitor_of_fit(fitted, step, instrumented, self._sampled, again)
 
     def _run_monitored(self, iterator: Any) -> Any:
         plain = self._plain

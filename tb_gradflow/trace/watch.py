@@ -168,12 +168,13 @@ class Watched:
         if self._eagerly or is_one_of_several():
             return None
         step = self._draws.shared(self._numbers.following_once(_converted(self._plain)))
-        devices = [_device_of(replica) for replica in self._variables]
+        devices, instrumented = [_device_of(replica) for replica in self._variables], self._instrumented_step
         return monitor_of_calls(
             step,
             self._compiled_alike,
-            self._instrumented_step,
+            instrumented,
             self._sampled,
+            lambda: self._compiled_recording(instrumented),
             devices,
             for_xla=bool(self._plain._jit_compile),
         )
@@ -212,7 +213,9 @@ class Watched:
             self._on_trace,
             on_fault=self._tracing.failed,
         )
+        return self._compiled_recording(step)
 
+    def _compiled_recording(self, step: InstrumentedStep) -> Any:
         # Not a lambda: TensorFlow leaves the user's lines out of an error in a function that is called `<lambda>`.
         def recorded(*args: Any, **kwargs: Any) -> Any:
             return step(*args, **kwargs)

@@ -100,6 +100,20 @@ def birth_of(measured: Measured, target: int) -> Birth | None:
     return measured.once(("birth", target), lambda: _birth_of(measured, target))
 
 
+def birth_before(measured: Measured, op: int) -> Birth | None:
+    """Where what an op is given stops being finite, though the target does not show it, as behind a function that is
+    bounded; null where all of that is finite, or was not measured."""
+    values = values_of(measured)
+    if values is None or op < 0:
+        return None
+
+    def search() -> Birth | None:
+        makers = values.makers(op, is_bad)
+        return _first(values, makers, is_bad) if makers else None
+
+    return measured.once(("birth before", op), search)
+
+
 def _birth_of(measured: Measured, target: int) -> Birth | None:
     values, goal = values_of(measured), measured.topology.trace.targets[target].op
     assert values is not None

@@ -77,10 +77,8 @@ def rows_of(group: Group) -> Rows | None:
     values, known = values_of(measured), measured.values
     if values is None or known is None or group.culprit < 0:
         return None
-    if measured.loss_is_finite(group.suspect.target):
-        found = _rows_of_gradient(group)
-    else:
-        found = _rows_of_value(group, values)
+    found = _rows_of_gradient(group) if measured.loss_is_finite(group.suspect.target) else None
+    found = found if found is not None else _rows_of_value(group, values)
     return found if found is not None and found.count < known.batch else None
 
 
@@ -98,7 +96,8 @@ def _rows_of_gradient(group: Group) -> Rows | None:
     inputs = {(edge.op, edge.output) for edge in op.inputs}
     listed = [each for each in known.gradient_rows if each.target == group.suspect.target]
     found = [each for each in listed if (each.op, each.output) in inputs]
-    found = found or [each for each in listed if each.op == group.suspect.producer]
+    if not found and group.culprit == group.suspect.culprit:
+        found = [each for each in listed if each.op == group.suspect.producer]
     return max((each.rows for each in found), key=lambda rows: rows.count, default=None)
 
 
@@ -121,7 +120,7 @@ def _written(rows: Rows, group: Group) -> str:
         listed = " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else shown[0]
     else:
         listed = ", ".join(shown[: _WRITTEN - 1]) + f" and {rows.count - _WRITTEN + 1} more"
-    return f"row{'s' * (rows.count > 1)} {listed} of the {known.batch} of the batch{_column(group)}"
+    return f"row{'s' * (rows.count > 1)} {listed} of the batch of {known.batch}{_column(group)}"
 
 
 def _column(group: Group) -> str:
@@ -181,9 +180,9 @@ def _all_nan(made: OpValue) -> bool:
 def _sizes(group: Group, values: Values, dtype: str) -> str:
     """How large what goes in is."""
     assert group.op is not None
-    sizes = [_size(value) for place in range(2) if (value := values.given_to(group.culprit, place)) is not None]
-    made = values.outputs(group.culprit)
-    if not sizes or not any(map(is_bad, made)) or dtype not in _LARGEST or max(sizes) == 0.0:
+    given = [value for place in range(2) if (value := values.given_to(group.culprit, place)) is not None]
+    sizes, made = [_size(value) for value in given], values.outputs(group.culprit)
+    if not sizes or any(map(is_bad, given)) or not any(map(is_bad, made)) or dtype not in _LARGEST or max(sizes) == 0.0:
         return ""
     reached = " and ".join(f"{size:.2g}" for size in sizes)
     return f"What goes in reaches {reached}; the largest {dtype} is {_LARGEST[dtype]}."

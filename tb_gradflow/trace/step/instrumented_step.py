@@ -144,13 +144,14 @@ class InstrumentedStep:
 
     @contextlib.contextmanager
     def measuring_values(self) -> Iterator[None]:
-        """What is traced while the context is open measures the forward pass too."""
-        settings = self._settings
-        self._settings = dataclasses.replace(settings, values=True, exact=False)
+        """What is traced while the context is open measures the forward pass too. A fault of the recorder is raised."""
+        settings, on_fault = self._settings, self._on_fault
+        self._settings = dataclasses.replace(settings, values=True, exact=False, tensors="all")
+        self._on_fault = _raised
         try:
             yield
         finally:
-            self._settings = settings
+            self._settings, self._on_fault = settings, on_fault
 
     def left(self) -> Measured:
         """The numbers of the step that has just run, if it was one of replicas that had to put them aside."""

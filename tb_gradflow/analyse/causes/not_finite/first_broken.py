@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.not_finite.singular import CAUSE_OF_TYPE
-from tb_gradflow.analyse.evidence.birth import Values, birth_of, values_of
+from tb_gradflow.analyse.evidence.birth import Values, birth_before, birth_of, values_of
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.record.schema import OpValue
 
@@ -21,7 +21,9 @@ def singular_first(suspect: Suspect) -> Verdict | None:
 
 def first_of(suspect: Suspect) -> int:
     """The op that was seen to break; -1 where none was."""
-    birth = birth_of(suspect.measured, suspect.target)
+    measured = suspect.measured
+    whole = measured.loss_is_finite(suspect.target)
+    birth = birth_before(measured, suspect.culprit) if whole else birth_of(measured, suspect.target)
     return -1 if birth is None or birth.given or birth.inside else birth.op
 
 
