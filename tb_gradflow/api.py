@@ -18,6 +18,7 @@ from tb_gradflow.gradcheck.numpy_functions import NumpyFunction
 from tb_gradflow.gradcheck.report import GradientsCheck
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Trace
 from tb_gradflow.serve.comparison import Comparison
+from tb_gradflow.serve.example_text import told_of_examples
 from tb_gradflow.serve.history import Caches, History
 from tb_gradflow.serve.page import name_in_page, page
 from tb_gradflow.serve.report import Report
@@ -87,6 +88,7 @@ def explain(
     args: Sequence[Any] = (),
     variables: Sequence[Any] | None = None,
     feed_dict: Mapping[Any, Any] | None = None,
+    examples: bool = False,
 ) -> Report:
     """What one real training step says about every variable, and what is wrong.
 
@@ -96,16 +98,23 @@ def explain(
     `explain(loss_tensor, variables=…)` takes a tensor of a `tf.compat.v1` graph: measured in the default session,
     with `feed_dict` for its placeholders, and told from the structure alone where there is no session. The graph is
     left as it was.
+
+    With `examples=True`, `report.examples` has the norm of the gradient of each row of the batch, and its share of that
+    of the batch, and the report names a row that gives most of it. That takes the loss of one row as often as there are
+    rows. It is told where the gradients of the rows add up to that of the batch: not under BatchNormalization, whose
+    rows depend on each other, nor under dropout.
     """
     from tb_gradflow.trace.explain.one_step import explain_function, explain_model
     from tb_gradflow.trace.graph_v1.explain_graph import explain_graph, is_graph_tensor
 
     if is_graph_tensor(model_or_loss):
+        if examples:
+            raise SetupError("examples: the gradient of each row is not measured in a graph of `tf.compat.v1`")
         explained = explain_graph(model_or_loss, variables, feed_dict)
     elif variables is not None:
-        explained = explain_function(model_or_loss, args, variables)
+        explained = explain_function(model_or_loss, args, variables, examples=examples)
     else:
-        explained = explain_model(model_or_loss, x, y, sample_weight, batch_size)
+        explained = explain_model(model_or_loss, x, y, sample_weight, batch_size, examples=examples)
     record = explained.record
     if record is None:
         diagnosis = diagnose(explained.trace, explained.session, None, None, (), -1)
@@ -116,7 +125,12 @@ def explain(
         diagnosis = diagnose(*recorded, values=record.values)
     reader = MemoryReader(explained.session, explained.trace, record)
     name = explained.session.model or "this step"
-    return Report(diagnosis, history=lambda: History(StoredRun(reader), name, Caches(), alone=True))
+    return Report(
+        diagnosis,
+        history=lambda: History(StoredRun(reader), name, Caches(), alone=True),
+        note=told_of_examples(explained.examples),
+        examples=explained.examples,
+    )
 
 
 def check_gradients(

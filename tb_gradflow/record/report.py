@@ -158,6 +158,22 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class ExampleGradients:
+    """The gradient of each row of the batch, over all variables.
+
+    Attributes:
+        norms: Its norm, as if the row were the whole batch; empty if that is not known.
+        shares: What it adds to the gradient of the batch, along that, as a part of the whole: they add up to one, and
+            of rows that pull the other way they are negative. Null where the gradient is zero or not finite.
+        reason: Why it is not known; empty if it is.
+    """
+
+    norms: tuple[float, ...]
+    shares: tuple[float, ...] | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """Everything that one step says.
 

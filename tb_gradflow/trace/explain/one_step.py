@@ -22,10 +22,12 @@ from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.not_computed import ops_that_raise
 from tb_gradflow.analyse.step.status import states
 from tb_gradflow.errors import SetupError
+from tb_gradflow.record.report import ExampleGradients
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, PYTHON, SNAPSHOT, VARIABLE_STATISTICS, StepRecord, Trace
 from tb_gradflow.trace.capture.requested_tensors import user_frame, was_variable, written_sources
 from tb_gradflow.trace.custom_gradient_checks.step_checks import GradientChecks
 from tb_gradflow.trace.eager.compilability import decisions, kept_inside, sentence_of
+from tb_gradflow.trace.explain.examples import gradients_of_rows
 from tb_gradflow.trace.explain.explanation import Explained, record_of, session_of
 from tb_gradflow.trace.explain.run_mode import Plan, compiled_once, functions_compiled
 from tb_gradflow.trace.fidelity.object_graph import name_of
@@ -37,7 +39,9 @@ from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, Settings,
 from tb_gradflow.trace.step.named_inputs import arguments_of, batch_of_keras
 
 
-def explain_model(model: Any, x: Any, y: Any, sample_weight: Any, batch_size: int | None) -> Explained:
+def explain_model(
+    model: Any, x: Any, y: Any, sample_weight: Any, batch_size: int | None, *, examples: bool = False
+) -> Explained:
     """One training step of a compiled Keras model on the first `batch_size` rows, or on all of them."""
     _check_model(model)
     if not model.compiled:
@@ -68,7 +72,23 @@ def explain_model(model: Any, x: Any, y: Any, sample_weight: Any, batch_size: in
         inputs=batch_of_keras,
         undone=lambda: undone(lambda: _state_of(model), [model]),
     )
-    return _explained(plan, eagerly=bool(model.run_eagerly))
+    found = _explained(plan, eagerly=bool(model.run_eagerly))
+    return replace(found, examples=_examples_of_model(plan, model, rows)) if examples else found
+
+
+def _examples_of_model(plan: Plan, model: Any, rows: Any) -> ExampleGradients:
+    if type(model).train_step is not keras.Model.train_step or "train_step" in vars(model):
+        reason = "the model has a `train_step` of its own: give `explain` its loss as a function"
+        return ExampleGradients((), None, reason)
+
+    def differentiate(x: Any, y: Any, sample_weight: Any) -> Any:
+        with tf.GradientTape() as tape:
+            predicted = model(x, training=True)
+            loss = model.compute_loss(x=x, y=y, y_pred=predicted, sample_weight=sample_weight, training=True)
+        return tape.gradient(loss, [variable.value for variable in model.trainable_variables])
+
+    with plan.undone():
+        return gradients_of_rows(differentiate, rows)
 
 
 def _check_model(model: Any) -> None:
@@ -85,7 +105,9 @@ def _check_model(model: Any) -> None:
     raise SetupError(f"explain takes a compiled Keras model, or a function that returns a loss: got a {kind}")
 
 
-def explain_function(loss_fn: Callable[..., Any], args: Sequence[Any], variables: Any) -> Explained:
+def explain_function(
+    loss_fn: Callable[..., Any], args: Sequence[Any], variables: Any, *, examples: bool = False
+) -> Explained:
     """One gradient of `loss_fn(*args)` with respect to `variables`: variables and tensors."""
     listed = listed_sources(variables)
     owned = _sources(listed, variables)
@@ -126,7 +148,21 @@ def explain_function(loss_fn: Callable[..., Any], args: Sequence[Any], variables
         undone=lambda: undone(lambda: [item.variable for item in owned], [loss_fn]),
     )
     found = _explained(plan, eagerly=False)
-    return replace(found, trace=replace(found.trace, whole=False))
+    found = replace(found, trace=replace(found.trace, whole=False))
+    return replace(found, examples=_examples_of_function(plan, converted, owned)) if examples else found
+
+
+def _examples_of_function(plan: Plan, loss_fn: Callable[..., Any], owned: Sequence[Owned]) -> ExampleGradients:
+    if any(isinstance(item.variable, GivenTensor) for item in owned):
+        return ExampleGradients((), None, "a gradient is requested for tensors, and these may be rows of the batch")
+
+    def differentiate(*arguments: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = loss_fn(*arguments)
+        return tape.gradient(loss, [item.variable for item in owned])
+
+    with plan.undone():
+        return gradients_of_rows(differentiate, plan.args)
 
 
 def _in_step(tensor: Any) -> Any:
