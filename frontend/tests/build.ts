@@ -113,6 +113,7 @@ export function finding(base: Trace, severity: Severity, variables: readonly str
     path: way.map(at),
     edit: null,
     tried: null,
+    examples: null,
   };
 }
 

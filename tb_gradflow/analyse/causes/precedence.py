@@ -58,7 +58,6 @@ from tb_gradflow.analyse.causes.no_derivative import (
     second_order_missing,
 )
 from tb_gradflow.analyse.causes.not_finite import (
-    first_broken,
     in_front,
     nonfinite_input,
     nonfinite_update,
@@ -228,7 +227,7 @@ NOT_FINITE: tuple[Rule, ...] = (
     custom_gradient_wrong.own_gradient_is_not_finite,
     zero_over_zero.mean_of_nothing,
     where_inactive_branch.rule,
-    first_broken.singular_first,
+    in_front.singular_first,
     nonfinite_input.rule,
     in_front.half_precision,
     exploding_recurrence.overflow_first,

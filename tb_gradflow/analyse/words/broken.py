@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_gradflow.analyse.evidence.birth import is_nan, values_of
+from tb_gradflow.analyse.step.birth import is_nan, values_of
 from tb_gradflow.analyse.words.names import Group, namespace
 
 BROKEN = "{plight}: "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from tb_gradflow.analyse.evidence.birth import Values, is_bad, values_of
+from tb_gradflow.analyse.step.birth import Values, is_bad, values_of
 from tb_gradflow.analyse.words.code import is_simple
 from tb_gradflow.analyse.words.names import Group, call_of
 from tb_gradflow.record.schema import OpValue, Rows

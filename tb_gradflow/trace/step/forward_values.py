@@ -73,7 +73,8 @@ def step_values(measured: Mapping[str, Array], step: int) -> StepValues | None:
 
 def _value(batch: int, place: Array, statistics: Array, size: Array, rows: Array, columns: Array) -> OpValue:
     op, output, number = (int(each) for each in place)
-    smallest, largest, *counts = (float(each) for each in statistics)
+    smallest, largest = (float(each) for each in statistics[:2])
+    zeros, negative, nan_count, inf_count, negative_inf_count = (int(each) for each in statistics[2:])
     shape = tuple(int(each) for each in size[1 : 1 + size[0]])
     return OpValue(
         op,
@@ -82,7 +83,11 @@ def _value(batch: int, place: Array, statistics: Array, size: Array, rows: Array
         shape,
         smallest,
         largest,
-        *(int(each) for each in counts),
+        zeros,
+        negative,
+        nan_count,
+        inf_count,
+        negative_inf_count,
         rows=_rows(rows) if shape[:1] == (batch,) else None,
         columns=_rows(columns) if len(shape) == 2 else None,
     )

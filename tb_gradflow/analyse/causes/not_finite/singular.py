@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tb_gradflow.analyse.evidence.birth import is_cleared
 from tb_gradflow.analyse.evidence.signs import is_never_positive
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.op_sets import constant_of
 from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.step.birth import is_cleared
 from tb_gradflow.record.schema import Op
 
 _BY_TYPE = {

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.causes.not_finite.first_broken import first_of
+from tb_gradflow.analyse.causes.not_finite.in_front import first_of
 from tb_gradflow.analyse.causes.not_finite.singular import accused
-from tb_gradflow.analyse.evidence.birth import values_of
 from tb_gradflow.analyse.evidence.bodies import first_of_loop, unrecorded_between
 from tb_gradflow.analyse.evidence.by_hand import has_grown
 from tb_gradflow.analyse.evidence.course import course_of, inside_loop
@@ -15,6 +14,7 @@ from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
 from tb_gradflow.analyse.graph.op_sets import LOOPS
 from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.step.birth import values_of
 from tb_gradflow.analyse.words.fields import SIZE, Template
 from tb_gradflow.analyse.words.names import Group, Text
 from tb_gradflow.analyse.words.phrases import CHECK
