@@ -30,6 +30,7 @@ from tb_gradflow.trace.log.workers import is_one_of_several, must_begin_alone
 from tb_gradflow.trace.nonfinite.monitor import CaughtStep, NonfiniteMonitor
 from tb_gradflow.trace.nonfinite.monitor_choice import monitor_of_calls
 from tb_gradflow.trace.nonfinite.monitored_steps import MonitoredSteps, Report
+from tb_gradflow.trace.nonfinite.recorded_again import RecordedAgain
 from tb_gradflow.trace.signature_cache import AlikeCalls
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
 from tb_gradflow.trace.step.replica_variables import variables_of
@@ -128,6 +129,9 @@ class Watched:
         try:
             sampled = self._prepared(args, kwargs)
             assert self._tracing is not None
+            listed = [each.variable for variables in self._variables for each in variables]
+            if len(self._variables) == 1:
+                self._measured_again.begins([each for each in listed if isinstance(each, tf.Variable)])
             with self._tracing.told():
                 outputs, measured = sampled(*args, **kwargs)
         except Exception as error:
@@ -145,7 +149,8 @@ class Watched:
             self._run.report_fault(error)
             return outputs
         if self._tracing.fault is None:
-            self._run.write({name: value.numpy() for name, value in measured.items()}, self._tracing)
+            values = {name: value.numpy() for name, value in measured.items()}
+            self._run.write(self._measured_again.measured(values, *args, **kwargs) or values, self._tracing)
             self._monitored.start(self._select_monitor)
         else:
             self._run.broken = True
@@ -213,6 +218,7 @@ class Watched:
             self._on_trace,
             on_fault=self._tracing.failed,
         )
+        self._measured_again = RecordedAgain(step, lambda: self._compiled_recording(step))
         return self._compiled_recording(step)
 
     def _compiled_recording(self, step: InstrumentedStep) -> Any:

@@ -29,7 +29,7 @@ def first(report: Any) -> Any:
 
 
 @pytest.mark.parametrize("program", births.EXPECTED, ids=lambda program: program.__name__)
-def test_the_first_op_that_is_not_finite_is_named_with_its_rows(program):
+def test_the_first_op_that_is_not_finite_is_named_with_its_rows(program: Any) -> None:
     cause, kind, rows = births.EXPECTED[program]
     source, start = inspect.getsourcelines(program)
     [born] = [start + number for number, line in enumerate(source) if "# born" in line]
@@ -41,12 +41,12 @@ def test_the_first_op_that_is_not_finite_is_named_with_its_rows(program):
 
 
 @pytest.mark.parametrize("program", births.EXPECTED, ids=lambda program: program.__name__)
-def test_the_repaired_twin_is_healthy(program):
+def test_the_repaired_twin_is_healthy(program: Any) -> None:
     assert explained(program, fixed=True).healthy
 
 
 @pytest.mark.parametrize("program", births.EXPECTED, ids=lambda program: program.__name__)
-def test_measured_values_are_those_of_the_plain_step(program):
+def test_measured_values_are_those_of_the_plain_step(program: Any) -> None:
     """The loss and the gradients' NaN of the step that is run again, beside a plain tape's."""
     loss_fn, args, variables = program()
     with tf.GradientTape() as tape:
@@ -63,7 +63,7 @@ def test_measured_values_are_those_of_the_plain_step(program):
     assert rows[: len([each for each in gradients if each is not None]), 4:].sum() == broken
 
 
-def test_the_message_says_what_the_exponential_was_given():
+def test_the_message_says_what_the_exponential_was_given() -> None:
     loss_fn, (x, y), variables = births.exponential_far_below_the_cross_entropy()
     first_kernel, second = (variable.numpy() for variable in variables[:2])
     hidden = x.numpy() @ first_kernel
@@ -75,14 +75,14 @@ def test_the_message_says_what_the_exponential_was_given():
     assert "rows 5 and 40 of the batch of 64" in message
 
 
-def test_a_logarithm_of_exactly_zero_is_not_called_negative():
+def test_a_logarithm_of_exactly_zero_is_not_called_negative() -> None:
     message = first(explained(births.certain_probability)).message
 
     assert "`1 - p` is exactly 0 in 1 of 32 places" in message
     assert "negative" not in message
 
 
-def test_a_root_of_something_negative_says_how_negative():
+def test_a_root_of_something_negative_says_how_negative() -> None:
     _, (x,), _ = births.deviation_by_hand()
     v = x.numpy()
     variance = np.mean(v * v, -1) - np.mean(v, -1) ** 2 - np.float32(1e-6)
@@ -92,18 +92,18 @@ def test_a_root_of_something_negative_says_how_negative():
     assert f"negative in {(variance < 0).sum()} of 4 places, down to {variance.min():.3g}" in message
 
 
-def test_the_column_is_named_where_it_is_one():
+def test_the_column_is_named_where_it_is_one() -> None:
     assert (
         "rows 17, 203 and 400 of the batch of 512, in `prices[:, 4]`"
         in first(explained(births.feature_of_zero_in_three_rows)).message
     )
 
 
-def test_rows_are_none_where_every_row_breaks():
+def test_rows_are_none_where_every_row_breaks() -> None:
     assert first(explained(births.temperature_of_zero)).examples is None
 
 
-def test_many_rows_are_counted_and_the_first_are_listed():
+def test_many_rows_are_counted_and_the_first_are_listed() -> None:
     kernel = tf.Variable([[1.0], [1.0]])
     x = np.ones((300, 2), "float32")
     x[::3, 1] = 0.0
@@ -117,7 +117,7 @@ def test_many_rows_are_counted_and_the_first_are_listed():
     assert "rows 0, 3, 6, 9 and 96 more of the batch of 300" in finding.message
 
 
-def test_an_eager_step_shows_the_same():
+def test_an_eager_step_shows_the_same() -> None:
     """Python takes a value of it, so that it cannot be compiled."""
     kernel = tf.Variable([[1.0], [1.0]], name="kernel")
     x = np.ones((30, 2), "float32")
@@ -132,7 +132,7 @@ def test_an_eager_step_shows_the_same():
     assert (finding.cause, finding.examples) == ("log_zero", (4, 8))
 
 
-def test_a_keras_model_shows_the_same():
+def test_a_keras_model_shows_the_same() -> None:
     model = keras.Sequential([keras.Input((5,)), Logarithm(), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     x, y = prices(512)
@@ -161,7 +161,7 @@ class Logarithm(keras.layers.Layer):
 
 @pytest.mark.parametrize("fixed", [False, True], ids=["broken", "fixed"])
 @pytest.mark.parametrize("options", [{}, {"jit_compile": True}, {"steps_per_execution": 3}], ids=str)
-def test_three_rows_of_a_batch_in_fit(options, fixed, tmp_path):
+def test_three_rows_of_a_batch_in_fit(options: Any, fixed: Any, tmp_path: Any) -> None:
     """In step 7 of 9; the saturated layer behind the logarithm hides it from the loss."""
     model = keras.Sequential(
         [keras.Input((5,)), Logarithm(1e-3 if fixed else 0.0), keras.layers.Dense(4, "tanh"), keras.layers.Dense(1)]
@@ -185,7 +185,7 @@ def test_three_rows_of_a_batch_in_fit(options, fixed, tmp_path):
 
 @pytest.mark.parametrize("fixed", [False, True], ids=["broken", "fixed"])
 @pytest.mark.parametrize("jit_compile", [False, True])
-def test_three_rows_of_a_batch_in_a_watched_loop(jit_compile, fixed, tmp_path):
+def test_three_rows_of_a_batch_in_a_watched_loop(jit_compile: Any, fixed: Any, tmp_path: Any) -> None:
     kernel = tf.Variable(np.full((5, 1), 0.1, "float32"), name="kernel")
     optimizer = keras.optimizers.SGD(1e-3)
     optimizer.build([kernel])
@@ -217,21 +217,80 @@ def test_three_rows_of_a_batch_in_a_watched_loop(jit_compile, fixed, tmp_path):
     assert log.report(7).to_dict()["findings"][0]["examples"] == list(ROWS)
 
 
-HOSTILE = {
-    "plain": np.float32([[1, -2, 0], [3, 0, -0.0]]),
-    "nan": np.float32([[np.nan, 1, 2], [1, 1, np.inf], [0, 0, 0], [-np.inf, 0, np.nan]]),
-    "nothing finite": np.float32([[np.nan], [np.inf]]),
+@pytest.mark.parametrize("step", [0, 1, 5])
+def test_a_recorded_step_is_measured_too_and_trains_the_same(step: int, tmp_path: Any) -> None:
+    """Such a step trains the model before it is run again; dropout draws the same numbers all the same."""
+    x, y = prices(8 * 64)
+    x[[step * 64 + row for row in (3, 9)], 4] = 0.0
+
+    def trained(*callbacks: Any) -> list[np.ndarray]:
+        keras.utils.set_random_seed(0)
+        model = keras.Sequential(
+            [
+                *(keras.Input((5,)), Logarithm(), keras.layers.Dense(4, "tanh"), keras.layers.Dropout(0.2)),
+                *(keras.layers.BatchNormalization(), keras.layers.Dense(1)),
+            ]
+        )
+        model.compile("adam", "mse")
+        model.fit(x, y, batch_size=64, shuffle=False, verbose=0, callbacks=list(callbacks))
+        return [np.asarray(variable) for variable in (*model.variables, *model.optimizer.variables)]
+
+    plain = trained()
+    recorded = trained(tb_gradflow.GradFlowCallback(tmp_path, update_freq=1))
+
+    assert all(np.array_equal(one, other, equal_nan=True) for one, other in zip(plain, recorded, strict=True))
+    finding = first(tb_gradflow.open_log(tmp_path).report(step))
+    assert (finding.cause, finding.examples) == ("log_zero", (3, 9))
+
+
+def test_a_recorded_step_of_a_watched_loop_is_measured_too(tmp_path: Any) -> None:
+    kernel = tf.Variable(np.full((5, 1), 0.1, "float32"), name="kernel")
+    x, y = prices(3 * 64)
+    x[[64 + 3, 64 + 9], 4] = 0.0
+
+    @tb_gradflow.watch(tmp_path, update_freq=1)
+    def train_step(x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(tf.math.log(x) @ kernel - y))
+        kernel.assign_sub(1e-3 * tape.gradient(loss, kernel))
+        return loss
+
+    for step in range(3):
+        train_step(tf.constant(x[step * 64 : step * 64 + 64]), tf.constant(y[step * 64 : step * 64 + 64]))
+    train_step.flush()
+
+    finding = first(tb_gradflow.open_log(tmp_path).report(1))
+    assert (finding.cause, finding.examples) == ("log_zero", (3, 9))
+    assert "in `x[:, 4]`" in finding.message
+
+
+def test_a_healthy_step_is_not_run_again(monkeypatch: Any) -> None:
+    x, y = prices(16)
+    model = keras.Sequential([keras.Input((5,)), keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    runs = []
+    step = model.train_step
+    monkeypatch.setitem(vars(model), "train_step", lambda data: runs.append(1) or step(data))
+
+    assert tb_gradflow.explain(model, x, y).healthy
+    assert len(runs) == 1
+
+
+HOSTILE: dict[str, Any] = {
+    "plain": np.asarray([[1, -2, 0], [3, 0, -0.0]], "float32"),
+    "nan": np.asarray([[np.nan, 1, 2], [1, 1, np.inf], [0, 0, 0], [-np.inf, 0, np.nan]], "float32"),
+    "nothing finite": np.asarray([[np.nan], [np.inf]], "float32"),
     "empty": np.zeros((0, 3), "float32"),
-    "half": np.float16([[6e4, np.inf], [1, 2]]),
+    "half": np.asarray([[6e4, np.inf], [1, 2]], "float16"),
     "double": np.asarray([[1e300, -1e-300], [np.nan, 0]]),
-    "scalar": np.float32(np.nan),
+    "scalar": np.asarray(np.nan, "float32"),
     "rank 3": np.where(np.arange(24).reshape(2, 3, 4) == 17, np.inf, 1.0).astype("float32"),
 }
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])
 @pytest.mark.parametrize("name", HOSTILE)
-def test_value_statistics_are_those_of_numpy(name, jit_compile):
+def test_value_statistics_are_those_of_numpy(name: Any, jit_compile: Any) -> None:
     given = HOSTILE[name]
     array = given.astype("float64")
     finite = array[np.isfinite(array)]
@@ -248,7 +307,7 @@ def test_value_statistics_are_those_of_numpy(name, jit_compile):
 
 @pytest.mark.parametrize("jit_compile", [False, True])
 @pytest.mark.parametrize("name", [name for name in HOSTILE if np.ndim(HOSTILE[name])])
-def test_bad_places_are_those_of_numpy(name, jit_compile):
+def test_bad_places_are_those_of_numpy(name: Any, jit_compile: Any) -> None:
     array = HOSTILE[name].astype("float64")
     bad = ~np.isfinite(array)
 

@@ -35,6 +35,7 @@ from tb_gradflow.trace.fidelity.rollback import undone
 from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.graph.variables import GivenTensor, Owned, Variables, listed_sources, raw_variable
 from tb_gradflow.trace.source.frames import Frame, stack_now
+from tb_gradflow.trace.step.forward_values import has_nonfinite
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, Settings, owned_variables
 from tb_gradflow.trace.step.named_inputs import arguments_of, batch_of_keras
 
@@ -207,15 +208,18 @@ def _explained(plan: Plan, *, eagerly: bool) -> Explained:
     if tf.config.functions_run_eagerly() and any(each.used for each in explained.trace.overrides):
         explained = _noted(explained, _WITHOUT_OVERRIDES)
     if explained.record is not None:
-        return _with_values(plan, explained) if _is_broken(explained.record) else explained
+        return _with_values(plan, explained) if _is_broken(explained) else explained
     return _measured_in_part(plan, explained) if explained.trace.targets else explained
 
 
-def _is_broken(record: StepRecord) -> bool:
-    """Whether a loss or a gradient is not finite."""
+def _is_broken(explained: Explained) -> bool:
+    """Whether a loss, a gradient or the batch is not finite."""
+    record, movements = explained.record, {each.row for each in explained.trace.movements}
+    if record is None:
+        return False
     gradients = np.frombuffer(record.gradients, "<f4").reshape(-1, len(GRADIENT_STATISTICS))
-    counts = [GRADIENT_STATISTICS.index(column) for column in ("nan_count", "inf_count")]
-    return bool(np.any(gradients[:, counts] > 0)) or not np.all(np.isfinite(record.losses))
+    rows = [row for row in range(len(gradients)) if row not in movements]
+    return not np.all(np.isfinite(record.losses)) or has_nonfinite(gradients[rows])
 
 
 def _with_values(plan: Plan, broken: Explained) -> Explained:
@@ -225,7 +229,7 @@ def _with_values(plan: Plan, broken: Explained) -> Explained:
     if again.error is not None:
         return broken
     found = again.explained
-    if found.record is None or not _is_broken(found.record) or len(found.trace.targets) != len(broken.trace.targets):
+    if not _is_broken(found) or len(found.trace.targets) != len(broken.trace.targets):
         return broken
     return replace(found, trace=replace(found.trace, notes=broken.trace.notes, failure=broken.trace.failure))
 

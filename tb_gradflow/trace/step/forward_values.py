@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from tb_gradflow.record.schema import GradientRows, OpValue, Rows, StepValues
+from tb_gradflow.record.schema import GRADIENT_STATISTICS, GradientRows, OpValue, Rows, StepValues
 from tb_gradflow.trace.capture.collector import Collector
 from tb_gradflow.trace.graph.build_trace import Place
 from tb_gradflow.trace.graph.flat_ops import Ref
@@ -50,6 +50,12 @@ def forward_values(collector: Collector, places: Sequence[Place], number_of: Num
         "gradient_sizes": _stacked([size_of(gradient) for _, gradient in gradients]),
         "gradient_rows": _stacked([bad_rows(gradient) for _, gradient in gradients]),
     }
+
+
+def has_nonfinite(gradients: Array) -> bool:
+    """Whether statistics of gradients, float32 `[rows, 6]`, count an element that is not finite."""
+    columns = [GRADIENT_STATISTICS.index(column) for column in ("nan_count", "inf_count")]
+    return bool(np.any(gradients[:, columns] > 0))
 
 
 def step_values(measured: Mapping[str, Array], step: int) -> StepValues | None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tb_gradflow.record.schema import Input, Movement, Trace
@@ -29,7 +30,7 @@ from tb_gradflow.trace.numerics.statistics import (
     movement_statistics,
     variable_statistics,
 )
-from tb_gradflow.trace.step.forward_values import NumberOf, forward_values
+from tb_gradflow.trace.step.forward_values import NumberOf, forward_values, has_nonfinite
 from tb_gradflow.trace.step.named_inputs import Named, NameInputs, arguments_of, part_of_replica
 from tb_gradflow.trace.step.replicas import Left, Measured, ReplicaCollector, is_shared, joined
 from tb_gradflow.trace.step.worker_agreement import Agreement
@@ -74,6 +75,7 @@ class InstrumentedStep:
     fails; the step is traced to its end all the same, without measurements. Without it the fault is raised.
 
     Attributes:
+        graph: Which it was last traced to; null until then, and for an eager step.
         touched: The variables that the step was last seen to read or write.
         untrained: Those that the model has and does not train: moving averages, seeds.
         for_xla: Whether it was seen to take gradients in a function of its own that XLA compiles.
@@ -97,8 +99,10 @@ class InstrumentedStep:
         self._left = Left()
         self._agreement = Agreement() if settings.among_workers else None
         self._traces = 0
+        self._movements_from: dict[int, int] = {}
         self._places: list[Place] = []
         self._number_of: NumberOf = lambda flattener, ref: -1
+        self.graph: Any = None
         self.touched: Sequence[Any] = ()
         self.untrained: Sequence[Any] = ()
         self.for_xla = False
@@ -122,6 +126,7 @@ class InstrumentedStep:
             raise
         try:
             self.untrained = [item.variable for item in collectors[0].variables if item.tracked and not item.trainable]
+            self.graph = None if self._settings.eager else tf.compat.v1.get_default_graph()
             self.touched = tuple(getattr(tf.compat.v1.get_default_graph(), "_watched_variables", ()))
             self.for_xla = any(isinstance(each, ReplicaCollector) and each.for_xla for each in collectors)
             for collector in collectors:
@@ -141,6 +146,11 @@ class InstrumentedStep:
         if self._agreement is not None:
             self._agreement.refuse()
         self._on_fault(fault)
+
+    def is_broken(self, values: Mapping[str, Any]) -> bool:
+        """Whether a step that has measured this had a loss, a gradient or a batch that is not finite."""
+        first = self._movements_from.get(int(np.ravel(values["trace"])[0]))
+        return not np.all(np.isfinite(values["losses"])) or has_nonfinite(values["gradients"][:first])
 
     @contextlib.contextmanager
     def measuring_values(self) -> Iterator[None]:
@@ -225,7 +235,7 @@ class InstrumentedStep:
         else:
             trace = trace_of(collector, index, keep_source=self._settings.source)
         inputs = tuple(Input(name, collector.row_count + place) for place, (name, _) in enumerate(given))
-        first = collector.row_count + len(given)
+        first = self._movements_from[index] = collector.row_count + len(given)
         movements = tuple(
             Movement(variable, number, first + place, each.decay, each.constraint)
             for place, (variable, number, each) in enumerate(moving)
