@@ -35,6 +35,7 @@ from tb_gradflow.record.graph import Passes as Passes
 from tb_gradflow.record.graph import Source as Source
 from tb_gradflow.record.graph import Tensor as Tensor
 from tb_gradflow.record.graph import Variable as Variable
+from tb_gradflow.record.values import Example as Example
 from tb_gradflow.record.values import GradientRows as GradientRows
 from tb_gradflow.record.values import OpValue as OpValue
 from tb_gradflow.record.values import Rows as Rows

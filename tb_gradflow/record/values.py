@@ -7,6 +7,9 @@ from dataclasses import dataclass
 MOST_ROWS = 32
 """How many rows of the batch are listed; of more the number is kept."""
 
+MOST_NUMBERS = 64
+"""How many numbers of a row are kept on request."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rows:
@@ -74,6 +77,23 @@ class GradientRows:
 
 
 @dataclass(frozen=True, slots=True)
+class Example:
+    """One row of one part of the batch, the user's own numbers: kept on request alone.
+
+    Attributes:
+        input: As of an `Input`.
+        row: Which row.
+        numbers: The first of its numbers, at most `MOST_NUMBERS`; null where one is not finite.
+        count: How many it has.
+    """
+
+    input: str
+    row: int
+    numbers: tuple[float | None, ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class StepValues:
     """What was measured of a step besides its gradients.
 
@@ -82,9 +102,11 @@ class StepValues:
         batch: How many rows the batch has; -1 where its tensors have no first axis in common.
         values: Of the ops whose value TensorFlow gives away: not of those inside of loops, branches and functions.
         gradient_rows: Of the tensors whose gradient is not finite in some rows.
+        examples: The first rows in which something is not finite; none unless they were requested.
     """
 
     step: int
     batch: int
     values: tuple[OpValue, ...]
     gradient_rows: tuple[GradientRows, ...] = ()
+    examples: tuple[Example, ...] = ()

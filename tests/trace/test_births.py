@@ -12,6 +12,8 @@ import pytest
 import tensorflow as tf
 
 import tb_gradflow
+from tb_gradflow.store.directory import DirectoryReader, find_runs
+from tb_gradflow.store.run import StoredRun
 from tb_gradflow.trace.explain.one_step import explain_function
 from tb_gradflow.trace.numerics.values import VALUE_COLUMNS, bad_columns, bad_rows, value_statistics
 from tests.trace import births
@@ -264,13 +266,36 @@ def test_a_recorded_step_of_a_watched_loop_is_measured_too(tmp_path: Any) -> Non
     assert "in `x[:, 4]`" in finding.message
 
 
+@pytest.mark.parametrize("examples", [False, True])
+def test_a_log_holds_rows_of_the_batch_on_request_alone(examples: bool, tmp_path: Any) -> None:
+    x, y = prices(3 * 64)
+    x[64 + 3] = [7.125, 1.0, 2.0, 3.0, 0.0]
+    model = keras.Sequential([keras.Input((5,)), Logarithm(), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    callback = tb_gradflow.GradFlowCallback(tmp_path, update_freq=100, examples=examples)
+
+    model.fit(x, y, batch_size=64, shuffle=False, verbose=0, callbacks=[callback])
+
+    finding = first(tb_gradflow.open_log(tmp_path).report(1))
+    assert finding.examples == (3,)
+    assert ("Row 3 of `x` is [7.125, 1, 2, 3, 0]" in finding.message) == examples
+    [directory] = find_runs(str(tmp_path)).values()
+    run = StoredRun(DirectoryReader(directory))
+    values = run.values(run.index().session.id, 1)
+    assert [(each.input, each.row) for each in values.examples] == ([("x", 3), ("y", 3)] if examples else [])
+
+
 def test_a_healthy_step_is_not_run_again(monkeypatch: Any) -> None:
     x, y = prices(16)
     model = keras.Sequential([keras.Input((5,)), keras.layers.Dense(1)])
     model.compile("adam", "mse")
-    runs = []
-    step = model.train_step
-    monkeypatch.setitem(vars(model), "train_step", lambda data: runs.append(1) or step(data))
+    runs, step = [], model.train_step
+
+    def counted(data: Any) -> Any:
+        runs.append(data)
+        return step(data)
+
+    monkeypatch.setitem(vars(model), "train_step", counted)
 
     assert tb_gradflow.explain(model, x, y).healthy
     assert len(runs) == 1

@@ -32,8 +32,8 @@ _ARGUMENT = {
 
 _MOVING = ("Reshape", "Transpose", "Squeeze", "ExpandDims", "Identity", "Cast")
 
-# So many rows are written out.
-_WRITTEN = 5
+# So many rows are written out, and so many numbers of one.
+_WRITTEN, _SHOWN = 5, 8
 
 
 def seen(group: Group) -> str:
@@ -42,7 +42,8 @@ def seen(group: Group) -> str:
     if values is None or not _is_broken(group):
         return ""
     given, rows = _given(group, values), rows_of(group)
-    return f" {given}" * bool(given) + (f" It begins in {_written(rows, group)}." if rows is not None else "")
+    began = f" It begins in {_written(rows, group)}.{_example(group, rows)}" if rows is not None else ""
+    return f" {given}" * bool(given) + began
 
 
 def examples_of(group: Group) -> tuple[int, ...] | None:
@@ -121,6 +122,17 @@ def _written(rows: Rows, group: Group) -> str:
     else:
         listed = ", ".join(shown[: _WRITTEN - 1]) + f" and {rows.count - _WRITTEN + 1} more"
     return f"row{'s' * (rows.count > 1)} {listed} of the batch of {known.batch}{_column(group)}"
+
+
+def _example(group: Group, rows: Rows) -> str:
+    """The first of the rows, where the log may hold it; empty otherwise."""
+    known = group.suspect.measured.values
+    kept = [each for each in known.examples if each.row in rows.first] if known is not None else []
+    if not kept:
+        return ""
+    numbers = ["not finite" if each is None else f"{each:.4g}" for each in kept[0].numbers[:_SHOWN]]
+    more = ", …" * (kept[0].count > _SHOWN)
+    return f" Row {kept[0].row} of `{kept[0].input}` is [{', '.join(numbers)}{more}]."
 
 
 def _column(group: Group) -> str:

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from tb_gradflow.record.schema import GRADIENT_STATISTICS, GradientRows, OpValue, Rows, StepValues
+from tb_gradflow.record.schema import GRADIENT_STATISTICS, Example, GradientRows, OpValue, Rows, StepValues
+from tb_gradflow.record.values import MOST_NUMBERS
 from tb_gradflow.trace.capture.collector import Collector
 from tb_gradflow.trace.graph.build_trace import Place
 from tb_gradflow.trace.graph.flat_ops import Ref
 from tb_gradflow.trace.graph.flatten import Flattener
 from tb_gradflow.trace.numerics.values import PLACE_COLUMNS, bad_columns, bad_rows, size_of, value_statistics
+from tb_gradflow.trace.step.named_inputs import Named
 
 NumberOf = Callable[[Flattener, Ref], int]
 """Answers the index in the trace of the op that makes a tensor, -1 where it is not listed."""
 
 Array = npt.NDArray[Any]
+
+_EXAMPLE = "example "
+
+# Rows of the batch that are kept on request.
+_MOST_EXAMPLES = 8
 
 _NOWHERE = [0] + [-1] * (PLACE_COLUMNS - 1)
 
@@ -65,16 +72,33 @@ def step_values(measured: Mapping[str, Array], step: int) -> StepValues | None:
     batch = int(measured["batch"])
     columns = (measured[f"value_{name}"] for name in ("places", "statistics", "sizes", "rows", "columns"))
     gradients = (measured[f"gradient_{name}"] for name in ("places", "sizes", "rows"))
+    values = tuple(_value(batch, *each) for each in zip(*columns, strict=True))
+    listed = [each.rows for each in values if each.rows is not None and each.rows.count < batch]
     return StepValues(
         step,
         batch,
-        tuple(_value(batch, *each) for each in zip(*columns, strict=True)),
+        values,
         tuple(
             GradientRows(int(target), int(op), int(output), found)
             for (target, op, output), size, rows in zip(*gradients, strict=True)
             if (found := _rows(rows)) is not None and size[0] and size[1] == batch
         ),
+        tuple(_examples(measured, batch, listed[0].first[:_MOST_EXAMPLES] if listed else ())),
     )
+
+
+def examples_of(given: Named) -> dict[str, Any]:
+    """The batch itself, for `step_values` to keep some rows of."""
+    return {f"{_EXAMPLE}{name}": tensor for name, tensor in given if tensor.shape.rank}
+
+
+def _examples(measured: Mapping[str, Array], batch: int, rows: Sequence[int]) -> Iterator[Example]:
+    for name, values in measured.items():
+        if name.startswith(_EXAMPLE) and len(values) == batch:
+            for row in rows:
+                flat = np.ravel(values[row]).astype(np.float64)
+                numbers = tuple(float(each) if np.isfinite(each) else None for each in flat[:MOST_NUMBERS])
+                yield Example(name.removeprefix(_EXAMPLE), row, numbers, flat.size)
 
 
 def _value(batch: int, place: Array, statistics: Array, size: Array, rows: Array, columns: Array) -> OpValue:

@@ -30,7 +30,7 @@ from tb_gradflow.trace.numerics.statistics import (
     movement_statistics,
     variable_statistics,
 )
-from tb_gradflow.trace.step.forward_values import NumberOf, forward_values, has_nonfinite
+from tb_gradflow.trace.step.forward_values import NumberOf, examples_of, forward_values, has_nonfinite
 from tb_gradflow.trace.step.named_inputs import Named, NameInputs, arguments_of, part_of_replica
 from tb_gradflow.trace.step.replicas import Left, Measured, ReplicaCollector, is_shared, joined
 from tb_gradflow.trace.step.worker_agreement import Agreement
@@ -52,6 +52,7 @@ class Settings:
         checks: Where to keep what is needed to check gradients of the user's own; null if they are not checked.
         barriers: See `Collector`.
         values: Whether to measure the forward pass too: in steps that are rolled back.
+        examples: Whether to keep the rows of the batch with it in which something is not finite.
     """
 
     tensors: Tensors = "all"
@@ -62,6 +63,7 @@ class Settings:
     checks: GradientChecks | None = None
     barriers: frozenset[str] | None = None
     values: bool = False
+    examples: bool = False
 
 
 class InstrumentedStep:
@@ -189,6 +191,7 @@ class InstrumentedStep:
         ]
         if self._settings.values and not shared and not is_replica():
             measured[0].update(forward_values(collectors[0], self._places, self._number_of, (args, kwargs)))
+            measured[0].update(examples_of(given[0]) if self._settings.examples else {})
         return measured
 
     def _joined(self, collectors: Sequence[Collector], measured: Sequence[Measured]) -> Measured:
