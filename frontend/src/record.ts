@@ -576,6 +576,21 @@ export interface Finding {
   readonly not_tried: string;
   /** Other edits that may fix it, the better ones first. */
   readonly alternatives: readonly Alternative[];
+  /** The rows of the batch in which it begins, the first of them where they are many; null where that is not known. */
+  readonly examples: readonly number[] | null;
+}
+
+/** The gradient of each row of the batch, over all variables. */
+export interface ExampleGradients {
+  /** Its norm, as if the row were the whole batch; empty if that is not known. */
+  readonly norms: readonly number[];
+  /**
+   * What it adds to the gradient of the batch, along that, as a part of the whole: they add up to one, and of rows that
+   * pull the other way they are negative. Null where the gradient is zero or not finite.
+   */
+  readonly shares: readonly number[] | null;
+  /** Why it is not known; empty if it is. */
+  readonly reason: string;
 }
 
 /** Everything that one step says. */

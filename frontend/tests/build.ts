@@ -116,6 +116,7 @@ export function finding(base: Trace, severity: Severity, variables: readonly str
     tried: null,
     not_tried: "",
     alternatives: [],
+    examples: null,
   };
 }
 

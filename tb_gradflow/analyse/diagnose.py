@@ -18,7 +18,7 @@ from tb_gradflow.analyse.report.unverified import unobserved
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.status import State, states, without_noise
 from tb_gradflow.record.report import REPORT_FORMAT, Diagnosis, Finding, VariableReport
-from tb_gradflow.record.schema import Session, Trace
+from tb_gradflow.record.schema import Session, StepValues, Trace
 
 
 def diagnose(
@@ -31,6 +31,7 @@ def diagnose(
     *,
     topology: Topology | None = None,
     context: RunContext = ALONE,
+    values: StepValues | None = None,
 ) -> Diagnosis:
     """What the step says: a status for each variable, and findings in words.
 
@@ -39,7 +40,7 @@ def diagnose(
     it is built. `context` is what the other steps of the run say.
     """
     topology = topology if topology is not None else Topology(trace)
-    measured = Measured(topology, gradients, variables, losses, context)
+    measured = Measured(topology, gradients, variables, losses, context, values)
     measured.step = step
     first = states(topology, measured)
     told = findings_of(measured, first, session.expected)

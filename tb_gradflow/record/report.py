@@ -162,6 +162,8 @@ class Finding:
         tried: What the edit did; null if it was not run.
         not_tried: Where edits were to be tried and this one was not: why, as a sentence.
         alternatives: Other edits that may fix it, the better ones first.
+        examples: The rows of the batch in which it begins, the first of them where they are many; null where that is
+            not known.
     """
 
     cause: str
@@ -179,6 +181,23 @@ class Finding:
     tried: Tried | None = None
     not_tried: str = ""
     alternatives: tuple[Alternative, ...] = ()
+    examples: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleGradients:
+    """The gradient of each row of the batch, over all variables.
+
+    Attributes:
+        norms: Its norm, as if the row were the whole batch; empty if that is not known.
+        shares: What it adds to the gradient of the batch, along that, as a part of the whole: they add up to one, and
+            of rows that pull the other way they are negative. Null where the gradient is zero or not finite.
+        reason: Why it is not known; empty if it is.
+    """
+
+    norms: tuple[float, ...]
+    shares: tuple[float, ...] | None
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,11 @@ from tb_gradflow.record.graph import Passes as Passes
 from tb_gradflow.record.graph import Source as Source
 from tb_gradflow.record.graph import Tensor as Tensor
 from tb_gradflow.record.graph import Variable as Variable
+from tb_gradflow.record.values import Example as Example
+from tb_gradflow.record.values import GradientRows as GradientRows
+from tb_gradflow.record.values import OpValue as OpValue
+from tb_gradflow.record.values import Rows as Rows
+from tb_gradflow.record.values import StepValues as StepValues
 
 FORMAT = 1
 """Version of everything in this module. Every change adds one, an upgrader and a sample log."""
@@ -151,6 +156,7 @@ class StepRecord:
         gradients: Little-endian float32 `[rows, len(GRADIENT_STATISTICS)]`, unscaled; NaN in a row that this
             step did not measure.
         variables: Little-endian float32 `[variables, len(VARIABLE_STATISTICS)]`.
+        values: What its forward pass computed; null where that was not measured, which is so in most steps.
     """
 
     trace: int
@@ -159,6 +165,7 @@ class StepRecord:
     losses: tuple[float, ...]
     gradients: bytes
     variables: bytes
+    values: StepValues | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 from tb_gradflow.errors import LogError, UnhealthyGradients
 from tb_gradflow.record.codec import encode
-from tb_gradflow.record.report import Diagnosis, Finding, VariableReport
+from tb_gradflow.record.report import Diagnosis, ExampleGradients, Finding, VariableReport
 from tb_gradflow.serve.began import beginnings
 from tb_gradflow.serve.finite import finite
 from tb_gradflow.serve.history import History
@@ -21,7 +21,7 @@ from tb_gradflow.serve.report_text import lines_of
 from tb_gradflow.serve.text import Look, Printer
 
 _VARIABLE_KEYS = ("name", "status", "shape", "dtype", "gradient")
-FINDING_KEYS = ("cause", "severity", "variables", "op", "source", "message", "fix", "edit", "tried")
+FINDING_KEYS = ("cause", "severity", "variables", "op", "source", "message", "fix", "edit", "tried", "examples")
 
 
 class Report:
@@ -34,13 +34,20 @@ class Report:
         healthy: There is no finding of severity error or warning.
         variables: By name, in the order of the model.
         findings: Most severe first.
+        examples: The gradient of each row of the batch; null if nobody requested it.
     """
 
     def __init__(
-        self, diagnosis: Diagnosis, run: str = "", history: Callable[[], History] | None = None, note: str = ""
+        self,
+        diagnosis: Diagnosis,
+        run: str = "",
+        history: Callable[[], History] | None = None,
+        note: str = "",
+        examples: ExampleGradients | None = None,
     ) -> None:
-        """`history` gives the run that the diagnosis is of, which `save_html` and notebooks show; `note` says what of
-        it the report leaves out."""
+        """`history` gives the run that the diagnosis is of, which `save_html` and notebooks show; `note` stands at the
+        end of the text."""
+        self.examples = examples
         self._note = note
         self._diagnosis = diagnosis
         self._history = history

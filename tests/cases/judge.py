@@ -187,9 +187,7 @@ def explained(name: str, directory: Path = HERE, *, try_fixes: bool = False) -> 
     if case["kind"] == "keras":
         batch_size = case.get("fit_kwargs", {}).get("batch_size")
         return tb_gradflow.explain(case["model"], case["x"], case["y"], batch_size=batch_size, try_fixes=try_fixes)
-    return tb_gradflow.explain(
-        case["loss_fn"], args=case["args"], variables=case["variables"], try_fixes=try_fixes
-    )
+    return tb_gradflow.explain(case["loss_fn"], args=case["args"], variables=case["variables"], try_fixes=try_fixes)
 
 
 def _right_statuses(truth: dict[str, Any], name: str) -> set[str]:

@@ -20,6 +20,7 @@ from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.status import State
 from tb_gradflow.analyse.user_code.candidate import Candidate
 from tb_gradflow.analyse.words.names import Group
+from tb_gradflow.analyse.words.seen import examples_of, seen
 from tb_gradflow.record.report import Alternative, Edit, Finding, OpReport, SourceReport
 from tb_gradflow.record.schema import PYTHON, SNAPSHOT, Trace
 
@@ -141,7 +142,7 @@ def _finding(group: Group) -> Finding:
         variables=group.names,
         op=OpReport(op.name, op.type) if op is not None and op.type not in (PYTHON, SNAPSHOT) else None,
         source=SourceReport(source.file, source.line, source.code) if source is not None else None,
-        message=text.message + moves.message + also_cut_by(group) + ignored_override(group),
+        message=text.message + seen(group) + moves.message + also_cut_by(group) + ignored_override(group),
         fix=text.fix + moves.fix,
         target=group.suspect.target,
         culprit=group.culprit,
@@ -149,6 +150,7 @@ def _finding(group: Group) -> Finding:
         edit=fix.edit if fix is not None else None,
         cost=fix.cost if fix is not None else "",
         alternatives=tuple(Alternative(each.edit, each.cost) for each in fixes[1:]),
+        examples=examples_of(group),
     )
 
 

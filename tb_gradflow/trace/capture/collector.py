@@ -71,6 +71,7 @@ class Collector(Symbols):
         leaves_out_xla: See `Listener`.
         fault: An exception that the collector itself is to blame for; null while there is none.
         applied: What optimizers were given, in order.
+        keeps_gradients: Whether the gradients of tensors on the way are kept until the step is over.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class Collector(Symbols):
         self.layers: dict[str, Layer] = {}
         self.fault: Exception | None = None
         self.known: Mapping[str, Known] = {}
+        self.keeps_gradients = False
         self._tensors = tensors
         self._exact = exact
         self._barriers = barriers
@@ -368,6 +370,8 @@ class Collector(Symbols):
             if gradient is not None or not self._barriers:
                 call.tensors[ref] = self._answer(gradient, rows)
             seen[ref] = gradient
+        if self.keeps_gradients and call.flattener.graph is self.root:
+            call.gradients = {ref: gradient for ref, gradient in seen.items() if isinstance(gradient, tf.Tensor)}
         for dropped, row in self._at_padding(call, seen):
             rows.append(row)
             call.padded.append((dropped, self.row_count + len(rows) - 1))

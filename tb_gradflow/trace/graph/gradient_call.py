@@ -48,6 +48,7 @@ class Call:
         aliases: For tensors that were not asked for, the one whose gradient has the same statistics.
         variables: Answer by index of the variable that was asked for.
         tensors: Answer by the tensor on the way that was asked for.
+        gradients: Those of the tensors on the way, where the rows of the batch are of interest.
         padded: Of the layers that drop a mask, the rows of the gradient at padded steps.
     """
 
@@ -69,6 +70,7 @@ class Call:
     aliases: dict[Ref, Ref] = field(default_factory=dict)
     variables: dict[int, Answer] = field(default_factory=dict)
     tensors: dict[Ref, Answer] = field(default_factory=dict)
+    gradients: dict[Ref, Any] = field(default_factory=dict)
     padded: list[tuple[Dropped, int]] = field(default_factory=list)
 
     def renumber(self, first_row: int) -> None:

@@ -30,7 +30,7 @@ def gradient_statistics(gradient: Any) -> Any:
     """
     if isinstance(gradient, tf.IndexedSlices):
         gradient = tf.convert_to_tensor(gradient)
-    return _call(_gradient_columns, gradient)
+    return shared_call(_gradient_columns, gradient)
 
 
 def variable_statistics(now: Any, before: Any) -> Any:
@@ -38,9 +38,9 @@ def variable_statistics(now: Any, before: Any) -> Any:
     before and are not now; `before` null if that is unknown.
     """
     if before is None:
-        norm, _, _, nonfinite = tf.unstack(_call(_variable_columns, now, now))
+        norm, _, _, nonfinite = tf.unstack(shared_call(_variable_columns, now, now))
         return tf.stack([norm, float("nan"), float("nan"), nonfinite])
-    return _call(_variable_columns, now, before)
+    return shared_call(_variable_columns, now, before)
 
 
 def movement_statistics(
@@ -55,7 +55,7 @@ def movement_statistics(
         remembers = tf.zeros(tf.shape(now), tf.bool)
     known = tf.constant(float("nan")) if rate is None else rate
     function = _movement_of_unknown_length if is_scaled else _proportional_movement if is_proportional else _movement
-    return _call(function, gradient, before, now, remembers, known)
+    return shared_call(function, gradient, before, now, remembers, known)
 
 
 def _proportional_movement(gradient: Any, before: Any, now: Any, remembers: Any, rate: Any) -> Any:
@@ -82,7 +82,8 @@ def _epsilon(dtype: Any) -> float:
     return 2.0**-7 if dtype == tf.bfloat16 else float(np.finfo(dtype.as_numpy_dtype).eps)
 
 
-def _call(function: Callable[..., Any], *tensors: Any) -> Any:
+def shared_call(function: Callable[..., Any], *tensors: Any) -> Any:
+    """A call of `function`, compiled once for all tensors of these types."""
     # A call whose argument turns out to be constant (the gradient of a mean is) would be specialised by TensorFlow's
     # optimizer, and inside a nested function the specialised copy is then not found (seen with TensorFlow 2.21).
     # This op alone is never folded into a constant.
