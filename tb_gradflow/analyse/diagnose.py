@@ -17,6 +17,7 @@ from tb_gradflow.analyse.report.summary import summary_of, unverified_in
 from tb_gradflow.analyse.report.unverified import unobserved
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.status import State, states, without_noise
+from tb_gradflow.analyse.step.terms import terms_in
 from tb_gradflow.record.report import REPORT_FORMAT, Diagnosis, Finding, VariableReport
 from tb_gradflow.record.schema import Session, Trace
 
@@ -55,6 +56,7 @@ def diagnose(
         variables=tuple(_report(trace, state, listed[state.variable]) for state in found),
         findings=findings,
         unverified=unverified_in(measured, found, findings, told.inexact),
+        terms=terms_in(measured),
     )
 
 

@@ -37,8 +37,11 @@ from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, Settings,
 from tb_gradflow.trace.step.named_inputs import arguments_of, batch_of_keras
 
 
-def explain_model(model: Any, x: Any, y: Any, sample_weight: Any, batch_size: int | None) -> Explained:
-    """One training step of a compiled Keras model on the first `batch_size` rows, or on all of them."""
+def explain_model(
+    model: Any, x: Any, y: Any, sample_weight: Any, batch_size: int | None, *, terms: bool = True
+) -> Explained:
+    """One training step of a compiled Keras model on the first `batch_size` rows, or on all of them. With `terms` the
+    gradient of each term of its loss as well."""
     _check_model(model)
     if not model.compiled:
         raise SetupError(f"the model {model.name!r} is not compiled: call `model.compile(...)` first")
@@ -67,6 +70,7 @@ def explain_model(model: Any, x: Any, y: Any, sample_weight: Any, batch_size: in
         name=str(model.name),
         inputs=batch_of_keras,
         undone=lambda: undone(lambda: _state_of(model), [model]),
+        terms=terms,
     )
     return _explained(plan, eagerly=bool(model.run_eagerly))
 
@@ -85,8 +89,11 @@ def _check_model(model: Any) -> None:
     raise SetupError(f"explain takes a compiled Keras model, or a function that returns a loss: got a {kind}")
 
 
-def explain_function(loss_fn: Callable[..., Any], args: Sequence[Any], variables: Any) -> Explained:
-    """One gradient of `loss_fn(*args)` with respect to `variables`: variables and tensors."""
+def explain_function(
+    loss_fn: Callable[..., Any], args: Sequence[Any], variables: Any, *, terms: bool = False
+) -> Explained:
+    """One gradient of `loss_fn(*args)` with respect to `variables`: variables and tensors. With `terms` that of each
+    term of the loss as well."""
     listed = listed_sources(variables)
     owned = _sources(listed, variables)
     tensors = {
@@ -124,6 +131,7 @@ def explain_function(loss_fn: Callable[..., Any], args: Sequence[Any], variables
         name=getattr(loss_fn, "__name__", "loss"),
         inputs=arguments_of(loss_fn),
         undone=lambda: undone(lambda: [item.variable for item in owned], [loss_fn]),
+        terms=terms,
     )
     found = _explained(plan, eagerly=False)
     return replace(found, trace=replace(found.trace, whole=False))
@@ -282,7 +290,7 @@ class _Seen:
         self._is_complete = False
         self._values: dict[str, Any] = {}
         self._checks = GradientChecks()
-        settings = Settings(exact=False, eager=eager, checks=self._checks, barriers=barriers)
+        settings = Settings(exact=False, eager=eager, checks=self._checks, barriers=barriers, terms=plan.terms)
         step = plan.eager if eager else plan.traced
         instrumented = InstrumentedStep(step, plan.variables, settings, self._on_trace, plan.inputs)
         how = contextlib.nullcontext() if eager else functions_compiled()
