@@ -198,7 +198,7 @@ class TermReport:
         source: That line; null if unknown.
         value: What it adds to the loss; null if that was not finite.
         target: Index of the target in the trace.
-        weight: The largest weight that one of its elements has in the loss; null if that was not finite.
+        weight: What it would add if it was one, or minus one, throughout; null if that was not finite.
         variables: Those that its gradient reaches.
         kind: As in the record.
     """

@@ -23,8 +23,8 @@ class Term:
         kind: What it is.
         op: Index in `Trace.ops` of the op that makes it; -1 where it depends on no variable, or is made by several.
         source: Index in `Trace.sources` of the user's line; null if unknown.
-        row: Row of `Chunk.gradients`, whose first two columns are its value, as it adds to the loss, and the largest
-            weight that one of its elements has in that.
+        row: Row of `Chunk.gradients`, whose first two columns are its value, as it adds to the loss, and its weight:
+            what it would add if it was one, or minus one, throughout.
         trains: Whether it depends on what the gradient was requested for.
     """
 

@@ -125,7 +125,7 @@ class Collector(Symbols):
             raise
         with self._own_work(), record.stop_recording():
             self._keep(call, sources, asked, extra, on_the_way, self._scale_of(target))
-            if noted.is_known:
+            if noted.is_known and not call.inner:
                 try:
                     self._keep_terms(call, target, sources, noted)
                 except Exception as error:  # it costs the terms, and nothing else of what the step shows

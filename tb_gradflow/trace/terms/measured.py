@@ -64,14 +64,14 @@ def _gradients(term: Term, asked: Asked, count: int, actual: Actual) -> list[Any
 
 
 def _value_row(term: Term, actual: Actual, scale: Any) -> Any:
-    """What a term adds to the loss, and the largest weight of one of its elements."""
+    """What a term adds to the loss, and what it would add if it was one throughout."""
     parts, weights = [], []
     for each in term.summands:
         given, weight = (tf.cast(tensor, tf.float32) for tensor in (actual(each.tensor), each.weight))
         # A weight of zero hides a term, whatever that is: a NaN there is one in the loss as well.
         parts.append(tf.reduce_sum(given * weight))
-        weights.append(tf.reduce_max(tf.abs(weight)))
-    row = tf.stack([tf.add_n(parts), tf.reduce_max(tf.stack(weights))])
+        weights.append(tf.reduce_sum(tf.abs(weight)))
+    row = tf.stack([tf.add_n(parts), tf.add_n(weights)])
     row = row if scale is None else row / tf.cast(scale, tf.float32)
     return tf.concat([row, tf.zeros([GRADIENT_COLUMNS - 2])], 0)
 

@@ -28,6 +28,7 @@ _REDUCING = frozenset(
     {"reduce_mean", "reduce_sum", "mean", "sum", "cast", "identity", "squeeze", "reshape", "float", "add_n"}
     | {"compute_average_loss", "abs"}
 )
+_WEIGHING = frozenset({"multiply", "divide", "divide_no_nan", "truediv"})
 _LONGEST = 40
 
 
@@ -43,6 +44,9 @@ class Written:
         is_users: Whether it is the user's line.
         is_first: Whether no other statement of theirs has been met on the way.
         is_running: Whether the statement adds to what it has: `loss += kl`.
+        is_settled: Whether the name is that of a term in a sum that was met before this statement: what goes into it
+            there is called otherwise.
+        totals: What a running total is called, where this is what it was before.
     """
 
     node: Any = None
@@ -52,6 +56,8 @@ class Written:
     is_users: bool = False
     is_first: bool = True
     is_running: bool = False
+    is_settled: bool = False
+    totals: frozenset[str] = frozenset()
 
     def through(self, op: Any, slot: int) -> Written:
         """The same on the way into what a weight, a sign or a mean is of."""
@@ -60,7 +66,7 @@ class Written:
 
     def at(self, node: Any) -> Written:
         """A part of the same statement."""
-        return replace(self, node=node, name=name_of(node) or self.name)
+        return replace(self, node=node, name=self.name if self.is_settled else name_of(node) or self.name)
 
 
 def written_by(op: Any, so_far: Written) -> Written:
@@ -76,8 +82,16 @@ def written_by(op: Any, so_far: Written) -> Written:
         return replace(so_far, is_open=True, is_users=True, node=None, statement=None)
     if statement is so_far.statement and so_far.node is not None:
         return so_far
-    first = so_far.statement is None
-    return Written(_value(statement), statement, so_far.name, True, True, first, _is_running(statement))
+    return Written(
+        node=_value(statement),
+        statement=statement,
+        name=so_far.name,
+        is_users=True,
+        is_first=so_far.statement is None,
+        is_running=_is_running(statement),
+        is_settled=bool(so_far.name),
+        totals=so_far.totals,
+    )
 
 
 def parts_of(written: Written, op: Any) -> Sequence[Written]:
@@ -85,16 +99,28 @@ def parts_of(written: Written, op: Any) -> Sequence[Written]:
     inputs = len(op.inputs)
     nodes = _summands(written.node, op.type, inputs)
     if nodes is None:
-        return [replace(written, node=None, name="") for _ in range(inputs)]
+        return [replace(written, node=None, name="", is_settled=False) for _ in range(inputs)]
     own = _kept_under(written.statement)
-    parts = [replace(written, node=node, name=name_of(node)) for node in nodes]
+    parts = [replace(written, node=node, name=name_of(node), is_settled=False) for node in nodes]
     # What `loss` was before `loss += kl` is no name for a term of it.
-    return [replace(part, name="") if part.name in own else part for part in parts]
+    return [
+        replace(part, name="", totals=own | part.totals) if part.name in own else replace(part, totals=frozenset())
+        for part in parts
+    ]
 
 
 def is_named(part: Written) -> bool:
     """Whether the user calls a summand by a name, with a weight or without."""
     return bool(name_of(_unweighted(part.node), calls=False)) if part.node is not None else False
+
+
+def begun_by(frames: Sequence[Frame], totals: frozenset[str]) -> str:
+    """What a running total of one of these names was begun with."""
+    for frame in _inside(frames):
+        statement = statement_at(frame.file, frame.line) if is_users(frame.file) else None
+        if isinstance(statement, ast.Assign) and _kept_under(statement) & totals:
+            return name_of(statement.value)
+    return ""
 
 
 def assigned_by(frames: Sequence[Frame]) -> str:
@@ -160,7 +186,10 @@ def _writer(frames: Sequence[Frame]) -> Frame | None:
 def _value(statement: Any) -> Any:
     if isinstance(statement, ast.AugAssign):
         return ast.BinOp(statement.target, statement.op, statement.value)
-    return getattr(statement, "value", None)
+    value = getattr(statement, "value", None)
+    if isinstance(value, ast.Call) and name_of(value.func) == "add_loss" and value.args:
+        return value.args[0]
+    return value
 
 
 def _is_running(statement: Any) -> bool:
@@ -211,6 +240,8 @@ def _side(node: Any, kind: str, slot: int) -> Any:
         return node.right if slot == 1 else node.left
     if isinstance(node, ast.UnaryOp) and kind == "Neg":
         return node.operand
+    if isinstance(node, ast.Call) and name_of(node.func) in _WEIGHING and kind in ("Mul", "RealDiv", "DivNoNan"):
+        return node.args[slot] if len(node.args) == 2 else node
     reduces = isinstance(node, ast.Call) and name_of(node.func) in _REDUCING and bool(node.args)
     if reduces and kind in ("Mean", "Sum", "Cast", "Identity", "Squeeze", "Reshape"):
         return node.args[0]
@@ -221,6 +252,9 @@ def _unweighted(node: Any) -> Any:
     """`kl` of `beta * kl` and of `kl / 2`, as far as the text alone says which of them is the weight."""
     if isinstance(node, ast.UnaryOp):
         return _unweighted(node.operand)
+    if isinstance(node, ast.Call) and name_of(node.func) in _WEIGHING and len(node.args) == 2:
+        is_first = isinstance(node.args[1], ast.Constant) or name_of(node.func) != "multiply"
+        return _unweighted(node.args[0 if is_first else 1])
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div)):
         if isinstance(node.op, ast.Div) or isinstance(node.right, ast.Constant):
             return _unweighted(node.left)
