@@ -45,7 +45,7 @@ class Term:
 
 def terms_of(summands: Sequence[Summand], layer_of: Callable[[Any], str]) -> list[Term]:
     """The terms, in the order of the loss. `layer_of` answers the name of the layer that a tensor comes from."""
-    frames = [frames_of(each.tensor.op.traceback) for each in summands]
+    frames = [frames_of(each.made_by.op.traceback) for each in summands]
     compiled = [any(frame.file.endswith(_COMPILED) for frame in each) for each in frames]
     terms: list[Term] = []
     for each, stack, by_compile in zip(summands, frames, compiled, strict=True):

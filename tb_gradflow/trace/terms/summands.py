@@ -25,8 +25,8 @@ from tb_gradflow.trace.terms.linear import (
 )
 from tb_gradflow.trace.terms.written import Written, is_named, parts_of, written_by
 
-# A loss of more ops of this kind is no loss that a person would take apart.
-_MOST_STEPS = 2000
+# A running total of so many parts is no loss that a person would take apart, and Python's stack is not endless.
+_DEEPEST = 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,19 @@ class Summand:
         weight: What each element of it counts for in the loss, in the step; of the tensor's shape.
         written: What the user wrote there.
         moves: Whether it depends on what a gradient is requested for.
+        origin: The tensor whose line says what it is; null where that is the tensor itself.
     """
 
     tensor: Any
     weight: Any
     written: Written
     moves: bool = True
+    origin: Any = None
+
+    @property
+    def made_by(self) -> Any:
+        """The tensor whose line says what it is."""
+        return self.tensor if self.origin is None else self.origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +74,29 @@ def summands_of(targets: Sequence[tuple[Any, Any]], ground: Ground) -> list[Summ
     """The terms of what is differentiated, each tensor once; `targets` are tensors of the graph, with what each counts
     for."""
     found: list[Summand] = []
-    pending = [Summand(tensor, weight, Written()) for tensor, weight in targets][::-1]
-    steps = 0
-    while pending:
-        here = pending.pop()
-        steps += 1
-        parts = list(_parts(here, ground)) if steps < _MOST_STEPS else []
-        if parts:
-            pending.extend(parts[::-1])
-        elif not ground.is_constant(here.tensor):
-            _add(found, replace(here, moves=ground.moves(here.tensor)))
+    for tensor, weight in targets:
+        for each in _taken_apart(Summand(tensor, weight, Written()), ground, 0):
+            if not ground.is_constant(each.tensor):
+                _add(found, replace(each, moves=ground.moves(each.tensor)))
     return found
+
+
+def _taken_apart(here: Summand, ground: Ground, depth: int) -> list[Summand]:
+    """The terms that a tensor is the sum of; itself, without the weight that is written with it, if it is one."""
+    parts = list(_parts(here, ground)) if depth < _DEEPEST else []
+    found = [each for part in parts for each in _taken_apart(part, ground, depth + 1)]
+    if len(parts) != 1 or len(found) != 1:
+        return found or [here]
+    # What has a name is the term; without one the number, and not what it is the mean of.
+    if written_by(here.tensor.op, here.written).is_settled:
+        return [here]
+    if not _is_like(here.tensor, parts[0].tensor):
+        return [replace(here, written=found[0].written, origin=found[0].made_by)]
+    return found
+
+
+def _is_like(one: Any, other: Any) -> bool:
+    return bool(one.shape.rank == other.shape.rank)
 
 
 def _add(found: list[Summand], new: Summand) -> None:

@@ -72,5 +72,6 @@ CAUSE = Cause(
     fix="a smaller weight of the divergence, at first or throughout; free bits; the same reduction for both terms",
     plight="a gradient that holds the code at the prior",
     headline="Posterior collapse: the code tells the decoder nothing.",
-    verb="holds the code at the prior",
+    subject="the divergence",
+    verb="is next to zero",
 )

@@ -23,7 +23,7 @@ def conflicting(measured: Measured) -> Iterator[Finding]:
     terms, found = terms_in(measured), {}
     for pair in pairs_in(measured):
         together = pair.together
-        if together is None or not 0 < min(pair.norms) or together >= min(pair.norms):
+        if together is None or not min(pair.norms) > 0 or together >= min(pair.norms):
             continue
         has_own = [list(own_variables(terms, *order)) for order in ((pair.one, pair.other), (pair.other, pair.one))]
         if not all(has_own):
