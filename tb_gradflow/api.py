@@ -93,6 +93,7 @@ def explain(
     variables: Sequence[Any] | None = None,
     feed_dict: Mapping[Any, Any] | None = None,
     try_fixes: bool = False,
+    terms: bool = True,
     examples: bool = False,
 ) -> Report:
     """What one real training step says about every variable, and what is wrong.
@@ -113,27 +114,30 @@ def explain(
     of the batch, and the report names a row that gives most of it. That takes the loss of one row as often as there are
     rows. It is told where the gradients of the rows add up to that of the batch: not under BatchNormalization, whose
     rows depend on each other, nor under dropout.
+
+    Where the loss is a sum, `report.terms` says what each term teaches each variable: one more backward pass for each,
+    which `terms=False` saves.
     """
     from tb_gradflow.trace.explain.one_step import explain_function, explain_model
     from tb_gradflow.trace.explain.tried_edits import Seen, with_tried
     from tb_gradflow.trace.graph_v1.explain_graph import explain_graph, is_graph_tensor
 
-    def run(*, examples: bool) -> Explained:
+    def run(*, terms: bool, examples: bool) -> Explained:
         if is_graph_tensor(model_or_loss):
             return explain_graph(model_or_loss, variables, feed_dict)
         if variables is not None:
-            return explain_function(model_or_loss, args, variables, examples=examples)
-        return explain_model(model_or_loss, x, y, sample_weight, batch_size, examples=examples)
+            return explain_function(model_or_loss, args, variables, terms=terms, examples=examples)
+        return explain_model(model_or_loss, x, y, sample_weight, batch_size, terms=terms, examples=examples)
 
     def seen_of(explained: Explained) -> Seen:
         return Seen(_diagnosis_of(explained), explained.record.losses if explained.record is not None else ())
 
     if examples and is_graph_tensor(model_or_loss):
         raise SetupError("examples: the gradient of each row is not measured in a graph of `tf.compat.v1`")
-    explained = run(examples=examples)
+    explained = run(terms=terms, examples=examples)
     diagnosis = _diagnosis_of(explained)
     if try_fixes and not is_graph_tensor(model_or_loss):
-        diagnosis = with_tried(seen_of(explained), lambda: seen_of(run(examples=False)))
+        diagnosis = with_tried(seen_of(explained), lambda: seen_of(run(terms=False, examples=False)))
     reader = MemoryReader(explained.session, explained.trace, explained.record)
     name = explained.session.model or "this step"
     return Report(

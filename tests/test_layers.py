@@ -49,6 +49,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "numerics",
         "graph",
         "fidelity",
+        "terms",
         "capture",
         "custom_gradient_checks",
         "eager",
@@ -82,6 +83,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "strength",
         "wrong_value",
         "updates",
+        "loss_terms",
     ),
 }
 

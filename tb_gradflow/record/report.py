@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tb_gradflow.record.terms import TermKind
+
 REPORT_FORMAT = 1
 
 Status = Literal[
@@ -201,6 +203,62 @@ class ExampleGradients:
 
 
 @dataclass(frozen=True, slots=True)
+class Cosine:
+    """The angle between the gradients that a variable gets from two terms.
+
+    Attributes:
+        term: The name of the other one.
+        cosine: 1 where both pull the same way, -1 where they pull against each other; null where one of them is zero
+            or not finite.
+    """
+
+    term: str
+    cosine: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TermVariable:
+    """What one term teaches one variable.
+
+    Attributes:
+        variable: Its name.
+        norm: Of the gradient of that term alone, with the term's weight, over the finite elements.
+        share: That norm over the sum of the norms of all terms; null where they are all zero.
+        cosine: With each other term that reaches the variable.
+        broken: How many elements of it are not finite.
+    """
+
+    variable: str
+    norm: float
+    share: float | None
+    cosine: tuple[Cosine, ...]
+    broken: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TermReport:
+    """A summand of a loss.
+
+    Attributes:
+        name: What the user's line calls it, or the output or layer that it comes from.
+        source: That line; null if unknown.
+        value: What it adds to the loss; null if that was not finite.
+        target: Index of the target in the trace.
+        weight: What it would add if it was one, or minus one, throughout; null if that was not finite.
+        variables: Those that its gradient reaches.
+        kind: As in the record.
+    """
+
+    name: str
+    source: SourceReport | None
+    value: float | None
+    target: int
+    weight: float | None
+    variables: tuple[TermVariable, ...]
+    kind: TermKind = "term"
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """Everything that one step says.
 
@@ -211,6 +269,8 @@ class Diagnosis:
         variables: In the order of the trace.
         findings: Most severe first.
         unverified: What could not be known, a sentence each.
+        terms: The summands of the losses whose gradients were measured apart; none where that was not asked for, or
+            no loss is a sum.
     """
 
     format: int
@@ -220,3 +280,4 @@ class Diagnosis:
     variables: tuple[VariableReport, ...]
     findings: tuple[Finding, ...]
     unverified: tuple[str, ...]
+    terms: tuple[TermReport, ...] = ()

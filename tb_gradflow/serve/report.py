@@ -12,7 +12,7 @@ from typing import Any
 
 from tb_gradflow.errors import LogError, UnhealthyGradients
 from tb_gradflow.record.codec import encode
-from tb_gradflow.record.report import Diagnosis, ExampleGradients, Finding, VariableReport
+from tb_gradflow.record.report import Diagnosis, ExampleGradients, Finding, TermReport, VariableReport
 from tb_gradflow.serve.began import beginnings
 from tb_gradflow.serve.finite import finite
 from tb_gradflow.serve.history import History
@@ -35,6 +35,8 @@ class Report:
         variables: By name, in the order of the model.
         findings: Most severe first.
         examples: The gradient of each row of the batch; null if nobody requested it.
+        terms: The summands of the losses, with what each teaches each variable; empty where that was not measured, or
+            no loss is a sum.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class Report:
         listed = {variable.name: variable for variable in diagnosis.variables if variable.listed}
         self.variables: Mapping[str, VariableReport] = MappingProxyType(listed)
         self.findings: Sequence[Finding] = diagnosis.findings
+        self.terms: Sequence[TermReport] = diagnosis.terms
         self.healthy = not any(unhealthy(finding) for finding in diagnosis.findings)
 
     @property
@@ -74,6 +77,7 @@ class Report:
                 {key: variable[key] for key in _VARIABLE_KEYS} for variable in whole["variables"] if variable["listed"]
             ],
             "findings": [finding_as_json(finding) for finding in whole["findings"]],
+            "terms": [term_as_json(term) for term in whole["terms"]] or None,
         }
 
     def assert_healthy(self, expected: Iterable[str] = ()) -> None:
@@ -140,6 +144,21 @@ def finding_as_json(finding: dict[str, Any]) -> dict[str, Any]:
         norms = {each["variable"]: each["norm"] for each in public["tried"]["gradient_norm"]}
         public["tried"] = {"works": public["tried"]["works"], "loss": public["tried"]["loss"], "gradient_norm": norms}
     return public
+
+
+def term_as_json(term: dict[str, Any]) -> dict[str, Any]:
+    """What the public form has of an encoded term of a loss."""
+    return {
+        **{key: term[key] for key in ("name", "source", "value")},
+        "variables": {
+            each["variable"]: {
+                "norm": each["norm"],
+                "share": each["share"],
+                "cosine": {other["term"]: other["cosine"] for other in each["cosine"]},
+            }
+            for each in term["variables"]
+        },
+    }
 
 
 def unhealthy(finding: Finding) -> bool:

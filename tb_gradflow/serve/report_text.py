@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tb_gradflow.record.report import Diagnosis, Edit, Finding, GradientReport, Status, VariableReport
 from tb_gradflow.serve.patch import patch_of, tried_in_words, untried_in_words
+from tb_gradflow.serve.terms_text import term_lines
 from tb_gradflow.serve.text import Look, Role, clean
 
 SHOWN_VARIABLES = 20
@@ -44,6 +45,7 @@ def lines_of(diagnosis: Diagnosis, run: str, look: Look, began: Mapping[int, str
         yield from finding_lines(finding, look, (began or {}).get(place, ""))
     yield ""
     yield from _variable_lines([each for each in diagnosis.variables if each.listed], diagnosis.findings, look)
+    yield from term_lines(diagnosis.terms, look)
     for sentence in diagnosis.unverified:
         yield ""
         yield from look.prose(f"Not known: {sentence}")

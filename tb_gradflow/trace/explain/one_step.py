@@ -41,9 +41,17 @@ from tb_gradflow.trace.step.named_inputs import arguments_of, batch_of_keras
 
 
 def explain_model(
-    model: Any, x: Any, y: Any, sample_weight: Any, batch_size: int | None, *, examples: bool = False
+    model: Any,
+    x: Any,
+    y: Any,
+    sample_weight: Any,
+    batch_size: int | None,
+    *,
+    examples: bool = False,
+    terms: bool = True,
 ) -> Explained:
-    """One training step of a compiled Keras model on the first `batch_size` rows, or on all of them."""
+    """One training step of a compiled Keras model on the first `batch_size` rows, or on all of them. With `terms` the
+    gradient of each term of its loss as well, with `examples` that of each row."""
     _check_model(model)
     if not model.compiled:
         raise SetupError(f"the model {model.name!r} is not compiled: call `model.compile(...)` first")
@@ -72,6 +80,7 @@ def explain_model(
         name=str(model.name),
         inputs=batch_of_keras,
         undone=lambda: undone(lambda: _state_of(model), [model]),
+        terms=terms,
     )
     found = _explained(plan, eagerly=bool(model.run_eagerly))
     return replace(found, examples=_examples_of_model(plan, model, rows)) if examples else found
@@ -107,9 +116,15 @@ def _check_model(model: Any) -> None:
 
 
 def explain_function(
-    loss_fn: Callable[..., Any], args: Sequence[Any], variables: Any, *, examples: bool = False
+    loss_fn: Callable[..., Any],
+    args: Sequence[Any],
+    variables: Any,
+    *,
+    examples: bool = False,
+    terms: bool = False,
 ) -> Explained:
-    """One gradient of `loss_fn(*args)` with respect to `variables`: variables and tensors."""
+    """One gradient of `loss_fn(*args)` with respect to `variables`: variables and tensors. With `terms` that of each
+    term of the loss as well, with `examples` that of each row."""
     listed = listed_sources(variables)
     owned = _sources(listed, variables)
     tensors = {
@@ -147,6 +162,7 @@ def explain_function(
         name=getattr(loss_fn, "__name__", "loss"),
         inputs=arguments_of(loss_fn),
         undone=lambda: undone(lambda: [item.variable for item in owned], [loss_fn]),
+        terms=terms,
     )
     found = _explained(plan, eagerly=False)
     found = replace(found, trace=replace(found.trace, whole=False))
@@ -344,7 +360,9 @@ class _Seen:
         self._is_complete = False
         self._values: dict[str, Any] = {}
         self._checks = GradientChecks()
-        settings = Settings(exact=False, eager=eager, checks=self._checks, barriers=barriers, values=values)
+        settings = Settings(
+            exact=False, eager=eager, checks=self._checks, barriers=barriers, values=values, terms=plan.terms
+        )
         step = plan.eager if eager else plan.traced
         instrumented = InstrumentedStep(step, plan.variables, settings, self._on_trace, plan.inputs)
         how = contextlib.nullcontext() if eager else functions_compiled()

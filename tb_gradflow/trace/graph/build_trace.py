@@ -16,6 +16,9 @@ from tb_gradflow.record.schema import (
     Target,
     Tensor,
     TensorGradient,
+    Term,
+    TermCosines,
+    TermGradient,
     Trace,
     VariableGradient,
 )
@@ -215,6 +218,8 @@ class _Builder:
             (call.variables for call in self._collector.calls), keep_source=self._sources.keep
         )
         layers, targets = self._layers(ops), self._targets()
+        terms = tuple(self._terms())
+        answered = [answer for call in self._collector.calls for answer in call.terms.terms]
         owners = [*(each.name for each in variables), *(each.name for each in layers)]
         names = {part for owner in owners for part in owner.split("/")}
         return Trace(
@@ -245,7 +250,26 @@ class _Builder:
                 for number, call in enumerate(self._collector.calls)
                 for dropped, row in call.padded
             ),
+            terms=terms,
+            term_gradients=tuple(
+                TermGradient(number, variable, row)
+                for number, answer in enumerate(answered)
+                for variable, row in answer.gradients.items()
+            ),
+            term_cosines=tuple(
+                TermCosines(number, variable, row)
+                for number, call in enumerate(self._collector.calls)
+                for variable, row in call.terms.cosines.items()
+            ),
         )
+
+    def _terms(self) -> Iterator[Term]:
+        for number, call in enumerate(self._collector.calls):
+            for each in call.terms.terms:
+                op = self._number(call.flattener, each.ref) if each.ref is not None else -1
+                source, _ = self._sources.of(each.frames, "")
+                named = self._sources.keep or each.name.isidentifier() or each.kind != "term"
+                yield Term(number, each.name if named else "term", each.kind, op, source, each.row, each.trains)
 
     def _all_ops(self) -> Iterator[FlatOp]:
         for flattener in self._flatteners:
@@ -365,6 +389,10 @@ class _Builder:
         return tuple(targets)
 
     def _notes(self) -> tuple[str, ...]:
+        problems = tuple(call.terms.problem for call in self._collector.calls if call.terms.problem)
+        return (*problems, *self._notes_of_seeds())
+
+    def _notes_of_seeds(self) -> tuple[str, ...]:
         if not self._collector.by_tape:
             return ()
         ops = [op for flattener in self._flatteners for op in flattener.ops if not op.backward]

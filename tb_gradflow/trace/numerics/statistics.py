@@ -33,6 +33,13 @@ def gradient_statistics(gradient: Any) -> Any:
     return shared_call(_gradient_columns, gradient)
 
 
+def gradient_cosine(one: Any, other: Any) -> Any:
+    """float32 scalar: the cosine of the angle between two gradients of one variable; NaN where one of them is zero or
+    not finite."""
+    dense = [tf.convert_to_tensor(each) if isinstance(each, tf.IndexedSlices) else each for each in (one, other)]
+    return shared_call(_cosine, *dense)
+
+
 def variable_statistics(now: Any, before: Any) -> Any:
     """float32 `[4]`: norms of a variable's value, and of what has changed in it, and how many elements were not finite
     before and are not now; `before` null if that is unknown.
@@ -126,6 +133,17 @@ def _careful_columns(magnitude: Any, count: Any) -> Any:
     mean = total / tf.maximum(count - nan_count - inf_count, 1)
     zeros = _count(tf.equal(magnitude, tf.zeros_like(magnitude)), magnitude.dtype) / count
     return tf.stack([norm, largest, mean, zeros, nan_count, inf_count])
+
+
+def _cosine(one: Any, other: Any) -> Any:
+    directions = []
+    for each in (one, other):
+        if each.dtype.is_complex:
+            each = tf.stack([tf.math.real(each), tf.math.imag(each)])
+        flat = tf.reshape(each if each.dtype in (tf.float32, tf.float64) else tf.cast(each, tf.float32), [-1])
+        scaled = tf.math.divide_no_nan(flat, _largest(tf.abs(flat)))
+        directions.append(tf.cast(scaled / tf.sqrt(tf.reduce_sum(tf.square(scaled))), tf.float32))
+    return tf.reduce_sum(directions[0] * directions[1])
 
 
 def _variable_columns(now: Any, before: Any) -> Any:

@@ -50,7 +50,7 @@ class Settings:
         eager: Whether the step runs eagerly; else TensorFlow traces it.
         among_workers: Whether other processes train in step with this one.
         checks: Where to keep what is needed to check gradients of the user's own; null if they are not checked.
-        barriers: See `Collector`.
+        barriers: See `Collector`, as of `terms`.
         values: Whether to measure the forward pass too: in steps that are rolled back.
         examples: Whether to keep the rows of the batch with it in which something is not finite.
     """
@@ -64,6 +64,7 @@ class Settings:
     barriers: frozenset[str] | None = None
     values: bool = False
     examples: bool = False
+    terms: bool = False
 
 
 class InstrumentedStep:
@@ -214,15 +215,20 @@ class InstrumentedStep:
                 self._tell(collector, (), error)
 
     def _collector(self, variables: Variables) -> Collector:
-        if self._settings.eager:
+        settings = self._settings
+        if settings.eager:
             return EagerCollector(
-                variables, self._settings.tensors, checks=self._settings.checks, barriers=self._settings.barriers
+                variables, settings.tensors, checks=settings.checks, barriers=settings.barriers, terms=settings.terms
             )
-        if self._settings.checks is not None:
+        if settings.checks is not None:
             return CheckingCollector(
-                variables, exact=self._settings.exact, checks=self._settings.checks, barriers=self._settings.barriers
+                variables,
+                exact=settings.exact,
+                checks=settings.checks,
+                barriers=settings.barriers,
+                terms=settings.terms,
             )
-        return ReplicaCollector(variables, self._settings.tensors, exact=self._settings.exact)
+        return ReplicaCollector(variables, settings.tensors, exact=settings.exact, terms=settings.terms)
 
     def _tell(self, collector: Collector, given: Named, error: BaseException | None, known: int = 0) -> int:
         index = self._traces
