@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import importlib
-import random
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +43,8 @@ def __getattr__(name: str) -> Any:
 
 
 def _load_recorder(name: str) -> None:
+    import random  # takes longer than the rest of this module
+
     # Keras 3, where a program of Keras 2 has not imported it, draws numbers while it is; Keras 2 takes the seeds of
     # its initializers from the same sequence.
     state = random.getstate()
