@@ -13,11 +13,12 @@ _specs: dict[Any, Any] = {}
 
 
 class Batches:
-    """One call of `train_on_batch`.
+    """The calls of `train_on_batch` of one model.
 
     Attributes:
         model: The model.
-        has_begun: Whether its batch is being trained on.
+        recorder: The callback that records it.
+        has_begun: Whether a batch is being trained on.
         callbacks: Those that are beside the recorder: none.
     """
 
@@ -25,21 +26,23 @@ class Batches:
 
     def __init__(self, model: Any, recorder: Any) -> None:
         self.model = model
+        self.recorder = recorder
         self.has_begun = False
-        self._recorder = recorder
+        self._refused: Any = None
 
     def begun(self) -> None:
         """Keras has the model's training function, and is about to call it."""
         self.has_begun = True
-        recorder, model = self._recorder, self.model
-        if not recorder.goes_on_with(model):
+        recorder, model = self.recorder, self.model
+        if not recorder.goes_on_with(model) and model.train_function is not self._refused:
             recorder.set_params({})
             recorder.set_model(model)
             recorder.on_train_begin()
             recorder.on_epoch_begin(0)
+            self._refused = None if recorder.goes_on_with(model) else model.train_function
         recorder.on_train_batch_begin(0)
         run, plain = model.train_function, recorder.plain
-        if run is not plain and run.__self__ is recorder:
+        if plain is not None and run is not plain and run.__self__ is recorder:
 
             def of_one(batches: Any) -> Any:
                 if hasattr(batches, "element_spec"):
@@ -54,7 +57,8 @@ class Batches:
     def ended(self) -> None:
         """The batch was trained on, or an error has ended that."""
         if self.has_begun:
-            self._recorder.on_train_batch_end(0)
+            self.has_begun = False
+            self.recorder.on_train_batch_end(0)
 
 
 class OneBatch:

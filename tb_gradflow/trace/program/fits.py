@@ -59,9 +59,10 @@ def _fitting(original: Callable[..., Any]) -> Callable[..., Any]:
             except TypeError:  # which the original says better
                 return original(self, *args, **kwargs)
             callbacks = given.arguments.get("callbacks")
-            recorder = _recorder(recording, self) if _may_record(self, callbacks) else None
-            if recorder is None:
+            known = _known(recording, self) if _may_record(callbacks) else None
+            if known is None:
                 return original(self, *args, **kwargs)
+            recorder = known.recorder
             if hasattr(callbacks, "on_train_batch_begin") and hasattr(callbacks, "callbacks"):
                 return _with_one_more(callbacks, recorder, self, lambda: original(self, *args, **kwargs))
             given.arguments["callbacks"] = [*_listed(callbacks), recorder]
@@ -93,11 +94,10 @@ def _training_on_batch(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(self, *args, **kwargs)
         eager_loops.close()
         with left_alone():
-            recorder = _recorder(recording, self)
-            if recorder is None:
+            batches = _known(recording, self)
+            if batches is None:
                 return original(self, *args, **kwargs)
-            batches, before = Batches(self, recorder), _of_thread.batches
-            _of_thread.batches = batches
+            before, _of_thread.batches = _of_thread.batches, batches
             try:
                 return original(self, *args, **kwargs)
             finally:
@@ -140,7 +140,7 @@ def _recording() -> Recording | None:
     return None if is_left_alone() or eager_loops.is_inside_tape() else hooks.current()
 
 
-def _may_record(model: Any, callbacks: Any) -> bool:
+def _may_record(callbacks: Any) -> bool:
     from tb_gradflow.trace.program.recorders import is_recorder
 
     return not any(is_recorder(each) for each in _listed(getattr(callbacks, "callbacks", callbacks)))
@@ -152,14 +152,15 @@ def _listed(callbacks: Any) -> list[Any]:
     return list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
 
 
-def _recorder(recording: Recording, model: Any) -> Any:
-    """What records each training of the model; null if that cannot be."""
+def _known(recording: Recording, model: Any) -> Batches | None:
+    """The model, with what records each training of it; null if that cannot be."""
     from tb_gradflow.trace.program.recorders import callback
 
     kept = kept_with(model, recording)
     if kept is None:
         place = recording.begin(str(getattr(model, "name", None) or type(model).__name__))
-        kept = keep_with(model, recording, None if place is None else callback(recording, place))
+        kept = keep_with(model, recording, None if place is None else Batches(model, callback(recording, place)))
         if kept.value is not None:
-            recording.keeps(kept.value)
-    return kept.value
+            recording.keeps(kept.value.recorder)
+    found: Batches | None = kept.value
+    return found
