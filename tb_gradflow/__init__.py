@@ -61,5 +61,10 @@ def _load_recorder(name: str) -> None:
         random.setstate(state)
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext tb_gradflow` in a notebook: it has the magic `%%gradflow` then."""
+    importlib.import_module("tb_gradflow.notebook").load(shell)
+
+
 def __dir__() -> list[str]:
     return sorted(__all__)

@@ -36,11 +36,13 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     # Loads the recorder, when a program that is run has imported TensorFlow.
     "startup": ({"on_import", "trace"}, set()),
     "on_import": (set(), set()),
+    # Loads the recorder, when a cell has imported TensorFlow.
+    "notebook": ({"api", "on_import", "serve", "store", "trace"}, {"IPython"}),
     # A demonstration is a user's program: it imports the package itself.
     "demo": ({"__init__"}, {"numpy", "tensorflow", "keras"}),
     # Loads the recorder, when a test asks for it. `serve` and `trace` are named for their types alone.
     "pytest_plugin": ({"__init__", "serve", "trace"}, {"pytest"}),
-    "__init__": ({"api", "summary", "trace"}, set()),
+    "__init__": ({"api", "notebook", "summary", "trace"}, set()),
 }
 
 # Rooms of a folder, lowest first: a room may import itself and those before it. What lies beside the rooms may import

@@ -61,6 +61,11 @@ def close() -> None:
         loop.ends()
 
 
+def forget() -> None:
+    """Another recording begins."""
+    _loops.clear()
+
+
 def is_recorded_by_its_author() -> None:
     """The program has called `summary.gradients`."""
     if _of_thread.loop is not None:

@@ -24,6 +24,8 @@ def start(recording: Recording) -> None:
     """From now on what trains is recorded."""
     global _current
     _current = recording
+    if "tb_gradflow.trace.program.eager_loops" in sys.modules:
+        sys.modules["tb_gradflow.trace.program.eager_loops"].forget()
     for name in HOOKS:
         # One that is being imported is hooked when that is done: `keras` itself imports `tensorflow`.
         if name in sys.modules and not getattr(sys.modules[name].__spec__, "_initializing", False):
