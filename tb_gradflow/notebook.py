@@ -51,8 +51,9 @@ def run_cell(shell: Any, line: str, cell: str) -> None:
     runs: list[str] = []
     with recorded(logdir, runs), _silent_about_errors(shell), _as_the_same_cell(shell):
         result = shell.run_cell(code, store_history=False)
-    show(logdir, runs)
     error = result.error_before_exec or result.error_in_exec
+    if runs or error is None:
+        show(logdir, runs)
     if error is not None:
         raise error
 
