@@ -99,7 +99,9 @@ def show(logdir: str, runs: list[str]) -> None:
 
     logs = _logs(logdir, runs)
     if not logs:
-        print("tb_gradflow: nothing was recorded. No Keras model was trained in this cell, and no tape took a gradient.")
+        print(
+            "tb_gradflow: nothing was recorded. No Keras model was trained in this cell, and no tape took a gradient."
+        )
         return
     reports: dict[str, Report] = {name: log.report() for name, log in logs.items()}
     standings = worst_first((name, standing_of(log.recorded)) for name, log in logs.items())

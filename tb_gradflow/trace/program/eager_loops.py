@@ -162,7 +162,8 @@ class Loop:
         """The program records this loop itself."""
         self._abandon()
         self.is_left_alone = True
-        if self._place is not None:
+        if self._place is not None and self._run is not None:
+            self._run.discard()
             self.recording.drop(self._place)
             self._place = self._run = None
 

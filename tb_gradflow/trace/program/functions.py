@@ -11,6 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
+from tensorflow.python.util import traceback_utils
 
 from tb_gradflow.trace.program import eager_loops, hooks
 from tb_gradflow.trace.program.attention import is_left_alone, left_alone
@@ -77,10 +78,15 @@ def _calling(original: Callable[..., Any]) -> Callable[..., Any]:
         if kept.value is _LEFT_ALONE:
             return original(self, *args, **kwargs)
         eager_loops.close()
-        with left_alone():
-            return kept.value(*args, **kwargs)
+        return _run(kept.value, args, kwargs)
 
     return call
+
+
+def _run(watched: Any, args: Any, kwargs: Any) -> Any:
+    """A step that is recorded. What it raises has the traceback that TensorFlow gives what a `tf.function` raises."""
+    with left_alone():
+        return traceback_utils.filter_traceback(watched)(*args, **kwargs)
 
 
 def _first_call(original: Callable[..., Any], recording: Recording, function: Any, args: Any, kwargs: Any) -> Any:
@@ -97,11 +103,11 @@ def _first_call(original: Callable[..., Any], recording: Recording, function: An
             if watched is None:
                 return original(function, *args, **kwargs)
             eager_loops.close()
-            with left_alone():
-                return watched(*args, **kwargs)
+            return _run(watched, args, kwargs)
     finally:
         if not call.takes_gradients or call.by_author:
-            if place is not None:
+            if place is not None and watched is not None:
+                watched.discard()
                 recording.drop(place)
             keep_with(function, recording, _LEFT_ALONE)
         else:

@@ -58,7 +58,7 @@ def _cleaned(traceback: TracebackType | None) -> TracebackType | None:
         if not _is_own(traceback.tb_frame.f_code.co_filename):
             kept.append(traceback)
         traceback = traceback.tb_next
-    for each, following in zip(kept, [*kept[1:], None], strict=True):
+    for each, following in zip(kept, [*kept[1:], None], strict=False):
         each.tb_next = following
     return kept[0] if kept else None
 
