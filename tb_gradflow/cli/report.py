@@ -102,8 +102,18 @@ def run(options: argparse.Namespace) -> int:
     return FAILED if found else GOOD
 
 
-def print_text(logs: Sequence[Log], reports: Sequence[Report], unreadable: Mapping[str, str], step: int | None) -> None:
-    """Of several runs a table comes first. Of very many only those are printed in full that have their own trouble."""
+def print_text(
+    logs: Sequence[Log],
+    reports: Sequence[Report],
+    unreadable: Mapping[str, str],
+    step: int | None,
+    *,
+    is_over: bool = False,
+) -> None:
+    """Of several runs a table comes first. Of very many only those are printed in full that have their own trouble.
+
+    `is_over` says that their trainings have ended.
+    """
     order = list(range(len(reports)))
     more: dict[int, int] = {}
     if len(reports) + len(unreadable) > 1:
@@ -118,7 +128,7 @@ def print_text(logs: Sequence[Log], reports: Sequence[Report], unreadable: Mappi
             order, more = one_of_each([standing for _, standing in standings], order)
     for number, at in enumerate(order):
         print(("\n\n\n" if number or len(reports) + len(unreadable) > 1 else "") + reports[at].text(look()))
-        print(growing(logs[at], step), end="")
+        print("" if is_over else growing(logs[at], step), end="")
         if more.get(at):
             others = count(more[at], "other run has", "other runs have")
             print(f"\n{look().paint(f'{others} the same worst finding: `--run NAME` shows one.', 'dim')}")

@@ -149,17 +149,28 @@ class GradFlowCallback(KerasCallback):
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         self._safely(self._steps.correct)
-        self._safely(self._monitored.settle)
-        if self._recorder is not None:
-            self._safely(self._recorder.flush)
+        self.flush()
 
     def on_train_end(self, logs: Any = None) -> None:
-        self._safely(self._monitored.settle)
-        if self._recorder is not None:
-            self._safely(self._recorder.flush)
+        self.flush()
         if self._plain is not None and (fitted := self._fitting) is not None:
             self._safely(lambda: self._last_fit.ends(self.model, fitted))
         self._plain = None
+
+    @property
+    def plain(self) -> TrainFunction | None:
+        """The model's own training function; null while none is recorded."""
+        return self._plain
+
+    def goes_on_with(self, model: Any) -> bool:
+        """Whether this is in the middle of a training with the function that the model has now."""
+        return self._plain is not None and model.train_function is self._plain
+
+    def flush(self) -> None:
+        """Everything recorded so far can be read when this returns; `fit` does this at the end of each epoch."""
+        self._safely(self._monitored.settle)
+        if self._recorder is not None:
+            self._safely(self._recorder.flush)
 
     def _prepare(self, beside: Sequence[Any] | None) -> None:
         fitted = fitting(self.model, beside)

@@ -100,6 +100,10 @@ class Watched:
             raise AttributeError(name)
         return getattr(self._plain, name)
 
+    def discard(self) -> None:
+        """Records nothing any more, and gives up what was not written yet."""
+        self._run.discard()
+
     def flush(self) -> None:
         """Everything recorded so far can be read when this returns; at the program's end it can anyway."""
         self._monitored.settle()

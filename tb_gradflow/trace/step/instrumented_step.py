@@ -112,12 +112,7 @@ class InstrumentedStep:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            collectors = [self._collector(each) for each in self._of_replicas()]
-            for collector in collectors:
-                collector.keeps_gradients = self._settings.values
-            before = [_values(collector.variables) for collector in collectors]
-            for collector in collectors:
-                collector.own_ops()
+            collectors, before = self._begun()
         except Exception as fault:
             self._fail(fault)
             return self._step(*args, **kwargs), {}
@@ -127,6 +122,26 @@ class InstrumentedStep:
         except BaseException as error:
             self._tell_of(error, collectors[0])
             raise
+        return outputs, self._ended(collectors, before, args, kwargs)
+
+    def opened(self) -> OpenStep | None:
+        """Begins a step that is no function: what this thread runs until it is closed. Null if that fails."""
+        try:
+            return OpenStep(self, *self._begun())
+        except Exception as fault:
+            self._fail(fault)
+            return None
+
+    def _begun(self) -> tuple[Sequence[Collector], Sequence[Any]]:
+        collectors = [self._collector(each) for each in self._of_replicas()]
+        for collector in collectors:
+            collector.keeps_gradients = self._settings.values
+        before = [_values(collector.variables) for collector in collectors]
+        for collector in collectors:
+            collector.own_ops()
+        return collectors, before
+
+    def _ended(self, collectors: Sequence[Collector], before: Sequence[Any], args: Any, kwargs: Any) -> Measured:
         try:
             self.untrained = [item.variable for item in collectors[0].variables if item.tracked and not item.trainable]
             self.graph = None if self._settings.eager else tf.compat.v1.get_default_graph()
@@ -138,12 +153,12 @@ class InstrumentedStep:
             measured = self._measured(collectors, before, args, kwargs)
         except Exception as fault:
             self._fail(fault)
-            return outputs, {}
+            return {}
         try:
-            return outputs, self._joined(collectors, measured)
+            return self._joined(collectors, measured)
         except Exception as fault:
             self._on_fault(fault)
-            return outputs, {}
+            return {}
 
     def _fail(self, fault: Exception) -> None:
         if self._agreement is not None:
@@ -269,6 +284,35 @@ class InstrumentedStep:
             "variables": _norms(collector.variables, before),
             **collector.more(),
         }
+
+
+class OpenStep:
+    """A step of an eager loop, which has no function: it lasts from here until it is closed.
+
+    Attributes:
+        collector: Observes it.
+    """
+
+    def __init__(self, step: InstrumentedStep, collectors: Sequence[Collector], before: Sequence[Any]) -> None:
+        self._step = step
+        self._collectors = collectors
+        self._before = before
+        self.collector = collectors[0]
+        with contextlib.ExitStack() as opened:
+            opened.enter_context(watching(*collectors))
+            opened.enter_context(collectors[0].recording())
+            self._opened = opened.pop_all()
+
+    def close(self) -> Measured:
+        """The step is over: its numbers; none if the recorder failed."""
+        self._opened.close()
+        return self._step._ended(self._collectors, self._before, (), {})
+
+    def abandon(self, error: BaseException | None = None) -> None:
+        """The step does not come to its end. If that is the user's error, what was seen until then is reported."""
+        self._opened.close()
+        if error is not None:
+            self._step._tell_of(error, self.collector)
 
 
 def _movement(collector: Collector, number: int, given: Given, before: Any) -> Any:
