@@ -142,7 +142,7 @@ def explain(
     name = explained.session.model or "this step"
     return Report(
         diagnosis,
-        history=lambda: History(StoredRun(reader), name, Caches(), alone=True),
+        history=lambda: History(StoredRun(reader), name, Caches(), known=diagnosis),
         note=told_of_examples(explained.examples),
         examples=explained.examples,
     )

@@ -61,13 +61,13 @@ class History:
     Traces, chunks and diagnoses never change once they are recorded; only `refresh` looks for new ones.
     """
 
-    def __init__(self, run: StoredRun, name: str, caches: Caches, *, alone: bool = False) -> None:
-        """`name` is what a person calls the run; it is distinct among the runs that share `caches`. A step that is
-        `alone` belongs to no training, and says nothing of what was before it."""
+    def __init__(self, run: StoredRun, name: str, caches: Caches, *, known: Diagnosis | None = None) -> None:
+        """`name` is what a person calls the run; it is distinct among the runs that share `caches`. Of a single step
+        that belongs to no training it is `known` already what it says."""
         self.name = name
         self._run = run
         self._caches = caches
-        self._alone = alone
+        self._known = known
         self._index: RunIndex | None = None
 
     def refresh(self) -> RunIndex:
@@ -125,6 +125,8 @@ class History:
 
     def diagnose(self, step: int | None = None) -> Diagnosis:
         """What `step` says; without it, the last recorded one, or the structure alone if no step was completed."""
+        if self._known is not None:
+            return self._known
         index = self.index() if step is not None else self.refresh()
         if step is None:
             step = index.chunks[-1].steps[-1] if index.chunks else -1
@@ -146,8 +148,6 @@ class History:
         gradients, variables = self.gradients(session.id, head.id)[at], self.variables(session.id, head.id)[at]
         recorded = (trace, session, gradients, variables, head.losses[at], head.steps[at])
         values = self.values(session.id, head.steps[at])
-        if self._alone:
-            return diagnose(*recorded, topology=topology, values=values)
         pieces = partial(self._pieces_backwards, session, head, at)
         return diagnose(
             *recorded,
