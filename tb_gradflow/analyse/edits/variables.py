@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
 from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code, program_of
 from tb_gradflow.analyse.user_code.definitions import (
+    MAKERS,
     Definition,
     definition_of_layer,
     definition_of_variable,
@@ -193,12 +194,10 @@ def computed_in_the_step(group: Group) -> Iterator[Candidate]:
     variables = {name.rpartition("/")[2].partition(":")[0] for name in group.names}
     bound = {each.bound_to for name in group.names if (each := _defined(group, name)) is not None and each.bound_to}
     known = variables | bound | {each.rpartition(".")[2] for each in bound}
-    if function is None:
-        return
-    for node in ast.walk(function):
+    for node in ast.walk(function) if function is not None else ():
         if not isinstance(node, (ast.Name, ast.Attribute)) or isinstance(node.ctx, ast.Store):
             continue
-        given = _given_once(place, code.written(node), function)
+        given = _given_once(place, code.written(node), function) if function is not None else None
         if given is None:
             continue
         home, value = given
@@ -207,11 +206,56 @@ def computed_in_the_step(group: Group) -> Iterator[Candidate]:
             continue
         text = home.operand(value) if isinstance(value, (ast.BinOp, ast.UnaryOp)) else home.written(value)
         draft = place.draft()
-        for use in ast.walk(function):
+        for use in ast.walk(function) if function is not None else ():
             if isinstance(use, type(node)) and code.written(use) == code.written(node):
                 draft.replace(use, text)
         yield from candidates("It is computed in every step.", draft.edit())
         return
+    yield from candidates("It is made anew in every step.", _made_inside(place, known))
+
+
+def _made_inside(place: Place, known: Collection[str]) -> Edit | None:
+    """What is made of the variables outside of the step, such as a distribution, made in the one function that uses
+    it."""
+    codes = place.program.of_file(place.source.file)
+    made = [
+        (code, node, node.targets[0].id)
+        for code in codes
+        for node in ast.walk(code.tree)
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
+        if not isinstance(node.value, (ast.Name, ast.Attribute, ast.Constant))
+        if not _makes_a_variable(node.value) and not known.isdisjoint(_reads(code, node.value))
+    ]
+    found = []
+    for code, node, name in made:
+        home = code.function(node)
+        inside = set(ast.walk(home)) if home is not None else None
+        users = [
+            (other, function)
+            for other in codes
+            for function in ast.walk(other.tree)
+            if isinstance(function, ast.FunctionDef) and function is not home
+            if (inside is None or function in inside) and name in _reads(other, function)
+            if other.function(function) is home
+        ]
+        if len(users) == 1 and users[0][1].body:
+            found.append((node, *users[0]))
+    if len(found) != 1:
+        return None
+    node, other, function = found[0]
+    body = function.body
+    has_docstring = isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and len(body) > 1
+    first = body[1] if has_docstring else body[0]
+    return Draft(other).insert_before(first, ast.unparse(node)).edit() if other.starts_a_line(first) else None
+
+
+def _reads(code: Code, node: ast.AST) -> set[str]:
+    parts = (each for each in ast.walk(node) if isinstance(each, (ast.Name, ast.Attribute)))
+    return {code.written(each) for each in parts if isinstance(each.ctx, ast.Load)}
+
+
+def _makes_a_variable(node: ast.AST) -> bool:
+    return any(isinstance(each, ast.Call) and name_of(each.func) in MAKERS for each in ast.walk(node))
 
 
 def _given_once(place: Place, name: str, function: ast.AST) -> tuple[Code, ast.expr] | None:

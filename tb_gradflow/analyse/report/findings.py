@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from tb_gradflow.analyse.causes.cancelling.shift_invariant_parameter import takes_out
@@ -58,6 +58,8 @@ def findings_of(measured: Measured, states: Sequence[State], expected: Sequence[
     if excused:
         verdict = Verdict("expected", "info")
         judged += [Judged(without_op(measured, state), verdict, -1) for state in excused]
+    if measured.alone and not any(state.status in _LEARNING for state in states):
+        judged = [_without_anything_learning(each) for each in judged]
     groups = _grouped(measured, judged)
     findings = [_finding(group) for group in groups]
     order = sorted(range(len(groups)), key=lambda place: _order(groups[place], findings[place]))
@@ -66,6 +68,18 @@ def findings_of(measured: Measured, states: Sequence[State], expected: Sequence[
         inexact=tuple(each.suspect for each in judged if not each.suspect.exact and not _is_followed(each)),
         noise=frozenset(each.suspect.state.variable for each in judged if _is_noise(each)),
     )
+
+
+_LEARNING = ("connected", "vanishing", "exploding")
+_HELD = ("saturation_clip", "saturation_sigmoid", "saturation_softmax")
+
+
+def _without_anything_learning(judged: Judged) -> Judged:
+    """In a single step a flat function that some variables are behind is a warning, for other batches may reach its
+    slope. Where nothing at all learns from the batch that was chosen, it is what is wrong."""
+    if judged.verdict.cause not in _HELD or judged.verdict.severity != "warning":
+        return judged
+    return replace(judged, verdict=replace(judged.verdict, severity="error"))
 
 
 def _is_followed(judged: Judged) -> bool:

@@ -43,6 +43,7 @@ class Measured:
         losses: The value of each target; empty if no step was completed.
         values: What the forward pass computed; null if that was not measured.
         step: The optimizer's number of the step, which is how many came before; -1 if that is not known.
+        alone: Whether it is no step of a training, but a single one on a batch that somebody chose.
         onset: See `RunContext`, as of standstill, rest, turns and began.
     """
 
@@ -61,6 +62,7 @@ class Measured:
         self.losses = losses
         self.values = values
         self.step = -1
+        self.alone = context is ALONE
         self.onset, self.standstill, self.rest = context.onset, context.standstill, context.rest
         self.turns, self.began = context.turns, context.began
         self._courses: dict[int, Courses] = {}

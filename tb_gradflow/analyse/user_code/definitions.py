@@ -11,7 +11,8 @@ from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.schema import Trace
 
-_MAKERS = ("Variable", "add_weight", "get_variable", "add_variable")
+MAKERS = ("Variable", "add_weight", "get_variable", "add_variable")
+"""What makes a variable when it is called."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ def definition_of_variable(program: tuple[Code, ...], name: str) -> Definition |
         Definition(code, node)
         for code in program
         for node in ast.walk(code.tree)
-        if isinstance(node, ast.Call) and name_of(node.func) in _MAKERS
+        if isinstance(node, ast.Call) and name_of(node.func) in MAKERS
     ]
     named = [each for each in found if _named(each.call) == last]
     bound = [each for each in found if not _named(each.call) and each.bound_to.rpartition(".")[2] == last]

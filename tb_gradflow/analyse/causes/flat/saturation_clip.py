@@ -232,7 +232,8 @@ CAUSE = Cause(
     meaning="born at a minimum, maximum or clip; or at a product of which such limits hold every factor at zero, the "
     "overlap of boxes that do not touch. Or a linear layer's output is clipped like a probability and goes into a "
     "logarithm, and a part of it lies outside of the limits in this step",
-    severity="warning; info if the loss is zero: all margins are kept",
+    severity="warning; error in `explain` where no variable gets any gradient; info if the loss is zero: all margins "
+    "are kept",
     fix="clip gradients, not values",
     text=message_and_fix,
     plight="a gradient that a limit holds back",

@@ -65,7 +65,7 @@ CAUSE = Cause(
     name="saturation_sigmoid",
     meaning="born at a sigmoid or tanh, hard ones too; or one of these takes four decades by itself; or in a loop that "
     "has them, whose inside is not recorded",
-    severity="warning",
+    severity="warning; error in `explain` where no variable gets any gradient",
     fix="scale what goes in",
     text=message_and_fix,
 )

@@ -28,7 +28,7 @@ def message_and_fix(group: Group) -> Text:
 CAUSE = Cause(
     name="saturation_softmax",
     meaning="born at a softmax, or at a loss that contains one; or a softmax takes four decades by itself",
-    severity="warning",
+    severity="warning; error in `explain` where no variable gets any gradient",
     fix="`from_logits=True`",
     text=message_and_fix,
 )
