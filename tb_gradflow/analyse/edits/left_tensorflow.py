@@ -50,7 +50,11 @@ def _translated_lines(place: Place, first: ast.stmt) -> Edit | None:
     for statement in sorted(simple, key=lambda each: each.lineno):
         if statement is not first and outside.isdisjoint(code.names(statement)):
             continue
-        translated = _translated(statement, outside, _tensorflow(place) or "tf")
+        tensorflow = _tensorflow(place) or "tf"
+        translated = _translated(statement, outside, tensorflow)
+        if statement is first and translated == ast.unparse(statement):
+            # No conversion that is written out: the function of NumPy or `math` itself took the value.
+            translated = _translated(statement, None, tensorflow)
         if translated is None:
             return None
         if translated != ast.unparse(statement):
@@ -59,7 +63,7 @@ def _translated_lines(place: Place, first: ast.stmt) -> Edit | None:
     return draft.edit()
 
 
-def _translated(statement: ast.stmt, outside: set[str], tensorflow: str) -> str | None:
+def _translated(statement: ast.stmt, outside: set[str] | None, tensorflow: str) -> str | None:
     """The statement with TensorFlow's functions; `None` where one has no counterpart."""
     writer = Inside(tensorflow, outside)
     text = ast.unparse(writer.visit(copy.deepcopy(statement)))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
 from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code, program_of
@@ -214,7 +215,7 @@ def computed_in_the_step(group: Group) -> Iterator[Candidate]:
     yield from candidates("It is made anew in every step.", _made_inside(place, known))
 
 
-def _made_inside(place: Place, known: Collection[str]) -> Edit | None:
+def _made_inside(place: Place, known: AbstractSet[str]) -> Edit | None:
     """What is made of the variables outside of the step, such as a distribution, made in the one function that uses
     it."""
     codes = place.program.of_file(place.source.file)

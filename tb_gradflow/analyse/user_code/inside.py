@@ -8,7 +8,8 @@ from collections.abc import Collection
 _SAME = (
     "exp", "sqrt", "square", "tanh", "sinh", "cosh", "sin", "cos", "tan", "abs", "maximum", "minimum", "where",
     "matmul", "einsum", "reshape", "transpose", "stack", "cumsum", "multiply", "add", "subtract", "divide", "negative",
-    "ones_like", "zeros_like", "linalg.inv", "linalg.det", "linalg.trace", "linalg.cholesky", "linalg.solve",
+    "ones_like", "zeros_like", "sort", "tile", "expand_dims",
+    "squeeze", "linalg.inv", "linalg.det", "linalg.trace", "linalg.cholesky", "linalg.solve",
 )  # fmt: skip
 
 _OTHERWISE = {
