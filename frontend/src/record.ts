@@ -45,6 +45,10 @@ export interface Passage {
   readonly line: number;
   /** Its lines, without the last line break. */
   readonly text: string;
+  /**
+   * The three lines after it, fewer at the end of the file: `git apply` takes a patch of its last lines only with them.
+   */
+  readonly after: readonly string[];
 }
 
 /** An output of an op. */

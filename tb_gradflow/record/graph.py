@@ -59,11 +59,14 @@ class Passage:
         file: As of a `Source`.
         line: Number of its first line, from one; a decorator's where there is one.
         text: Its lines, without the last line break.
+        after: The three lines after it, fewer at the end of the file: `git apply` takes a patch of its last lines only
+            with them.
     """
 
     file: str
     line: int
     text: str
+    after: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

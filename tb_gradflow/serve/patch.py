@@ -43,7 +43,7 @@ def _around(edit: Edit, passages: Sequence[Passage]) -> tuple[list[str], list[st
         lines = passage.text.split("\n")
         begin, end = edit.line - passage.line, edit.end_line - passage.line + 1
         if passage.file == edit.file and begin >= 0 and lines[begin:end] == edit.before.split("\n"):
-            return lines[max(0, begin - CONTEXT) : begin], lines[end : end + CONTEXT]
+            return lines[max(0, begin - CONTEXT) : begin], [*lines[end:], *passage.after][:CONTEXT]
     return [], []
 
 

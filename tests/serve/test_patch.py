@@ -43,6 +43,17 @@ def test_git_applies_it(tmp_path: Path, line: int, end_line: int, after: str, fi
     assert (tmp_path / file).read_text(encoding="utf-8").splitlines() == expected
 
 
+def test_git_applies_an_edit_of_the_last_lines_of_a_statement(tmp_path: Path) -> None:
+    """Git takes a patch that ends in a changed line for one of the end of the file."""
+    (tmp_path / "model.py").write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    statement = Passage("model.py", 8, "\n".join(LINES[7:12]), after=tuple(LINES[12:15]))
+
+    patch = patch_of(edit(12, 12, "new", "model.py"), [statement])
+    subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=patch.encode(), check=True)
+
+    assert (tmp_path / "model.py").read_text(encoding="utf-8").splitlines() == [*LINES[:11], "new", *LINES[12:]]
+
+
 def test_lines_around_come_from_the_passage_that_still_reads_so() -> None:
     passages = [
         Passage("other.py", 1, "\n".join(LINES)),
@@ -91,8 +102,15 @@ def test_the_report_shows_the_edit_as_it_is_to_be_copied() -> None:
 
 
 def test_the_page_is_tested_by_what_is_said_here() -> None:
-    passage = Passage("pkg/model.py", 8, "\n".join(LINES[7:14]))
-    edits = (edit(10, 11, "new"), edit(9, 9, ""), edit(3, 3, "x", "a b.py"), edit(3, 3, "x", 'q".py'))
+    passage = Passage("pkg/model.py", 8, "\n".join(LINES[7:14]), after=tuple(LINES[14:17]))
+    edits = (
+        edit(10, 11, "new"),
+        edit(13, 13, "near the end"),
+        edit(14, 14, "last"),
+        edit(9, 9, ""),
+        edit(3, 3, "x", "a b.py"),
+        edit(3, 3, "x", 'q".py'),
+    )
     tries = (TRIED, replace(TRIED, works=False, loss=(None, None), gradient_norm=()), replace(TRIED, loss=(None, 2.0)))
 
     known = {

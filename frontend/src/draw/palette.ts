@@ -29,6 +29,16 @@ export interface Palette {
   readonly inf: string;
   readonly zero: string;
   readonly none: string;
+  /** Of the user's code: its keywords, strings, numbers and comments. */
+  readonly keyword: string;
+  readonly string: string;
+  readonly number: string;
+  readonly comment: string;
+  /** Behind lines of an edit that go and come, and behind what is different in them. */
+  readonly gone: string;
+  readonly goneMark: string;
+  readonly come: string;
+  readonly comeMark: string;
 }
 
 export const LIGHT: Palette = {
@@ -60,6 +70,14 @@ export const LIGHT: Palette = {
   inf: "#c2570c",
   zero: "#5f7286",
   none: "#a3adb8",
+  keyword: "#8a2bb0",
+  string: "#0b5c8c",
+  number: "#8f4400",
+  comment: "#525d69",
+  gone: "#fdeaec",
+  goneMark: "#f9cdd3",
+  come: "#e3f4e9",
+  comeMark: "#bfe6cc",
 };
 
 export const DARK: Palette = {
@@ -91,6 +109,14 @@ export const DARK: Palette = {
   inf: "#ff9a52",
   zero: "#93a7bd",
   none: "#616c78",
+  keyword: "#dcb0f7",
+  string: "#8fd0ff",
+  number: "#ffb787",
+  comment: "#b6bfc9",
+  gone: "#40242a",
+  goneMark: "#62303a",
+  come: "#1f3a2b",
+  comeMark: "#24523a",
 };
 
 /** Colours of lines in charts: those of Okabe and Ito, which colour-blind people tell apart, fit for the ground. */

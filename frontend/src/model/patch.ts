@@ -1,6 +1,7 @@
 /** An edit as a unified diff, and what it did as a sentence: as `tb_gradflow/serve/patch.py` says them. */
 
 import type {Edit, Passage, Tried} from "../record.ts";
+import {differing, linesOfPieces, type Piece} from "./python.ts";
 
 /** Lines around an edit, as far as the log has them. `git apply` finds no place for a diff without any. */
 const CONTEXT = 3;
@@ -10,6 +11,41 @@ const SPECIAL = /["\\\u0000-\u001f\u007f]/g;
 /** The lines that go and those that come. */
 export function changedLines({before, after}: Edit): {readonly old: readonly string[]; readonly fresh: readonly string[]} {
   return {old: before.split("\n"), fresh: after === "" ? [] : after.split("\n")};
+}
+
+export interface ShownLine {
+  readonly pieces: readonly Piece[];
+  /** The pieces that make the difference, from and up to; none where a line has no other to be compared with. */
+  readonly changed: readonly [from: number, end: number];
+}
+
+/** The same to be looked at: without the indentation that all of them have, and with what is different marked. */
+export function shownLines(edit: Edit): {readonly old: readonly ShownLine[]; readonly fresh: readonly ShownLine[]} {
+  const {old, fresh} = changedLines(edit);
+  const margin = marginOf([...old, ...fresh]);
+  const pieces = (lines: readonly string[]) => (lines.length === 0 ? [] : linesOfPieces(lines.map((line) => line.slice(margin)).join("\n")));
+  const [before, after] = [pieces(old), pieces(fresh)];
+  const isPaired = before.length === after.length;
+  const shown = (lines: typeof before, end: 1 | 2): ShownLine[] =>
+    lines.map((line, at) => {
+      const difference = isPaired ? differing(before[at], after[at]) : ([0, 0, 0] as const);
+      return {pieces: line, changed: [difference[0], difference[end]]};
+    });
+  return {old: shown(before, 1), fresh: shown(after, 2)};
+}
+
+/** How many characters of white space all lines begin with; empty ones do not count. */
+function marginOf(lines: readonly string[]): number {
+  const starts = lines.filter((line) => line.trim() !== "").map((line) => line.slice(0, line.length - line.trimStart().length));
+  const [first = "", ...others] = starts;
+  const common = others.reduce((known, start) => {
+    let same = 0;
+    while (same < known.length && known[same] === start[same]) {
+      same += 1;
+    }
+    return known.slice(0, same);
+  }, first);
+  return common.length;
 }
 
 /** What `git apply` takes. */
@@ -24,11 +60,11 @@ export function patchOf(edit: Edit, passages: readonly Passage[]): string {
 }
 
 function around(edit: Edit, passages: readonly Passage[]): readonly [readonly string[], readonly string[]] {
-  for (const {file, line, text} of passages) {
+  for (const {file, line, text, after = []} of passages) {
     const lines = text.split("\n");
     const [begin, end] = [edit.line - line, edit.end_line - line + 1];
     if (file === edit.file && begin >= 0 && lines.slice(begin, end).join("\n") === edit.before) {
-      return [lines.slice(Math.max(0, begin - CONTEXT), begin), lines.slice(end, end + CONTEXT)];
+      return [lines.slice(Math.max(0, begin - CONTEXT), begin), [...lines.slice(end), ...after].slice(0, CONTEXT)];
     }
   }
   return [[], []];

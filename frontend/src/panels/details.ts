@@ -12,6 +12,7 @@ import {gradientSeries, weightSeries, type Series} from "../model/series.ts";
 import {STATUS} from "../model/words.ts";
 import type {Source, Status} from "../record.ts";
 import "./chart.ts";
+import {block, codeStyles, line} from "./code.ts";
 import {detailsStyles} from "./details_styles.ts";
 import {shared} from "./styles.ts";
 
@@ -50,7 +51,7 @@ export class DetailsPanel extends LitElement {
   #details: Details | null = null;
   #asked = "";
 
-  static override styles = [shared, detailsStyles];
+  static override styles = [shared, codeStyles, detailsStyles];
 
   constructor() {
     super();
@@ -113,7 +114,7 @@ export class DetailsPanel extends LitElement {
   #code(source: Source): TemplateResult {
     return html`<h2>Line of code</h2>
       <div class="where" title=${source.file}>${fileName(source.file)}:${source.line} in ${source.function}</div>
-      ${source.code === "" ? nothing : html`<div class="code">${source.code}</div>`}`;
+      ${source.code === "" ? nothing : html`<div class="code">${block([line(source.code)])}</div>`}`;
   }
 
   #gradient({name, answer, words}: TensorDetail): TemplateResult {

@@ -74,8 +74,6 @@ export const detailsStyles = css`
     border-radius: 6px;
     background: var(--gf-raised);
     padding: 7px 10px;
-    overflow-wrap: anywhere;
-    white-space: pre-wrap;
   }
   .where {
     color: var(--gf-muted);

@@ -5,11 +5,12 @@ import {copyText} from "../host/clipboard.ts";
 import {contextOf, mentionedIn} from "../model/context.ts";
 import {inOrder, keyOf} from "../model/findings.ts";
 import {fileName, plural} from "../model/format.ts";
-import {changedLines, patchOf, triedInWords} from "../model/patch.ts";
+import {patchOf, shownLines, triedInWords} from "../model/patch.ts";
 import {SEVERITY} from "../model/words.ts";
 import type {Diagnosis, Edit, Finding, Passage, Severity, Source, SourceReport} from "../record.ts";
+import {block, codeStyles, diff, line as coloured} from "./code.ts";
 import {findingsStyles} from "./findings_styles.ts";
-import {codeIn, firstSentence, prose} from "./prose.ts";
+import {codeIn, firstSentence, instruction, prose} from "./prose.ts";
 import {shared} from "./styles.ts";
 
 export class FindingsPanel extends LitElement {
@@ -35,7 +36,7 @@ export class FindingsPanel extends LitElement {
   /** Whether the chosen card is to be brought into view, once it is there. */
   #mustShow = false;
 
-  static override styles = [shared, findingsStyles];
+  static override styles = [shared, codeStyles, findingsStyles];
 
   constructor() {
     super();
@@ -120,9 +121,12 @@ export class FindingsPanel extends LitElement {
 
   #code(source: SourceReport): TemplateResult {
     const lines = contextOf(this.sources, source);
-    return html`<code>${lines.map(
-      ({line, code, main, gap}) => html`${gap ? html`<span class="gap" aria-hidden="true">⋮</span>` : nothing}<span class=${main ? "main" : "beside"}><i>${lines.length > 1 ? line : nothing}</i>${code}</span>`,
-    )}</code>`;
+    return block(
+      lines.map(
+        ({line, code, main, gap}) =>
+          html`${gap ? html`<span class="gap" aria-hidden="true">⋮</span>` : nothing}<span class=${main ? "main" : "beside"}>${lines.length > 1 ? html`<i>${line}</i>` : nothing}${main ? coloured(code) : code}</span>`,
+      ),
+    );
   }
 
   #fix(finding: Finding): TemplateResult {
@@ -131,13 +135,13 @@ export class FindingsPanel extends LitElement {
       <button class="quiet" @click=${(event: Event) => this.#copy(event, finding)}>
         ${this.copied === keyOf(finding) ? "Copied" : "Copy"}
       </button>
-      <div class="text">${prose(finding.fix)}</div>
+      <div class="text">${instruction(finding.fix)}</div>
     </div>`;
   }
 
   /** The lines that go and come; what is copied has those around them too, as `git apply` wants it. */
   #edit(finding: Finding, edit: Edit): TemplateResult {
-    const {old, fresh} = changedLines(edit);
+    const {old, fresh} = shownLines(edit);
     const key = `edit ${keyOf(finding)}`;
     return html`<div class="fix edit">
       <span class="title">The edit</span>
@@ -146,9 +150,7 @@ export class FindingsPanel extends LitElement {
       </button>
       <div class="diff" role="group" aria-label="Edit of ${edit.file}, line ${edit.line}">
         <span class="where" title=${edit.file}>${fileName(edit.file)}:${edit.line}</span>
-        <code>${old.map((line) => html`<del><i>−</i>${line}
-</del>`)}${fresh.map((line) => html`<ins><i>+</i>${line}
-</ins>`)}</code>
+        ${diff(old, fresh)}
       </div>
     </div>`;
   }

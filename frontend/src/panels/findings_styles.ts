@@ -78,12 +78,10 @@ export const findingsStyles = css`
     color: var(--gf-muted);
     font-size: 11.5px;
   }
-  .line span.main,
-  .line span.beside {
-    display: flex;
-    gap: 8px;
+  .line :is(.main, .beside) {
+    display: block;
   }
-  .line span.beside {
+  .line .beside {
     color: var(--gf-muted);
   }
   .line span.gap {
@@ -92,57 +90,25 @@ export const findingsStyles = css`
     line-height: 1;
   }
   .line i {
-    flex: none;
+    margin-right: 8px;
     color: var(--gf-muted);
     font-style: normal;
     user-select: none;
-  }
-  /* Code is read in its own lines: it scrolls, and never breaks in the middle of a word. */
-  .line code,
-  .diff code {
-    display: block;
-    overflow-x: auto;
-    white-space: pre;
-  }
-  .line code > span,
-  .diff :is(del, ins) {
-    width: max-content;
-    min-width: 100%;
   }
   .diff {
     grid-column: 1 / -1;
     min-width: 0;
+    border: 1px solid var(--gf-line);
     border-radius: 6px;
-    background: var(--gf-raised);
-    padding: 6px 0;
+    overflow: hidden;
   }
   .diff .where {
-    padding: 0 9px;
+    display: block;
+    border-bottom: 1px solid var(--gf-line);
+    background: var(--gf-raised);
+    padding: 3px 9px;
     color: var(--gf-muted);
     font-size: 11.5px;
-  }
-  .diff :is(del, ins) {
-    display: block;
-    padding: 0 9px;
-    text-decoration: none;
-  }
-  .diff del {
-    background: var(--gf-badSoft);
-  }
-  .diff ins {
-    background: color-mix(in srgb, var(--gf-good) 16%, transparent);
-  }
-  .diff i {
-    display: inline-block;
-    width: 14px;
-    color: var(--gf-muted);
-    font-style: normal;
-    user-select: none;
-  }
-  .fix .diff code {
-    border-radius: 0;
-    background: none;
-    padding: 0;
   }
   .fix {
     display: grid;
@@ -162,15 +128,18 @@ export const findingsStyles = css`
     border-left: 2px solid var(--gf-good);
     padding-left: 9px;
     min-width: 0;
-    overflow-x: auto;
+    overflow-wrap: break-word;
   }
-  .fix code {
+  .fix .text code:not(.block) {
     border-radius: 4px;
     background: var(--gf-raised);
     padding: 1px 4px;
-    white-space: pre-wrap;
-    box-decoration-break: clone;
-    -webkit-box-decoration-break: clone;
+  }
+  .fix .text .block {
+    border-radius: 6px;
+    background: var(--gf-raised);
+    margin: 4px 0;
+    padding: 5px 8px;
   }
   .fix button {
     font-size: 11.5px;

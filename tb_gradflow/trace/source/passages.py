@@ -12,6 +12,8 @@ from tb_gradflow.record.schema import Passage
 
 # A statement of more characters is not kept, and neither are more of them in all: a log is no copy of the program.
 _LONGEST, _MOST = 40_000, 200_000
+# A patch has as many lines around what it changes.
+_AFTER = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,9 @@ def passages_of(
                 or not each.calls.isdisjoint(types)
             )
             if kept:
-                found.append(Passage(in_log[file], each.first, "".join(text[each.first - 1 : each.last]).rstrip("\n")))
+                own = "".join(text[each.first - 1 : each.last]).rstrip("\n")
+                after = tuple(line.rstrip("\n") for line in text[each.last : each.last + _AFTER])
+                found.append(Passage(in_log[file], each.first, own, after))
     return tuple(_within_bounds(found))
 
 

@@ -1,0 +1,95 @@
+/** Python code on the page: in its own lines, which scroll and never break, and in colours. */
+
+import {css, html, nothing, type TemplateResult} from "lit";
+import type {ShownLine} from "../model/patch.ts";
+import {piecesOf, type Piece} from "../model/python.ts";
+
+/** The colours of one line. `changed`: the pieces that are marked, from and up to. */
+export function coloured(pieces: readonly Piece[], changed: readonly [number, number] = [0, 0]): TemplateResult {
+  const [from, end] = changed;
+  const parts = (of: readonly Piece[]): (TemplateResult | string)[] => of.map(({kind, text}) => (kind === "plain" ? text : html`<span class=${kind}>${text}</span>`));
+  return html`${parts(pieces.slice(0, from))}${from < end ? html`<mark>${parts(pieces.slice(from, end))}</mark>` : nothing}${parts(pieces.slice(end))}`;
+}
+
+export function line(code: string): TemplateResult {
+  return coloured(piecesOf(code));
+}
+
+/** Lines of code one below the other, as wide as the longest. */
+export function block(lines: readonly TemplateResult[]): TemplateResult {
+  return html`<code class="block"><span class="lines">${lines}</span></code>`;
+}
+
+/** Lines that go, and those that come. */
+export function diff(old: readonly ShownLine[], fresh: readonly ShownLine[]): TemplateResult {
+  return block([
+    ...old.map(({pieces, changed}) => html`<del><i>−</i>${coloured(pieces, changed)}
+</del>`),
+    ...fresh.map(({pieces, changed}) => html`<ins><i>+</i>${coloured(pieces, changed)}
+</ins>`),
+  ]);
+}
+
+export const codeStyles = css`
+  .block {
+    display: block;
+    overflow-x: auto;
+    overscroll-behavior-x: contain;
+    scrollbar-width: thin;
+    white-space: pre;
+    tab-size: 4;
+  }
+  .block .lines {
+    display: block;
+    width: max-content;
+    min-width: 100%;
+  }
+  .block .keyword {
+    color: var(--gf-keyword);
+  }
+  .block .string {
+    color: var(--gf-string);
+  }
+  .block .number {
+    color: var(--gf-number);
+  }
+  .block .comment {
+    color: var(--gf-comment);
+    font-style: italic;
+  }
+  .block :is(del, ins) {
+    display: block;
+    padding: 0 9px;
+    text-decoration: none;
+  }
+  .block del {
+    background: var(--gf-gone);
+  }
+  .block ins {
+    background: var(--gf-come);
+  }
+  .block mark {
+    border-radius: 2px;
+    color: inherit;
+    background: none;
+  }
+  .block del mark {
+    background: var(--gf-goneMark);
+  }
+  .block ins mark {
+    background: var(--gf-comeMark);
+  }
+  .block :is(del, ins) > i {
+    display: inline-block;
+    width: 14px;
+    font-style: normal;
+    font-weight: 700;
+    user-select: none;
+  }
+  .block del > i {
+    color: var(--gf-bad);
+  }
+  .block ins > i {
+    color: var(--gf-good);
+  }
+`;
