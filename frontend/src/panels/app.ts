@@ -4,6 +4,7 @@ import {html, LitElement, nothing, type PropertyValues, type TemplateResult} fro
 import {cssVariables, DARK, LIGHT, type Palette} from "../draw/palette.ts";
 import {readPlace, watchPlace, type Place} from "../host/address.ts";
 import {watchKeys} from "../host/keyboard.ts";
+import {recall, remember} from "../host/memory.ts";
 import {watchData} from "../host/reload.ts";
 import {watchTheme} from "../host/theme.ts";
 import {inOrder, keyOf, neighbour} from "../model/findings.ts";
@@ -12,6 +13,7 @@ import {ancestorsOf} from "../model/tree.ts";
 import type {Finding} from "../record.ts";
 import {Beside} from "../state/beside.ts";
 import {Derived} from "../state/derived.ts";
+import {sizeFrom, sizeOf, type Chosen, type Pane} from "../state/panes.ts";
 import {Player} from "../state/player.ts";
 import type {Store} from "../state/store.ts";
 import {viewOf, type View} from "../state/view.ts";
@@ -20,11 +22,13 @@ import {Aim} from "./aim.ts";
 import "./findings.ts";
 import type {GraphView} from "./graph.ts";
 import {drawer} from "./drawer.ts";
+import {edgeOf} from "./edge.ts";
 import {allRuns, header, timeline} from "./header.ts";
 import {keysDialog, press} from "./keys.ts";
 import type {Asked, Scope} from "./scope.ts";
 import {shortcuts} from "./shortcuts.ts";
-import {hasRoom, stage} from "./stage.ts";
+import {besideGraph, frame, hasRoom} from "./room.ts";
+import {stage} from "./stage.ts";
 import {emptyState, problemsOf, problemsStrip, skeleton, summaryStrip, unknownRuns} from "./strips.ts";
 import {appStyles} from "./app_styles.ts";
 import {drawerStyles} from "./drawer_styles.ts";
@@ -43,6 +47,7 @@ export class App extends LitElement {
     onlyTroubled: {state: true},
     found: {state: true},
     keysShown: {state: true},
+    drawn: {state: true},
   };
   store: Store | null = null;
   /** The run and step to begin with, where the address names none. */
@@ -56,6 +61,8 @@ export class App extends LitElement {
   /** Items that the search found; null while nobody searches. */
   declare found: ReadonlySet<number> | null;
   declare keysShown: boolean;
+  /** The sizes that the reader has drawn panes to. */
+  declare drawn: Chosen;
 
   readonly #derived = new Derived();
   /** How a run is looked at if the address has no word on it. */
@@ -89,6 +96,7 @@ export class App extends LitElement {
     this.onlyTroubled = false;
     this.found = null;
     this.keysShown = false;
+    this.drawn = {side: sizeFrom(recall("side")), details: sizeFrom(recall("details")), drawer: sizeFrom(recall("drawer"))};
     this.#mustReveal = this.view.selected !== "";
   }
 
@@ -124,6 +132,7 @@ export class App extends LitElement {
   }
 
   override willUpdate(changed: PropertyValues<this>): void {
+    Object.entries(this.#sizes(this.side ?? hasRoom())).forEach(([pane, size]) => this.style.setProperty(`--gf-${pane}`, `${size}px`));
     if (this.store !== null) {
       this.store.chooseTarget(this.#aim.target(this.store.state, this.view.loss));
       const {trace, target} = this.store.state;
@@ -157,7 +166,8 @@ export class App extends LitElement {
       <div class="columns">
         ${scope.side
           ? html`<aside class="side" aria-label="Findings">
-              <gf-findings .hidden=${diagnosis === null && (problems.size > 0 || this.#derived.model === null)} .diagnosis=${diagnosis} .sources=${this.store?.state.trace?.sources ?? []} .passages=${this.store?.state.trace?.passages ?? []} .chosen=${this.view.finding} .pageOf=${this.#pageOf} @gf-finding=${this.#onFinding}></gf-findings>
+              ${edgeOf("side", scope)}
+              <gf-findings class="scroller" .hidden=${diagnosis === null && (problems.size > 0 || this.#derived.model === null)} .diagnosis=${diagnosis} .sources=${this.store?.state.trace?.sources ?? []} .passages=${this.store?.state.trace?.passages ?? []} .chosen=${this.view.finding} .pageOf=${this.#pageOf} @gf-finding=${this.#onFinding}></gf-findings>
             </aside>`
           : nothing}
         <main>${stage(scope)} ${drawer(scope)}</main>
@@ -202,8 +212,14 @@ export class App extends LitElement {
     const side = this.side ?? hasRoom();
     const [store, playing] = [this.store as Store, this.#player?.isPlaying ?? false];
     const {other = null, problem: otherProblem = ""} = this.#beside ?? {};
-    const [derived, selected, ask] = [this.#derived, this.#selected, this.#asked];
-    return {store, derived, view, palette, selected, found, side, onlyTroubled, playing, other, otherProblem, ask};
+    const [derived, selected, ask, sizes] = [this.#derived, this.#selected, this.#asked, this.#sizes(side)];
+    return {store, derived, view, palette, selected, found, side, onlyTroubled, playing, other, otherProblem, sizes, ask};
+  }
+
+  #sizes(side: boolean): Record<Pane, number> {
+    const findings = sizeOf("side", this.drawn, frame(), 0);
+    const beside = besideGraph({side, sizes: {side: findings}});
+    return {side: findings, details: sizeOf("details", this.drawn, frame(), beside), drawer: sizeOf("drawer", this.drawn, frame(), beside)};
   }
 
   readonly #asked: Asked = {
@@ -226,6 +242,11 @@ export class App extends LitElement {
     toggleSide: () => (this.side = !(this.side ?? hasRoom())),
     toggleTroubled: () => this.#toggleTroubled(),
     toggleKeys: () => (this.keysShown = !this.keysShown),
+    resize: (pane, size) => {
+      const whole = size === null ? null : Math.round(size);
+      this.drawn = {...this.drawn, [pane]: whole};
+      remember(pane, whole === null ? null : String(whole));
+    },
     light: (items) => (this.found = items === null ? null : this.#withGroups(items)),
     picture: (kind) => this.#view?.picture(kind) ?? Promise.resolve(null),
     openAround: (items) => this.#view?.openAround(items),

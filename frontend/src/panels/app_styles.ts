@@ -184,11 +184,15 @@ export const appStyles = css`
   }
   aside {
     flex: none;
-    overflow: auto;
     background: var(--gf-page);
   }
+  .scroller {
+    height: 100%;
+    overflow: auto;
+  }
   .side {
-    width: 330px;
+    position: relative;
+    width: var(--gf-side);
     border-right: 1px solid var(--gf-line);
     background: var(--gf-raised);
   }
@@ -198,7 +202,7 @@ export const appStyles = css`
     top: 0;
     right: 0;
     bottom: 0;
-    width: 310px;
+    width: var(--gf-details);
     max-width: 100%;
     border-left: 1px solid var(--gf-line);
   }

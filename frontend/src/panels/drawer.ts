@@ -4,12 +4,12 @@ import {html, nothing, type TemplateResult} from "lit";
 import {formatCount} from "../model/format.ts";
 import {isTroubled, rowsOf, type Row} from "../model/rows.ts";
 import {TABS, TITLES, type Tab} from "../state/view.ts";
+import {edgeOf} from "./edge.ts";
 import {changesTab} from "./changes_tab.ts";
 import {heatTab} from "./heat_tab.ts";
 import {selectedVariable, type Asked, type Scope} from "./scope.ts";
 import {seriesTab} from "./series_tab.ts";
 import {nothingToList, problemsOf} from "./strips.ts";
-import "./splitter.ts";
 import "./variables.ts";
 
 export function drawer(scope: Scope): TemplateResult {
@@ -18,7 +18,7 @@ export function drawer(scope: Scope): TemplateResult {
   const troubled = rows.filter(isTroubled).length;
   const unfolded = view.tab !== null;
   return html`<section class="drawer ${unfolded ? "unfolded" : ""}" aria-label="Numbers">
-    ${unfolded ? html`<gf-splitter></gf-splitter>` : nothing}
+    ${unfolded ? edgeOf("drawer", scope) : nothing}
     <div class="handles">
       <button class="fold quiet" aria-label="Show or hide what is below the graph" title="Show or hide (t)" aria-expanded=${String(unfolded)} @click=${() => ask.look({tab: unfolded ? null : "variables"})}>
         <span aria-hidden="true">${unfolded ? "▾" : "▸"}</span>

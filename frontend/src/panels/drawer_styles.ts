@@ -24,13 +24,14 @@ export const drawerStyles = css`
     background: var(--gf-badSoft);
   }
   .drawer {
+    position: relative;
     display: flex;
     flex-direction: column;
     flex: none;
     border-top: 1px solid var(--gf-line);
   }
   .drawer.unfolded {
-    height: var(--gf-drawer, clamp(150px, 38%, 380px));
+    height: var(--gf-drawer);
   }
   .drawer .handle,
   .drawer .fold {

@@ -6,7 +6,7 @@ import {formatCount, plural} from "../model/format.ts";
 import {countsOf, HEALTH} from "../model/runs.ts";
 import {exportMenu} from "./export.ts";
 import type {Scope} from "./scope.ts";
-import {hasRoom} from "./stage.ts";
+import {hasRoom} from "./room.ts";
 import "./runs.ts";
 import "./search.ts";
 import "./timeline.ts";

@@ -4,6 +4,7 @@ import type {Palette} from "../draw/palette.ts";
 import type {Finding} from "../record.ts";
 import type {Derived} from "../state/derived.ts";
 import type {Other} from "../state/beside.ts";
+import type {Pane} from "../state/panes.ts";
 import type {Store} from "../state/store.ts";
 import type {View} from "../state/view.ts";
 
@@ -26,6 +27,8 @@ export interface Scope {
   readonly otherProblem: string;
   /** Whether the steps are being played. */
   readonly playing: boolean;
+  /** Pixels that each pane takes of the frame, where it is shown. */
+  readonly sizes: Readonly<Record<Pane, number>>;
   readonly ask: Asked;
 }
 
@@ -47,13 +50,15 @@ export interface Asked {
   toggleSide(): void;
   toggleTroubled(): void;
   toggleKeys(): void;
+  /** Null for the usual size. */
+  resize(pane: Pane, size: number | null): void;
   /** Null when the search is over. */
   light(items: readonly number[] | null): void;
-  /** Gives the keyboard to a part of the page. */
   /** The drawn graph as a file; null if there is none. */
   picture(kind: "svg" | "png"): Promise<Blob | null>;
   /** Opens the groups around items. */
   openAround(items: readonly number[]): void;
+  /** Gives the keyboard to a part of the page. */
   focusOn(element: "gf-search" | "gf-graph"): void;
 }
 

@@ -1,21 +1,49 @@
-/** The upper edge of the drawer: it is drawn up and down with the pointer, or with the arrow keys. */
+/** The edge of a pane: it is drawn with the pointer, or with the arrow keys. */
 
 import {css, html, LitElement, type TemplateResult} from "lit";
+import type {Limits} from "../state/panes.ts";
 
-const LEAST = 130;
-/** Pixels that the graph keeps. */
-const LEFT_OVER = 160;
 const STEP = 40;
 
+/** Which edge of its pane it is. */
+export type Edge = "top" | "left" | "right";
+
 export class Splitter extends LitElement {
+  static override properties = {
+    edge: {reflect: true},
+    label: {},
+    size: {attribute: false},
+    limits: {attribute: false},
+  };
+  declare edge: Edge;
+  declare label: string;
+  declare size: number;
+  declare limits: Limits;
+
   static override styles = css`
     div {
-      height: 7px;
-      margin-top: -4px;
-      position: relative;
-      z-index: 2;
-      cursor: row-resize;
+      position: absolute;
+      z-index: 4;
       touch-action: none;
+    }
+    :host([edge="top"]) div {
+      top: -4px;
+      left: 0;
+      right: 0;
+      height: 7px;
+      cursor: row-resize;
+    }
+    :host(:not([edge="top"])) div {
+      top: 0;
+      bottom: 0;
+      width: 7px;
+      cursor: col-resize;
+    }
+    :host([edge="left"]) div {
+      left: -4px;
+    }
+    :host([edge="right"]) div {
+      right: -4px;
     }
     div:hover,
     div:focus-visible {
@@ -24,32 +52,58 @@ export class Splitter extends LitElement {
     }
   `;
 
+  constructor() {
+    super();
+    [this.edge, this.label, this.size, this.limits] = ["top", "", 0, {least: 0, most: 0}];
+  }
+
   override render(): TemplateResult {
-    return html`<div role="separator" tabindex="0" aria-orientation="horizontal" aria-label="Height of the drawer" @pointerdown=${this.#press} @pointermove=${this.#drag} @keydown=${this.#key}></div>`;
+    const orientation = this.edge === "top" ? "horizontal" : "vertical";
+    return html`<div
+      role="separator"
+      tabindex="0"
+      aria-orientation=${orientation}
+      aria-label=${this.label}
+      aria-valuenow=${Math.round(this.size)}
+      aria-valuemin=${this.limits.least}
+      aria-valuemax=${Math.round(this.limits.most)}
+      title="Drag it, or press the arrow keys; a double click puts it back"
+      @pointerdown=${this.#press}
+      @pointermove=${this.#drag}
+      @keydown=${this.#key}
+      @dblclick=${() => this.#tell(null)}
+    ></div>`;
   }
 
   readonly #press = (event: PointerEvent): void => {
-    (event.target as Element).setPointerCapture(event.pointerId);
+    (event.target as HTMLElement).setPointerCapture(event.pointerId);
+    (event.target as HTMLElement).focus();
     event.preventDefault();
   };
 
   readonly #drag = (event: PointerEvent): void => {
-    if (event.buttons === 1) {
-      this.#resize((this.parentElement?.getBoundingClientRect().bottom ?? 0) - event.clientY);
+    const pane = this.parentElement?.getBoundingClientRect();
+    if (event.buttons === 1 && pane !== undefined) {
+      this.#tell({top: pane.bottom - event.clientY, left: pane.right - event.clientX, right: event.clientX - pane.left}[this.edge]);
     }
   };
 
+  /** An arrow moves the edge where it points to. */
   readonly #key = (event: KeyboardEvent): void => {
-    const change = {ArrowUp: STEP, ArrowDown: -STEP}[event.key];
-    if (change !== undefined) {
-      this.#resize((this.parentElement?.clientHeight ?? 0) + change);
+    const {least, most} = this.limits;
+    const outwards = {top: "ArrowUp", left: "ArrowLeft", right: "ArrowRight"}[this.edge];
+    const inwards = {top: "ArrowDown", left: "ArrowRight", right: "ArrowLeft"}[this.edge];
+    const goal = {[outwards]: this.size + STEP, [inwards]: this.size - STEP, Home: least, End: most}[event.key];
+    if (goal !== undefined) {
+      this.#tell(goal);
       event.preventDefault();
     }
   };
 
-  #resize(height: number): void {
-    const room = (this.parentElement?.parentElement?.clientHeight ?? 0) - LEFT_OVER;
-    this.parentElement?.style.setProperty("--gf-drawer", `${Math.max(LEAST, Math.min(room, height))}px`);
+  /** Null for what it is where nobody says. */
+  #tell(size: number | null): void {
+    const {least, most} = this.limits;
+    this.dispatchEvent(new CustomEvent<number | null>("gf-resize", {detail: size === null ? null : Math.max(least, Math.min(most, size))}));
   }
 }
 

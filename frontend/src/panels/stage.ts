@@ -5,27 +5,17 @@ import "./details.ts";
 import "./graph.ts";
 import "./legend.ts";
 import type {Measure} from "../model/measure.ts";
+import {ROOM_FOR_DETAILS} from "../state/panes.ts";
+import {edgeOf} from "./edge.ts";
+import {besideGraph} from "./room.ts";
 import type {Scope} from "./scope.ts";
 import {nothingToDraw, nothingYet, progress} from "./strips.ts";
 
-/** Widths of the panels of details and of findings, in pixels. */
-const DETAILS = 310;
-const FINDINGS = 330;
-/** In a narrower frame the panel covers what it covers. */
-const ROOM = 700;
-/** In a narrower one the findings lie over the graph, and for a moment. */
-const ROOM_FOR_FINDINGS = 900;
-
-/** Whether the findings fit beside the graph. */
-export function hasRoom(): boolean {
-  return window.innerWidth >= ROOM_FOR_FINDINGS;
-}
-
 export function stage(scope: Scope): TemplateResult {
-  const {derived, view, selected, side, palette, ask} = scope;
+  const {derived, view, selected, palette, ask, sizes} = scope;
   const {addresses} = derived;
-  const covered = selected >= 0 && window.innerWidth >= ROOM ? DETAILS : 0;
-  const beside = side && hasRoom() ? FINDINGS : 0;
+  const covered = selected >= 0 && window.innerWidth >= ROOM_FOR_DETAILS ? sizes.details : 0;
+  const beside = besideGraph(scope);
   return html`<div class="stage">
     <gf-graph
       .model=${derived.model}
@@ -70,14 +60,16 @@ function lit({found, view, derived}: Scope): ReadonlySet<number> | null {
   return found ?? (changes && changes.items.size > 0 ? changes.items : null);
 }
 
-function details({derived: {condition, diagnosis}, store, selected, palette, ask}: Scope): TemplateResult | typeof nothing {
+function details(scope: Scope): TemplateResult | typeof nothing {
+  const {derived: {condition, diagnosis}, store, selected, palette, ask} = scope;
   if (selected < 0 || condition === null) {
     return nothing;
   }
   const node = condition.tree.graph.nodes[selected];
   const status = node?.kind === "variable" ? (diagnosis?.variables[node.index]?.status ?? null) : null;
   return html`<aside class="details" aria-label="Details">
-    <gf-details
+    ${edgeOf("details", scope)}
+    <gf-details class="scroller"
       .source=${store.source}
       .overview=${store.state.overview}
       .tree=${condition.tree}
