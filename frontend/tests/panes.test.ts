@@ -10,6 +10,14 @@ describe("a pane", () => {
     expect(usualSize("side", WIDE)).toBeGreaterThan(usualSize("side", {width: 900, height: 800}));
   });
 
+  test("with a short table takes no more than that needs, and gives the rest to the graph", () => {
+    const [one, six, many] = [1, 6, 600].map((rows) => usualSize("drawer", WIDE, rows));
+
+    expect(one).toBeLessThan(six);
+    expect(six).toBeLessThan(many);
+    expect(many).toBe(usualSize("drawer", WIDE));
+  });
+
   test("is as large as it was drawn", () => {
     expect(sizeOf("side", {...NOBODY, side: 500}, WIDE, 0)).toBe(500);
   });

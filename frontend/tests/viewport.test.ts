@@ -82,13 +82,50 @@ describe("the look at everything", () => {
     return viewport.whole({width: sceneWidth, height: 100});
   };
 
-  test("is in the middle where the legend covers nothing", () => {
-    expect(wholeIn(1000, 200).x).toBe(400);
+  test("of a small graph is in the middle, and larger than life", () => {
+    const {zoom, x, y} = wholeIn(1000, 200);
+
+    expect(zoom).toBe(1.6);
+    expect([x + 100 * zoom, y + 50 * zoom]).toEqual([500, 300]);
+  });
+
+  test("is as large as the width allows", () => {
+    const {zoom, x} = wholeIn(1000, 700);
+
+    expect(zoom).toBeCloseTo((1000 - 72) / 700);
+    expect(x).toBeCloseTo(36);
+  });
+
+  test("is no larger than life where that would be covered", () => {
+    const viewport = new Viewport(() => undefined);
+    viewport.resize(900, 500);
+    viewport.legend = {width: 200, height: 124};
+    const scene = {width: 600, height: 420};
+
+    expect(viewport.whole(scene).zoom).toBeLessThanOrEqual(1);
+  });
+
+  test.each([[300, 200], [500, 120], [150, 300], [260, 330]])("covers nothing of a graph of %i by %i that is enlarged", (width, height) => {
+    const viewport = new Viewport(() => undefined);
+    viewport.resize(1000, 520);
+    viewport.legend = {width: 200, height: 124};
+
+    const {zoom, x, y} = viewport.whole({width, height});
+
+    const seen = {x, y, width: width * zoom, height: height * zoom};
+    expect(zoom).toBeGreaterThan(1);
+    expect(cornersOf(viewport.view, viewport.legend).some((corner) => overlap(corner, seen))).toBe(false);
   });
 
   test("is beside the legend where there is room, and no smaller for it", () => {
-    expect(wholeIn(1000, 700)).toMatchObject({x: 220, zoom: 1});
-    expect(wholeIn(1000, 900)).toMatchObject({x: 50, zoom: 1});
+    const high = (width: number) => {
+      const viewport = new Viewport(() => undefined);
+      viewport.resize(1000, 600);
+      return viewport.whole({width, height: 500});
+    };
+
+    expect(high(700)).toMatchObject({x: 220, zoom: 1});
+    expect(high(900)).toMatchObject({x: 50, zoom: 1});
   });
 });
 

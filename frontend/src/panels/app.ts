@@ -216,10 +216,16 @@ export class App extends LitElement {
     return {store, derived, view, palette, selected, found, side, onlyTroubled, playing, other, otherProblem, sizes, ask};
   }
 
+  /** Of the table in the drawer; null where something else is in it. */
+  get #rows(): number | null {
+    const variables = this.store?.state.trace?.variables;
+    return this.view.tab === "variables" && variables !== undefined ? variables.length : null;
+  }
+
   #sizes(side: boolean): Record<Pane, number> {
     const findings = sizeOf("side", this.drawn, frame(), 0);
     const beside = besideGraph({side, sizes: {side: findings}});
-    return {side: findings, details: sizeOf("details", this.drawn, frame(), beside), drawer: sizeOf("drawer", this.drawn, frame(), beside)};
+    return {side: findings, details: sizeOf("details", this.drawn, frame(), beside), drawer: sizeOf("drawer", this.drawn, frame(), beside, this.#rows)};
   }
 
   readonly #asked: Asked = {

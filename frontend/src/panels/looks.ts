@@ -21,7 +21,9 @@ export function lookAlong(viewport: Viewport, unfolding: Unfolding | null, way: 
   }
   const groups = [...unfolding.scene.byItem.values()].filter(({open}) => open);
   const at = places.indexOf(main);
-  const [plain, headed] = [places, places.map((place) => withHeaders(place, groups))].map((way) => viewport.along(way, at));
+  // What is seen whole and large is not made smaller to look at a part of it.
+  const most = Math.max(1, viewport.whole(unfolding.scene).zoom);
+  const [plain, headed] = [places, places.map((place) => withHeaders(place, groups))].map((way) => viewport.along(way, at, most));
   // The beginning of a way says more than the names above it, where there is no room for both.
   const beginning = places.find((place) => seesHeightOf(place, plain, viewport.view.height));
   return beginning === undefined || seesHeightOf(beginning, headed, viewport.view.height) ? headed : plain;

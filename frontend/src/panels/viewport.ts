@@ -11,6 +11,10 @@ const LEGIBLE = 0.55;
 /** A way is shown whole only down to this: its names are to be read, not guessed. */
 const READABLE = 0.58;
 const COMFORTABLE = 0.85;
+/** A small graph is drawn as large as this where there is room; larger letters are no easier to read. */
+const LARGEST = 1.6;
+/** In the middle of the view rather than that much larger beside it. */
+const ALMOST = 0.85;
 const MARGIN = 36;
 /** Pixels that no camera moves to bring one thing in. */
 const FAR = 1e6;
@@ -53,8 +57,23 @@ export class Viewport {
     this.#changed();
   }
 
-  /** All of it, however small. */
+  /** All of it, however small; larger than life where there is room for that with nothing over it. */
   whole(scene: Size): Camera {
+    return this.#enlarged(scene) ?? this.#reduced(scene);
+  }
+
+  #enlarged(scene: Size): Camera | null {
+    const free = this.#free;
+    const corners = cornersOf(free, this.legend);
+    const world = {x: 0, y: 0, ...scene};
+    const cameras = areasOf(free, this.legend)
+      .map((area) => moved(fitted(world, area, LARGEST), area.x, area.y))
+      .filter((camera) => camera.zoom > 1 && coveredOf(camera, [world], -1, corners, free) === 0);
+    const best = Math.max(...cameras.map(({zoom}) => zoom));
+    return cameras.find(({zoom}) => zoom >= ALMOST * best) ?? null;
+  }
+
+  #reduced(scene: Size): Camera {
     const {width, height} = this.#free;
     const camera = moved(fitted({x: 0, y: 0, ...scene}, {width, height: height - BUTTONS}), 0, BUTTONS);
     return this.#besideLegend(camera, scene.width, MARGIN);
@@ -90,20 +109,21 @@ export class Viewport {
 
   /**
    * The thing at position `at` of a way, and as much of the way as can be read together with it: first all from the
-   * beginning, then on towards the end. Where the beginning is too far, what comes right after goes first.
+   * beginning, then on towards the end. Where the beginning is too far, what comes right after goes first. `most`: how
+   * large it may be drawn.
    */
-  along(way: readonly Rectangle[], at: number): Camera {
+  along(way: readonly Rectangle[], at: number, most = 1): Camera {
     const free = this.#free;
     const corners = cornersOf(free, this.legend);
-    const looks = areasOf(free, this.legend).map((area) => this.#alongIn(area, way, at));
+    const looks = areasOf(free, this.legend).map((area) => this.#alongIn(area, way, at, most));
     const covered = looks.map((look) => coveredOf(look, way, at, corners, free));
     return looks[covered.indexOf(Math.min(...covered))];
   }
 
   /** The same in the middle of a part of the view, whatever lies in its corners. */
-  #alongIn(area: Rectangle, way: readonly Rectangle[], at: number): Camera {
+  #alongIn(area: Rectangle, way: readonly Rectangle[], at: number, most: number): Camera {
     const look = (first: number, last: number): Camera =>
-      moved(fitted(hull(way.slice(first, last + 1)), area, 1, EDGE), area.x, area.y);
+      moved(fitted(hull(way.slice(first, last + 1)), area, most, EDGE), area.x, area.y);
     const fits = (first: number, last: number): boolean => look(first, last).zoom >= READABLE;
     if (!fits(at, at)) {
       return moved(centredOn(way[at], area, COMFORTABLE), area.x, area.y);

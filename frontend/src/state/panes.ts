@@ -27,14 +27,20 @@ const EDGE = 40;
 /** Around graph and drawer: the header, the slider and the summary. */
 const ABOVE = 130;
 
+/** The table of variables: what stands above its rows, and one of them. */
+const ABOVE_ROWS = 104;
+const ROW = 27;
+
 const LEAST: Readonly<Record<Pane, number>> = {side: 220, details: 220, drawer: 130};
 
-export function usualSize(pane: Pane, {width, height}: Frame): number {
+/** `rows`: of the table in the drawer, which takes no more than it needs; null where something else is in it. */
+export function usualSize(pane: Pane, {width, height}: Frame, rows: number | null = null): number {
+  const table = rows === null ? Infinity : ABOVE_ROWS + ROW * rows;
   const usual: Readonly<Record<Pane, number>> = {
     // Lines of code are what needs the width.
     side: Math.max(330, Math.min(440, 0.28 * width)),
     details: 310,
-    drawer: Math.max(150, Math.min(380, 0.38 * (height - ABOVE))),
+    drawer: Math.max(LEAST.drawer, Math.min(380, 0.38 * (height - ABOVE), table)),
   };
   return Math.round(usual[pane]);
 }
@@ -49,9 +55,9 @@ export function limitsOf(pane: Pane, {width, height}: Frame, side: number): Limi
   return {least: LEAST[pane], most: Math.max(LEAST[pane], most[pane])};
 }
 
-export function sizeOf(pane: Pane, chosen: Chosen, frame: Frame, side: number): number {
+export function sizeOf(pane: Pane, chosen: Chosen, frame: Frame, side: number, rows: number | null = null): number {
   const {least, most} = limitsOf(pane, frame, side);
-  return Math.max(least, Math.min(most, chosen[pane] ?? usualSize(pane, frame)));
+  return Math.max(least, Math.min(most, chosen[pane] ?? usualSize(pane, frame, rows)));
 }
 
 /** As it was kept; null for what is no size. */
