@@ -9,6 +9,7 @@ import {watchData} from "../host/reload.ts";
 import {watchTheme} from "../host/theme.ts";
 import {inOrder, keyOf, neighbour} from "../model/findings.ts";
 import {mainOf} from "../model/paths.ts";
+import {nextStop, type Stop} from "../model/stops.ts";
 import {ancestorsOf} from "../model/tree.ts";
 import type {Finding} from "../record.ts";
 import {Beside} from "../state/beside.ts";
@@ -24,6 +25,7 @@ import type {GraphView} from "./graph.ts";
 import {drawer} from "./drawer.ts";
 import {edgeOf} from "./edge.ts";
 import {allRuns, header, timeline} from "./header.ts";
+import {hint, HINT, hintStyles} from "./hint.ts";
 import {keysDialog, press} from "./keys.ts";
 import type {Asked, Scope} from "./scope.ts";
 import {shortcuts} from "./shortcuts.ts";
@@ -48,6 +50,7 @@ export class App extends LitElement {
     found: {state: true},
     keysShown: {state: true},
     drawn: {state: true},
+    hinted: {state: true},
   };
   store: Store | null = null;
   /** The run and step to begin with, where the address names none. */
@@ -63,6 +66,8 @@ export class App extends LitElement {
   declare keysShown: boolean;
   /** The sizes that the reader has drawn panes to. */
   declare drawn: Chosen;
+  /** Whether the reader has been told how to read the picture. */
+  declare hinted: boolean;
 
   readonly #derived = new Derived();
   /** How a run is looked at if the address has no word on it. */
@@ -86,7 +91,7 @@ export class App extends LitElement {
   #beside: Beside | null = null;
   #endings: (() => void)[] = [];
 
-  static override styles = [shared, appStyles, drawerStyles];
+  static override styles = [shared, appStyles, drawerStyles, hintStyles];
 
   constructor() {
     super();
@@ -97,6 +102,7 @@ export class App extends LitElement {
     this.found = null;
     this.keysShown = false;
     this.drawn = {side: sizeFrom(recall("side")), details: sizeFrom(recall("details")), drawer: sizeFrom(recall("drawer"))};
+    this.hinted = recall(HINT) !== null;
     this.#mustReveal = this.view.selected !== "";
   }
 
@@ -163,11 +169,12 @@ export class App extends LitElement {
     }
     return html`
       ${header(scope)} ${timeline(scope)} ${problemsStrip(problems)} ${this.#derived.model === null || (diagnosis === null && problems.size > 0) ? nothing : summaryStrip(diagnosis, this.view.finding, (step) => this.#goToFinding(step))}
+      ${this.hinted || this.#derived.model === null ? nothing : hint(this.#closeHint)}
       <div class="columns">
         ${scope.side
           ? html`<aside class="side" aria-label="Findings">
               ${edgeOf("side", scope)}
-              <gf-findings class="scroller" .hidden=${diagnosis === null && (problems.size > 0 || this.#derived.model === null)} .diagnosis=${diagnosis} .sources=${this.store?.state.trace?.sources ?? []} .passages=${this.store?.state.trace?.passages ?? []} .chosen=${this.view.finding} .pageOf=${this.#pageOf} @gf-finding=${this.#onFinding}></gf-findings>
+              <gf-findings class="scroller" .hidden=${diagnosis === null && (problems.size > 0 || this.#derived.model === null)} .diagnosis=${diagnosis} .sources=${this.store?.state.trace?.sources ?? []} .passages=${this.store?.state.trace?.passages ?? []} .chosen=${this.view.finding} .pageOf=${this.#pageOf} .stops=${this.#stops} .selected=${scope.selected} @gf-stop=${({detail}: CustomEvent<number>) => this.#goAlong(detail)} @gf-finding=${this.#onFinding}></gf-findings>
             </aside>`
           : nothing}
         <main>${stage(scope)} ${drawer(scope)}</main>
@@ -244,6 +251,12 @@ export class App extends LitElement {
     goToVariable: (variable) => this.#goToVariable(variable),
     showFinding: (finding) => this.#showFinding(finding),
     goToFinding: (step) => this.#goToFinding(step),
+    followPath: (step) => {
+      const next = nextStop(this.#stops, this.#selected, step);
+      if (next !== null) {
+        this.#goAlong(next.node);
+      }
+    },
     togglePlay: () => this.#player?.toggle(),
     toggleSide: () => (this.side = !(this.side ?? hasRoom())),
     toggleTroubled: () => this.#toggleTroubled(),
@@ -305,12 +318,28 @@ export class App extends LitElement {
     this.#view?.reveal(item);
   }
 
+  /** Those of the chosen finding's path. */
+  get #stops(): readonly Stop[] {
+    return this.#derived.stopsOf(this.view.finding);
+  }
+
+  /** The camera moves no further than it must: the path is in view. */
+  #goAlong(node: number): void {
+    this.#view?.openAround([node]);
+    this.#select(node);
+  }
+
   #goToVariable(variable: number): void {
     const node = this.#derived.model?.tree.graph.nodeOfVariable[variable] ?? -1;
     if (node >= 0) {
       this.#go(node);
     }
   }
+
+  readonly #closeHint = (): void => {
+    this.hinted = true;
+    remember(HINT, "read");
+  };
 
   readonly #pageOf = (cause: string): string | null => this.store?.source.pageOf(cause) ?? null;
 

@@ -118,6 +118,10 @@ export const appStyles = css`
     box-shadow: 0 8px 40px rgb(0 0 0 / 30%);
     padding: 16px 22px;
   }
+  .keys p {
+    max-width: 52ch;
+    margin: 0 0 14px;
+  }
   .keys dl {
     display: grid;
     grid-template-columns: auto auto;

@@ -8,7 +8,17 @@ export const drawerStyles = css`
     flex: none;
     align-items: center;
   }
+  .handles [role="tablist"] {
+    display: flex;
+    flex: 0 1 auto;
+    min-width: 0;
+    overflow-x: auto;
+    scrollbar-width: none;
+  }
   .handles .count {
+    overflow: hidden;
+    text-overflow: ellipsis;
+    white-space: nowrap;
     border-color: transparent;
     padding: 2px 8px;
     background: none;
@@ -41,6 +51,7 @@ export const drawerStyles = css`
     padding: 7px 10px;
   }
   .drawer .handle {
+    white-space: nowrap;
     border-bottom: 2px solid transparent;
     font-weight: 600;
     color: var(--gf-muted);

@@ -6,10 +6,12 @@ import {contextOf, mentionedIn} from "../model/context.ts";
 import {inOrder, keyOf} from "../model/findings.ts";
 import {fileName, plural} from "../model/format.ts";
 import {patchOf, shownLines, triedInWords} from "../model/patch.ts";
+import type {Stop} from "../model/stops.ts";
 import {SEVERITY} from "../model/words.ts";
 import type {Diagnosis, Edit, Finding, Passage, Severity, Source, SourceReport} from "../record.ts";
 import {block, codeStyles, diff, line as coloured} from "./code.ts";
 import {findingsStyles} from "./findings_styles.ts";
+import {follow, followStyles} from "./follow.ts";
 import {codeIn, firstSentence, instruction, prose} from "./prose.ts";
 import {shared} from "./styles.ts";
 
@@ -20,6 +22,8 @@ export class FindingsPanel extends LitElement {
     passages: {attribute: false},
     chosen: {attribute: false},
     pageOf: {attribute: false},
+    stops: {attribute: false},
+    selected: {attribute: false},
     copied: {state: true},
   };
   declare diagnosis: Diagnosis | null;
@@ -31,12 +35,16 @@ export class FindingsPanel extends LitElement {
   declare chosen: string | null;
   /** Where the page about a cause is; null if there is none. */
   declare pageOf: (cause: string) => string | null;
+  /** The path of the chosen finding; empty where it has none. */
+  declare stops: readonly Stop[];
+  /** The item that is shown in the graph; -1 for none. */
+  declare selected: number;
   declare copied: string;
 
   /** Whether the chosen card is to be brought into view, once it is there. */
   #mustShow = false;
 
-  static override styles = [shared, codeStyles, findingsStyles];
+  static override styles = [shared, codeStyles, findingsStyles, followStyles];
 
   constructor() {
     super();
@@ -45,6 +53,7 @@ export class FindingsPanel extends LitElement {
     this.passages = [];
     this.chosen = null;
     this.pageOf = () => null;
+    [this.stops, this.selected] = [[], -1];
     this.copied = "";
   }
 
@@ -74,6 +83,23 @@ export class FindingsPanel extends LitElement {
     if (card !== null) {
       this.#mustShow = false;
       card.scrollIntoView({block: "nearest"});
+    }
+    if (changed.has("selected")) {
+      this.#showStop();
+    }
+  }
+
+  /** Scrolls the list of the path, and nothing else: who reads the card is not led away from it. */
+  #showStop(): void {
+    const stop = this.renderRoot.querySelector<HTMLElement>('.follow [aria-current="step"]');
+    const list = stop?.closest("ol");
+    if (stop == null || list == null) {
+      return;
+    }
+    const [seen, whole] = [stop.getBoundingClientRect(), list.getBoundingClientRect()];
+    list.scrollTop += Math.min(0, seen.top - whole.top) + Math.max(0, seen.bottom - whole.bottom);
+    if (this.shadowRoot?.activeElement?.closest(".follow li") != null) {
+      stop.focus({preventScroll: true});
     }
   }
 
@@ -105,6 +131,7 @@ export class FindingsPanel extends LitElement {
           </div>`}
       ${finding.fix === "" ? nothing : this.#fix(finding)} ${finding.edit === null ? nothing : this.#edit(finding, finding.edit)}
       ${finding.tried === null ? nothing : html`<p class="tried">${prose(triedInWords(finding.tried))}</p>`}
+      ${key === this.chosen ? follow(this.stops, this.selected, (node) => this.#go(node)) : nothing}
       <div class="about" title=${finding.variables.join("\n")}>
         ${about(finding.variables)}<span class="cause">${this.#cause(finding.cause)}${finding.op === null ? nothing : ` · ${finding.op.type}`}</span>
       </div>
@@ -172,6 +199,10 @@ export class FindingsPanel extends LitElement {
         ${sentences.map((sentence) => html`<li>${sentence}</li>`)}
       </ul>
     </details>`;
+  }
+
+  #go(node: number): void {
+    this.dispatchEvent(new CustomEvent<number>("gf-stop", {detail: node}));
   }
 
   #choose(finding: Finding): void {

@@ -1,6 +1,7 @@
 /** The keys that work everywhere in the page, and the list of all keys. */
 
 import {html, type TemplateResult} from "lit";
+import {howToRead} from "./hint.ts";
 import {ref} from "lit/directives/ref.js";
 
 export interface Shortcut {
@@ -48,6 +49,7 @@ export function keysDialog(shortcuts: readonly Shortcut[], close: () => void): T
   const row = ([key, words]: readonly [string, string]): TemplateResult => html`<dt><kbd>${key}</kbd></dt><dd>${words}</dd>`;
   const end = (event: Event): void => (event.currentTarget as Element).closest("dialog")?.close();
   return html`<dialog aria-label="Keys" class="keys" ${ref(asModal)} @click=${end} @close=${close}>
+    <p>${howToRead()}</p>
     <h2>Keys</h2>
     <dl>${everywhere.map(row)}</dl>
     <h2>In the graph</h2>

@@ -46,6 +46,8 @@ export interface Asked {
   goToVariable(variable: number): void;
   showFinding(finding: Finding): void;
   goToFinding(step: 1 | -1): void;
+  /** One op towards the loss, or back towards the variable. */
+  followPath(step: 1 | -1): void;
   togglePlay(): void;
   toggleSide(): void;
   toggleTroubled(): void;

@@ -10,6 +10,8 @@ export function shortcuts({store, view, ask}: Scope): readonly Shortcut[] {
     {key: "/", words: "find by name, type, cause or line of code", run: () => ask.focusOn("gf-search")},
     {key: "n", words: "next finding", run: () => ask.goToFinding(1)},
     {key: "p", words: "previous finding", run: () => ask.goToFinding(-1)},
+    {key: ".", words: "along the path of the finding, towards the loss", run: () => ask.followPath(1)},
+    {key: ",", words: "back along it, towards the variable", run: () => ask.followPath(-1)},
     {key: "[", words: "previous recorded step", run: () => ask.chooseStep(at - 1)},
     {key: "]", words: "next recorded step", run: () => ask.chooseStep(at + 1)},
     {key: " ", words: "play the recorded steps, or stop", run: () => ask.togglePlay()},

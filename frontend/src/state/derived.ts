@@ -14,6 +14,7 @@ import {blamedOps, modelOf, type Model} from "../model/model.ts";
 import {initiallyOpen} from "../model/opening.ts";
 import {mainOf, pathOf, type Path} from "../model/paths.ts";
 import {indexOf, type Index} from "../model/search.ts";
+import {stopsOf, type Stop} from "../model/stops.ts";
 import type {Diagnosis, Trace} from "../record.ts";
 import type {Other} from "./beside.ts";
 import type {State} from "./state.ts";
@@ -135,6 +136,13 @@ export class Derived {
     const {graph} = this.model.tree;
     const path = this.once("path", [graph, finding], () => pathOf(graph, finding));
     return mainOf(path) < 0 && path.variables.length === 0 ? null : path;
+  }
+
+  /** The path of the finding with a key, op by op; empty where it has none. */
+  stopsOf(key: string | null): readonly Stop[] {
+    const {condition} = this;
+    const path = this.pathOf(key);
+    return condition === null || path === null ? [] : this.once("stops", [condition, path], () => stopsOf(path, condition.tree, condition.answers, condition.numbers));
   }
 
   /** The address of an item; empty where there is none. */

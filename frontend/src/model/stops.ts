@@ -1,0 +1,56 @@
+/** A path op by op: what there is at each, from the variable to the loss. */
+
+import type {Source} from "../record.ts";
+import {detailsOf, type TensorDetail} from "./details.ts";
+import {formatNumber} from "./format.ts";
+import type {Answers, StepNumbers} from "./gradients.ts";
+import type {Path} from "./paths.ts";
+import type {Tree} from "./tree.ts";
+
+export interface Stop {
+  readonly node: number;
+  readonly name: string;
+  readonly kind: "variable" | "op" | "loss";
+  /** Norm of its gradient, or what it got in the place of one; a dash where nothing was measured. */
+  readonly gradient: string;
+  /** The same in a sentence's words. */
+  readonly words: string;
+  readonly tone: "good" | "bad" | "quiet";
+  /** Whether it is the op to blame. */
+  readonly isCulprit: boolean;
+  /** The line that made it. */
+  readonly source: Source | null;
+}
+
+const NOTHING = "–";
+
+export function stopsOf(path: Path, tree: Tree, answers: Answers, numbers: StepNumbers | null): readonly Stop[] {
+  return path.nodes.map((node) => {
+    const {label, kind} = tree.graph.nodes[node];
+    const {tensors, source} = detailsOf(tree, node, answers);
+    return {node, name: label, kind, isCulprit: node === path.culprit, source, ...gradientOf(tensors[0], numbers)};
+  });
+}
+
+function gradientOf(tensor: TensorDetail | undefined, numbers: StepNumbers | null): Pick<Stop, "gradient" | "words" | "tone"> {
+  if (tensor === undefined || tensor.answer.outcome !== "value") {
+    const isNone = tensor?.answer.outcome === "none";
+    return {gradient: isNone ? "None" : NOTHING, words: tensor?.words ?? "", tone: isNone ? "bad" : "quiet"};
+  }
+  const statistics = numbers?.gradient(tensor.answer.row) ?? null;
+  if (statistics === null) {
+    return {gradient: NOTHING, words: tensor.words, tone: "quiet"};
+  }
+  const {norm, nan_count, inf_count} = statistics;
+  const gradient = nan_count > 0 ? "NaN" : inf_count > 0 ? "∞" : formatNumber(norm);
+  return {gradient, words: `gradient norm ${gradient}`, tone: nan_count > 0 || inf_count > 0 || norm === 0 ? "bad" : "good"};
+}
+
+/** The stop before the selected item, or after it, and no further than the ends; from elsewhere, the op to blame. */
+export function nextStop(stops: readonly Stop[], selected: number, step: 1 | -1): Stop | null {
+  const at = stops.findIndex(({node}) => node === selected);
+  if (at < 0) {
+    return stops.find(({isCulprit}) => isCulprit) ?? stops[0] ?? null;
+  }
+  return stops[Math.max(0, Math.min(stops.length - 1, at + step))];
+}
