@@ -9,6 +9,7 @@ const TRACE = answered(trace([{name: "a"}, {name: "b", from: ["a"]}]), {a: "valu
 
 /** A log in memory: two rows, chunks of two steps; the norm of a row is its step. It may grow, and fail. */
 class Log implements Source {
+  scalars = () => Promise.resolve(new Map<string, string[]>());
   readonly isLive = true;
   readonly note = "";
 

@@ -81,9 +81,11 @@ def _seen(browser: Browser, path: Path, cause: str) -> Image.Image:
     # Nothing below the graph.
     page.goto(f"{path.as_uri()}#p.gradflow.tab=-")
     expect(page.get_by_role("list", name="Visible parts of the graph")).to_be_attached(timeout=30_000)
+    page.get_by_role("button", name="Got it").click()
     card = _card(page, cause)
     _show(page, card)
-    page.locator("article[aria-current=false]").evaluate_all(HIDE)
+    # The graph beside the card shows the same path.
+    page.locator("article[aria-current=false], .follow").evaluate_all(HIDE)
     graph = page.locator("gf-graph")
     top, end = _box(graph)["y"], _box(card)["y"] + _box(card)["height"]
     _size_to(page, max(min(HIGHEST, graph.evaluate(EXTENT) + MARGIN), end - top + BELOW))

@@ -5,6 +5,7 @@ import type {Quantity} from "../model/heat.ts";
 import {gradientNorms, NOT_RECORDED, valuesOf} from "./heat.ts";
 import {unpackJson, unpackNumbers, type PackedNumbers} from "./packed.ts";
 import type {ChunkEntry, Course, Overview, RunEntry, Standing, Standings} from "./routes.ts";
+import type {Scalars} from "../model/scalars.ts";
 import type {Source} from "./source.ts";
 
 /** As `tb_gradflow/serve/page.py` writes it. */
@@ -59,6 +60,10 @@ export class EmbeddedSource implements Source {
     const holds = thinned.length === 0 ? "" : ` It holds ${thinned.join(", ")}: steps were left out to keep it small, findings were not.`;
     const looked = sampled.length === 0 ? "" : ` Findings were looked for in ${sampled.join(", ")}.`;
     return `Made by tb-gradflow ${this.#data.version}.${holds}${looked}`;
+  }
+
+  scalars(): Promise<Scalars> {
+    return Promise.resolve(new Map());
   }
 
   pageOf(): null {

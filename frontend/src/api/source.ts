@@ -2,6 +2,7 @@
 
 import {FORMAT, type Diagnosis, type Trace} from "../record.ts";
 import type {Quantity} from "../model/heat.ts";
+import type {Scalars} from "../model/scalars.ts";
 import type {Course, Overview, RunEntry, Standings} from "./routes.ts";
 
 /** Where a viewer gets its data from. */
@@ -32,6 +33,8 @@ export interface Source {
   /** `[columns, variables]`: the variables of a trace over all steps, in at most so many columns. */
   heat(run: string, trace: number, target: number, quantity: Quantity, columns: number): Promise<Float32Array>;
   course(run: string): Promise<Course>;
+  /** The scalars that others have written. */
+  scalars(): Promise<Scalars>;
 }
 
 /** Answers that are kept: chunks of 32 steps, mostly. */
@@ -105,6 +108,13 @@ export class HttpSource implements Source {
 
   heat(run: string, trace: number, target: number, quantity: Quantity, columns: number): Promise<Float32Array> {
     return this.#floats("heat", {run, trace, target, quantity, columns});
+  }
+
+  /** Of TensorBoard's own plugin; none where it has been left out. */
+  async scalars(): Promise<Scalars> {
+    const answer = await fetch(new URL("../timeseries/tags", this.#base));
+    const body = answer.ok ? ((await answer.json()) as {scalars?: {runTagInfo?: Record<string, string[]>}}) : {};
+    return new Map(Object.entries(body.scalars?.runTagInfo ?? {}));
   }
 
   course(run: string): Promise<Course> {

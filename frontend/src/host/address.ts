@@ -1,5 +1,7 @@
 /** What is shown, in the address of the page around us, so that a link leads back to it: `#gradflow&p.gradflow.run=…`. */
 
+import type {Filters} from "../model/scalars.ts";
+
 const PREFIX = "p.gradflow.";
 const TAB = "gradflow";
 
@@ -67,6 +69,24 @@ export function linkToShare(isServed: boolean, step: number): string | null {
 export function atStep(href: string, step: number): string {
   const [page, hash = ""] = href.split("#", 2);
   return step < 0 ? href : page + withPlace(hash, {...parsePlace(hash), step: String(step)});
+}
+
+/** TensorBoard's tab of time series with filters in it; null where no TensorBoard is around us. It takes no step. */
+export function timeSeriesLink(filters: Filters): string | null {
+  try {
+    return window.parent === window ? null : timeSeriesAt(window.parent.location.href, filters);
+  } catch {
+    return null;
+  }
+}
+
+export function timeSeriesAt(href: string, {runs, tags}: Filters): string {
+  const url = new URL(href);
+  for (const [name, filter] of [["runFilter", runs], ["tagFilter", tags]] as const) {
+    filter === "" ? url.searchParams.delete(name) : url.searchParams.set(name, filter);
+  }
+  url.hash = "timeseries";
+  return url.href;
 }
 
 /** Calls back when the reader went back or forward. Returns what ends that. */

@@ -2,13 +2,14 @@
 
 import {html, LitElement, nothing, type PropertyValues, type TemplateResult} from "lit";
 import {cssVariables, DARK, LIGHT, type Palette} from "../draw/palette.ts";
-import {readPlace, watchPlace, type Place} from "../host/address.ts";
+import {readPlace, timeSeriesLink, watchPlace, type Place} from "../host/address.ts";
 import {watchKeys} from "../host/keyboard.ts";
 import {recall, remember} from "../host/memory.ts";
 import {watchData} from "../host/reload.ts";
 import {watchTheme} from "../host/theme.ts";
 import {inOrder, keyOf, neighbour} from "../model/findings.ts";
 import {mainOf} from "../model/paths.ts";
+import {filtersFor, type Scalars} from "../model/scalars.ts";
 import {nextStop, type Stop} from "../model/stops.ts";
 import {ancestorsOf} from "../model/tree.ts";
 import type {Finding} from "../record.ts";
@@ -51,6 +52,7 @@ export class App extends LitElement {
     keysShown: {state: true},
     drawn: {state: true},
     hinted: {state: true},
+    scalars: {state: true},
   };
   store: Store | null = null;
   /** The run and step to begin with, where the address names none. */
@@ -68,6 +70,9 @@ export class App extends LitElement {
   declare drawn: Chosen;
   /** Whether the reader has been told how to read the picture. */
   declare hinted: boolean;
+
+  /** What others have written beside us; null while nobody has asked. */
+  declare scalars: Scalars | null;
 
   readonly #derived = new Derived();
   /** How a run is looked at if the address has no word on it. */
@@ -87,6 +92,7 @@ export class App extends LitElement {
   #mustReveal = false;
   readonly #aim = new Aim();
   #finishing = 0;
+  #askedScalarsOf: string | null = null;
   #player: Player | null = null;
   #beside: Beside | null = null;
   #endings: (() => void)[] = [];
@@ -103,6 +109,7 @@ export class App extends LitElement {
     this.keysShown = false;
     this.drawn = {side: sizeFrom(recall("side")), details: sizeFrom(recall("details")), drawer: sizeFrom(recall("drawer"))};
     this.hinted = recall(HINT) !== null;
+    this.scalars = null;
     this.#mustReveal = this.view.selected !== "";
   }
 
@@ -174,7 +181,7 @@ export class App extends LitElement {
         ${scope.side
           ? html`<aside class="side" aria-label="Findings">
               ${edgeOf("side", scope)}
-              <gf-findings class="scroller" .hidden=${diagnosis === null && (problems.size > 0 || this.#derived.model === null)} .diagnosis=${diagnosis} .sources=${this.store?.state.trace?.sources ?? []} .passages=${this.store?.state.trace?.passages ?? []} .chosen=${this.view.finding} .pageOf=${this.#pageOf} .stops=${this.#stops} .selected=${scope.selected} @gf-stop=${({detail}: CustomEvent<number>) => this.#goAlong(detail)} @gf-finding=${this.#onFinding}></gf-findings>
+              <gf-findings class="scroller" .hidden=${diagnosis === null && (problems.size > 0 || this.#derived.model === null)} .diagnosis=${diagnosis} .sources=${this.store?.state.trace?.sources ?? []} .passages=${this.store?.state.trace?.passages ?? []} .chosen=${this.view.finding} .pageOf=${this.#pageOf} .stops=${this.#stops} .selected=${scope.selected} .timeSeries=${this.#timeSeries} .step=${scope.store.step} @gf-stop=${({detail}: CustomEvent<number>) => this.#goAlong(detail)} @gf-finding=${this.#onFinding}></gf-findings>
             </aside>`
           : nothing}
         <main>${stage(scope)} ${drawer(scope)}</main>
@@ -197,8 +204,31 @@ export class App extends LitElement {
     // Not before the frame that is being made is on the screen.
     requestAnimationFrame(() => {
       clearTimeout(this.#finishing);
-      this.#finishing = window.setTimeout(() => this.#derived.finish() && this.requestUpdate(), REST);
+      this.#finishing = window.setTimeout(() => {
+        this.#learnScalars();
+        this.#derived.finish() && this.requestUpdate();
+      }, REST);
     });
+  }
+
+  /** Once for each run: TensorBoard may have read more of it by then. */
+  #learnScalars(): void {
+    const {run = null} = this.store?.state ?? {};
+    if (this.#derived.diagnosis === null || run === this.#askedScalarsOf) {
+      return;
+    }
+    this.#askedScalarsOf = run;
+    void this.store?.source.scalars().then(
+      (scalars) => (this.scalars = scalars),
+      () => {}, // Without them there is no link, and no harm.
+    );
+  }
+
+  /** Where TensorBoard shows the scalars of the run; null where it has none. */
+  get #timeSeries(): string | null {
+    const {run = null} = this.store?.state ?? {};
+    const filters = run === null || this.scalars === null ? null : filtersFor(run, this.scalars);
+    return filters === null ? null : timeSeriesLink(filters);
   }
 
   get #view(): GraphView | null {

@@ -24,6 +24,8 @@ export class FindingsPanel extends LitElement {
     pageOf: {attribute: false},
     stops: {attribute: false},
     selected: {attribute: false},
+    timeSeries: {attribute: false},
+    step: {attribute: false},
     copied: {state: true},
   };
   declare diagnosis: Diagnosis | null;
@@ -39,6 +41,9 @@ export class FindingsPanel extends LitElement {
   declare stops: readonly Stop[];
   /** The item that is shown in the graph; -1 for none. */
   declare selected: number;
+  /** Where TensorBoard shows the run's scalars; null where it has none. */
+  declare timeSeries: string | null;
+  declare step: number;
   declare copied: string;
 
   /** Whether the chosen card is to be brought into view, once it is there. */
@@ -53,7 +58,7 @@ export class FindingsPanel extends LitElement {
     this.passages = [];
     this.chosen = null;
     this.pageOf = () => null;
-    [this.stops, this.selected] = [[], -1];
+    [this.stops, this.selected, this.timeSeries, this.step] = [[], -1, null, -1];
     this.copied = "";
   }
 
@@ -134,6 +139,7 @@ export class FindingsPanel extends LitElement {
       ${key === this.chosen ? follow(this.stops, this.selected, (node) => this.#go(node)) : nothing}
       <div class="about" title=${finding.variables.join("\n")}>
         ${about(finding.variables)}<span class="cause">${this.#cause(finding.cause)}${finding.op === null ? nothing : ` · ${finding.op.type}`}</span>
+        ${this.#elsewhere()}
       </div>
     </article>`;
   }
@@ -144,6 +150,13 @@ export class FindingsPanel extends LitElement {
     return page === null
       ? html`${words}`
       : html`<a href=${page} target="_blank" rel="noopener" title="What it is, a program that has it, and the repair" @click=${(event: Event) => event.stopPropagation()}>${words}</a>`;
+  }
+
+  /** TensorBoard's address takes no step: the words name it. */
+  #elsewhere(): TemplateResult | typeof nothing {
+    return this.timeSeries === null
+      ? nothing
+      : html`<a class="series" href=${this.timeSeries} target="_blank" rel="noopener" title="The scalars of this run in TensorBoard's Time Series: look at step ${this.step} there" @click=${(event: Event) => event.stopPropagation()}>Scalars at step ${this.step} ↗</a>`;
   }
 
   #code(source: SourceReport): TemplateResult {

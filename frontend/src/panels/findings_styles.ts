@@ -148,8 +148,13 @@ export const findingsStyles = css`
   .cause a {
     color: inherit;
   }
+  .series {
+    float: right;
+    color: var(--gf-accent);
+    font-size: 11.5px;
+  }
   .cause {
-    display: block;
+    display: inline-block;
     margin-top: 1px;
     font-size: 11.5px;
   }
