@@ -22,6 +22,9 @@ export const appStyles = css`
     padding: 2px 14px;
     font-size: 12px;
   }
+  .last {
+    margin-left: auto;
+  }
   .all {
     flex: none;
     white-space: nowrap;

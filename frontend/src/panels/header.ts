@@ -12,7 +12,14 @@ import "./search.ts";
 import "./timeline.ts";
 
 export function header(scope: Scope): TemplateResult {
-  const {derived, ask} = scope;
+  const {derived, view, store, ask} = scope;
+  if (view.all && (store.state.runs?.length ?? 0) > 1) {
+    // The rest is about one run.
+    return html`<header>
+      ${allRunsButton(scope)} ${runPicker(scope)}
+      <button class="quiet last" aria-label="Keys" title="Keys (?)" @click=${ask.toggleKeys}>?</button>
+    </header>`;
+  }
   return html`<header>
     <button class="quiet" aria-label="Show or hide the findings" title="Show or hide the findings (f)" @click=${ask.toggleSide}>☰</button>
     ${allRunsButton(scope)} ${runPicker(scope)} ${earlier(scope)} ${cost(scope)} ${besidePicker(scope)} ${lossPicker(scope)}
