@@ -114,7 +114,7 @@ export class RunsPanel extends LitElement {
       </div>
       ${this.standings === null || this.standings.shared.length === 0 ? nothing : html`<ul class="shared" aria-label="What the broken runs share">${this.standings.shared.map((sentence) => html`<li>${prose(sentence)}</li>`)}</ul>`}
       <div class="scroller" @scroll=${this.#scrolled}>
-        <div role="table" aria-label="All runs" style="--settings:${this.#settings.length === 0 ? "" : `repeat(${this.#settings.length}, minmax(56px, 100px))`}" aria-rowcount=${this.#shown.length + 1}>
+        <div role="table" aria-label="All runs" style="--settings:${this.#settings.length === 0 ? "" : `repeat(${this.#settings.length}, minmax(60px, 0.6fr))`}" aria-rowcount=${this.#shown.length + 1}>
           <div role="row" class="header" aria-rowindex="1">
             <div role="columnheader"><span class="hidden">Compare</span></div>
             ${this.#columns.map((each) => this.#heading(each))}
