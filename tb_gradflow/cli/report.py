@@ -88,7 +88,9 @@ def run(options: argparse.Namespace) -> int:
             print(f"tb-gradflow: run {name}: {error}", file=sys.stderr)
             unreadable[name] = str(error)
     if options.format == "text" or (options.format is None and not options.html):
-        print_text(logs, list(reports.values()), unreadable, options.step, list(reports), below(options.logdir))
+        logged = below(options.logdir) if len(reports) > 1 else {}
+        settings = [of_run(name, logged) for name in reports]
+        print_text(logs, list(reports.values()), unreadable, options.step, settings=settings)
     failing = SEVERITIES_THAT_FAIL.get(options.fail_on, frozenset())
     if options.format in FORMATS:
         runs = [
@@ -109,16 +111,19 @@ def print_text(
     reports: Sequence[Report],
     unreadable: Mapping[str, str],
     step: int | None,
-    names: Sequence[str],
-    logged: Mapping[str, Hyperparameters],
+    *,
+    settings: Sequence[Hyperparameters] = (),
 ) -> None:
-    """Of several runs a table comes first. Of very many only those are printed in full that have their own trouble."""
+    """Of several runs a table comes first. Of very many only those are printed in full that have their own trouble.
+
+    `settings`: the hyperparameters of each run, or nothing where they are not known.
+    """
     order = list(range(len(reports)))
     more: dict[int, int] = {}
     if len(reports) + len(unreadable) > 1:
         standings = [
-            (report.run, replace(standing_of(log.recorded, report.diagnosis), hyperparameters=of_run(name, logged)))
-            for log, report, name in zip(logs, reports, names, strict=True)
+            (report.run, replace(standing_of(log.recorded, report.diagnosis), hyperparameters=values))
+            for log, report, values in zip(logs, reports, settings or [{}] * len(logs), strict=True)
         ]
         known = worst_first([*standings, *((name, unknown(problem)) for name, problem in unreadable.items())])
         print("\n".join(standing_lines(known, look())))

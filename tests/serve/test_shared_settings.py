@@ -22,7 +22,7 @@ def broken(number: int, cause: str = "exp_overflow", **settings: Value) -> list[
 
 
 def healthy(number: int, **settings: Value) -> list[Standing]:
-    return [run("healthy", **settings) for _ in range(number)]
+    return [run("healthy", "", **settings) for _ in range(number)]
 
 
 def test_a_setting_that_all_broken_runs_have_and_no_healthy_one_is_told() -> None:
@@ -71,7 +71,7 @@ def test_chance_is_not_told(seed: int) -> None:
     """Ten hyperparameters by lot: with three runs of each kind some of them separate nearly always."""
     drawn = random.Random(seed)
     runs = [
-        run(health, "dead_relu", **{f"p{number}": drawn.random() for number in range(10)})
+        Standing(health, "", "dead_relu", hyperparameters={f"p{number}": drawn.random() for number in range(10)})
         for health in ("error", "error", "error", "healthy", "healthy", "healthy")
     ]
 
@@ -83,7 +83,10 @@ def test_by_lot_it_is_told_as_seldom_as_it_promises() -> None:
     told = 0
     for _ in range(400):
         settings = [{f"p{number}": drawn.random() for number in range(4)} for _ in range(12)]
-        runs = [run("error" if number < 4 else "healthy", "dead_relu", **each) for number, each in enumerate(settings)]
+        runs = [
+            Standing("error" if number < 4 else "healthy", "", "dead_relu", hyperparameters=each)
+            for number, each in enumerate(settings)
+        ]
         told += bool(shared_settings(runs))
 
     assert told <= 0.05 * 400 * 1.5

@@ -311,6 +311,14 @@ export const appStyles = css`
     padding: 14px 18px;
     text-align: left;
   }
+  .spacious {
+    white-space: nowrap;
+  }
+  @media (max-width: 1199px) {
+    .spacious {
+      display: none;
+    }
+  }
   @media (max-width: 899px) {
     .wide {
       display: none;

@@ -138,8 +138,10 @@ export class FindingsPanel extends LitElement {
       ${finding.tried === null ? nothing : html`<p class="tried">${prose(triedInWords(finding.tried))}</p>`}
       ${key === this.chosen ? follow(this.stops, this.selected, (node) => this.#go(node)) : nothing}
       <div class="about" title=${finding.variables.join("\n")}>
-        ${about(finding.variables)}<span class="cause">${this.#cause(finding.cause)}${finding.op === null ? nothing : ` · ${finding.op.type}`}</span>
-        ${this.#elsewhere()}
+        ${about(finding.variables)}
+        <div class="foot">
+          <span class="cause">${this.#cause(finding.cause)}${finding.op === null ? nothing : ` · ${finding.op.type}`}</span>${this.#elsewhere()}
+        </div>
       </div>
     </article>`;
   }
