@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import importlib
-import random
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +43,8 @@ def __getattr__(name: str) -> Any:
 
 
 def _load_recorder(name: str) -> None:
+    import random  # takes longer than the rest of this module
+
     # Keras 3, where a program of Keras 2 has not imported it, draws numbers while it is; Keras 2 takes the seeds of
     # its initializers from the same sequence.
     state = random.getstate()
@@ -58,6 +59,11 @@ def _load_recorder(name: str) -> None:
         raise
     finally:
         random.setstate(state)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext tb_gradflow` in a notebook: it has the magic `%%gradflow` then."""
+    importlib.import_module("tb_gradflow.notebook").load(shell)
 
 
 def __dir__() -> list[str]:

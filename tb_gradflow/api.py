@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +16,19 @@ from tb_gradflow.errors import LogError, SetupError
 from tb_gradflow.gradcheck.check import check
 from tb_gradflow.gradcheck.numpy_functions import NumpyFunction
 from tb_gradflow.gradcheck.report import GradientsCheck
+from tb_gradflow.record.report import Diagnosis
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Trace
 from tb_gradflow.serve.comparison import Comparison
+from tb_gradflow.serve.example_text import told_of_examples
 from tb_gradflow.serve.history import Caches, History
 from tb_gradflow.serve.page import name_in_page, page
 from tb_gradflow.serve.report import Report
 from tb_gradflow.store.directory import DirectoryReader, find_runs
 from tb_gradflow.store.memory import MemoryReader
 from tb_gradflow.store.run import ChunkHead, StoredRun
+
+if TYPE_CHECKING:
+    from tb_gradflow.trace.explain.explanation import Explained
 
 Numbers = npt.NDArray[Any]
 
@@ -87,6 +92,9 @@ def explain(
     args: Sequence[Any] = (),
     variables: Sequence[Any] | None = None,
     feed_dict: Mapping[Any, Any] | None = None,
+    try_fixes: bool = False,
+    terms: bool = True,
+    examples: bool = False,
 ) -> Report:
     """What one real training step says about every variable, and what is wrong.
 
@@ -96,26 +104,58 @@ def explain(
     `explain(loss_tensor, variables=…)` takes a tensor of a `tf.compat.v1` graph: measured in the default session,
     with `feed_dict` for its placeholders, and told from the structure alone where there is no session. The graph is
     left as it was.
+
+    With `try_fixes`, each edit that the findings offer is applied to the functions in memory, no file is touched, and
+    the step is run again and rolled back: `finding.tried` says what the edit did, and one that does not work is not
+    offered. An edit of code that ran before the step, such as that which builds the model, cannot be tried in it, and
+    neither can any in a `tf.compat.v1` graph.
+
+    With `examples=True`, `report.examples` has the norm of the gradient of each row of the batch, and its share of that
+    of the batch, and the report names a row that gives most of it. That takes the loss of one row as often as there are
+    rows. It is told where the gradients of the rows add up to that of the batch: not under BatchNormalization, whose
+    rows depend on each other, nor under dropout.
+
+    Where the loss is a sum, `report.terms` says what each term teaches each variable: one more backward pass for each,
+    which `terms=False` saves.
     """
     from tb_gradflow.trace.explain.one_step import explain_function, explain_model
+    from tb_gradflow.trace.explain.tried_edits import Seen, with_tried
     from tb_gradflow.trace.graph_v1.explain_graph import explain_graph, is_graph_tensor
 
-    if is_graph_tensor(model_or_loss):
-        explained = explain_graph(model_or_loss, variables, feed_dict)
-    elif variables is not None:
-        explained = explain_function(model_or_loss, args, variables)
-    else:
-        explained = explain_model(model_or_loss, x, y, sample_weight, batch_size)
+    def run(*, terms: bool, examples: bool) -> Explained:
+        if is_graph_tensor(model_or_loss):
+            return explain_graph(model_or_loss, variables, feed_dict)
+        if variables is not None:
+            return explain_function(model_or_loss, args, variables, terms=terms, examples=examples)
+        return explain_model(model_or_loss, x, y, sample_weight, batch_size, terms=terms, examples=examples)
+
+    def seen_of(explained: Explained) -> Seen:
+        return Seen(_diagnosis_of(explained), explained.record.losses if explained.record is not None else ())
+
+    if examples and is_graph_tensor(model_or_loss):
+        raise SetupError("examples: the gradient of each row is not measured in a graph of `tf.compat.v1`")
+    explained = run(terms=terms, examples=examples)
+    diagnosis = _diagnosis_of(explained)
+    if try_fixes and not is_graph_tensor(model_or_loss):
+        diagnosis = with_tried(seen_of(explained), lambda: seen_of(run(terms=False, examples=False)))
+    reader = MemoryReader(explained.session, explained.trace, explained.record)
+    name = explained.session.model or "this step"
+    return Report(
+        diagnosis,
+        history=lambda: History(StoredRun(reader), name, Caches(), known=diagnosis),
+        note=told_of_examples(explained.examples),
+        examples=explained.examples,
+    )
+
+
+def _diagnosis_of(explained: Explained) -> Diagnosis:
     record = explained.record
     if record is None:
-        diagnosis = diagnose(explained.trace, explained.session, None, None, (), -1)
-    else:
-        gradients = np.frombuffer(record.gradients, "<f4").reshape(-1, len(GRADIENT_STATISTICS))
-        norms = np.frombuffer(record.variables, "<f4").reshape(-1, len(VARIABLE_STATISTICS))
-        diagnosis = diagnose(explained.trace, explained.session, gradients, norms, record.losses, record.step)
-    reader = MemoryReader(explained.session, explained.trace, record)
-    name = explained.session.model or "this step"
-    return Report(diagnosis, history=lambda: History(StoredRun(reader), name, Caches(), alone=True))
+        return diagnose(explained.trace, explained.session, None, None, (), -1)
+    gradients = np.frombuffer(record.gradients, "<f4").reshape(-1, len(GRADIENT_STATISTICS))
+    norms = np.frombuffer(record.variables, "<f4").reshape(-1, len(VARIABLE_STATISTICS))
+    recorded = (explained.trace, explained.session, gradients, norms, record.losses, record.step)
+    return diagnose(*recorded, values=record.values)
 
 
 def check_gradients(

@@ -32,12 +32,17 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     "api": ({"record", "analyse", "gradcheck", "serve", "store", "trace"}, {"numpy"}),
     # Loads the recorder, when it is called.
     "summary": ({"trace"}, set()),
-    "cli": ({"api", "demo", "serve", "store"}, set()),
+    "cli": ({"api", "demo", "record", "serve", "startup", "store"}, set()),
+    # Loads the recorder, when a program that is run has imported TensorFlow.
+    "startup": ({"on_import", "trace"}, set()),
+    "on_import": (set(), set()),
+    # Loads the recorder, when a cell has imported TensorFlow.
+    "notebook": ({"api", "on_import", "serve", "store", "trace"}, {"IPython"}),
     # A demonstration is a user's program: it imports the package itself.
     "demo": ({"__init__"}, {"numpy", "tensorflow", "keras"}),
     # Loads the recorder, when a test asks for it. `serve` and `trace` are named for their types alone.
     "pytest_plugin": ({"__init__", "serve", "trace"}, {"pytest"}),
-    "__init__": ({"api", "summary", "trace"}, set()),
+    "__init__": ({"api", "notebook", "summary", "trace"}, set()),
 }
 
 # Rooms of a folder, lowest first: a room may import itself and those before it. What lies beside the rooms may import
@@ -49,6 +54,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "numerics",
         "graph",
         "fidelity",
+        "terms",
         "capture",
         "custom_gradient_checks",
         "eager",
@@ -58,6 +64,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "nonfinite",
         "explain",
         "graph_v1",
+        "program",
     ),
     "analyse": (
         "graph",
@@ -82,11 +89,15 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "strength",
         "wrong_value",
         "updates",
+        "loss_terms",
     ),
 }
 
 # Modules beside rooms that these are made of.
 BENEATH = {"analyse/causes": {"cause"}}
+
+# A room that lies above what is beside the rooms, and may import it: nobody imports it in turn.
+ABOVE = {"trace": "program"}
 
 # A folder holds what a reader can keep in mind at once.
 MOST_MODULES = 15
@@ -148,10 +159,18 @@ def rooms_around(path: Path) -> Iterator[tuple[str, str]]:
 def test_a_module_imports_only_rooms_that_lie_below_its_own(path: Path, folder: str, room: str) -> None:
     rooms, inside = ROOMS[folder], f"tb_gradflow.{folder.replace('/', '.')}."
     below = {*rooms[: rooms.index(room) + 1], *BENEATH.get(folder, ())}
+    if room == ABOVE.get(folder):
+        below |= {each.stem for each in (PACKAGE / folder).glob("*.py")}
 
     for name in imports_of(path):
         if name.startswith(inside):
             assert name.removeprefix(inside).partition(".")[0] in below, f"imports {name}"
+
+
+@pytest.mark.parametrize(("folder", "room"), ABOVE.items())
+def test_no_module_beside_the_rooms_imports_the_room_above_them(folder: str, room: str) -> None:
+    for path in (PACKAGE / folder).glob("*.py"):
+        assert not any(name.startswith(f"tb_gradflow.{folder}.{room}") for name in imports_of(path))
 
 
 @pytest.mark.parametrize("package", ROOMS)

@@ -358,6 +358,58 @@ export interface GradientCheck {
   readonly problem: string;
 }
 
+export type TermKind =
+  | "term"
+  | "regularizers"
+  | "others";
+
+export const COSINES_IN_ROW = 6;
+
+/** A summand of a target, with its weight. */
+export interface Term {
+  /** Index in `Trace.targets`. */
+  readonly target: number;
+  /** What the user's line calls it; else the output, the layer or the loss function that it comes from. */
+  readonly name: string;
+  /** What it is. */
+  readonly kind: TermKind;
+  /** Index in `Trace.ops` of the op that makes it; -1 where it depends on no variable, or is made by several. */
+  readonly op: number;
+  /** Index in `Trace.sources` of the user's line; null if unknown. */
+  readonly source: number | null;
+  /**
+   * Row of `Chunk.gradients`, whose first two columns are its value, as it adds to the loss, and its weight: what it
+   * would add if it was one, or minus one, throughout.
+   */
+  readonly row: number;
+  /** Whether it depends on what the gradient was requested for. */
+  readonly trains: boolean;
+}
+
+/** A gradient that arrived from one term alone: those of all terms of a target add up to its own. */
+export interface TermGradient {
+  /** Index in `Trace.terms`. */
+  readonly term: number;
+  /** Index in `Trace.variables`. */
+  readonly variable: number;
+  /** Row of `Chunk.gradients` with its statistics. */
+  readonly row: number;
+}
+
+/** The angles between the gradients of terms, for a variable that several of them reach. */
+export interface TermCosines {
+  /** Index in `Trace.targets`. */
+  readonly target: number;
+  /** Index in `Trace.variables`. */
+  readonly variable: number;
+  /**
+   * The first row of `Chunk.gradients` with the cosine of each two: of the terms that have a `TermGradient` there, in
+   * their order, the first with each later one, the second with each later one, and so on; `COSINES_IN_ROW` to a row.
+   * NaN where one of the two is zero or not finite.
+   */
+  readonly row: number;
+}
+
 export const FORMAT = 1;
 
 export const GRADIENT_STATISTICS = ["norm", "max_abs", "mean_abs", "zero_fraction", "nan_count", "inf_count"] as const;
@@ -417,6 +469,12 @@ export interface Trace {
   readonly dropped_masks: readonly DroppedMask[];
   /** The parts of the user's files that edits are made from; none in older logs. */
   readonly passages: readonly Passage[];
+  /** Of the losses that are sums, the terms whose gradients were measured; none in older logs. */
+  readonly terms: readonly Term[];
+  /** What arrived from each of them. */
+  readonly term_gradients: readonly TermGradient[];
+  /** The angles between them. */
+  readonly term_cosines: readonly TermCosines[];
 }
 
 /** One recording: from the construction of a recorder to its end. */
@@ -527,6 +585,18 @@ export interface Tried {
   readonly loss: readonly (number | null)[];
   /** Of each variable of the finding that gets a gradient now. */
   readonly gradient_norm: readonly VariableNorm[];
+  /** Whether it works together with the edits of other findings alone. */
+  readonly with_others: boolean;
+}
+
+/** Another edit that may fix the same finding. */
+export interface Alternative {
+  /** The lines. */
+  readonly edit: Edit;
+  /** What the user gives up with it, as a sentence. */
+  readonly cost: string;
+  /** What it did; null if it was not run. */
+  readonly tried: Tried | null;
 }
 
 /** Something that a person should know about the gradient. */
@@ -556,8 +626,72 @@ export interface Finding {
   readonly path: readonly number[];
   /** The fix as an edit; null where it is a decision, or the source is not recorded. */
   readonly edit: Edit | null;
+  /** What the user gives up with the edit, as a sentence; empty where there is none. */
+  readonly cost: string;
   /** What the edit did; null if it was not run. */
   readonly tried: Tried | null;
+  /** Where edits were to be tried and this one was not: why, as a sentence. */
+  readonly not_tried: string;
+  /** Other edits that may fix it, the better ones first. */
+  readonly alternatives: readonly Alternative[];
+  /** The rows of the batch in which it begins, the first of them where they are many; null where that is not known. */
+  readonly examples: readonly number[] | null;
+}
+
+/** The gradient of each row of the batch, over all variables. */
+export interface ExampleGradients {
+  /** Its norm, as if the row were the whole batch; empty if that is not known. */
+  readonly norms: readonly number[];
+  /**
+   * What it adds to the gradient of the batch, along that, as a part of the whole: they add up to one, and of rows that
+   * pull the other way they are negative. Null where the gradient is zero or not finite.
+   */
+  readonly shares: readonly number[] | null;
+  /** Why it is not known; empty if it is. */
+  readonly reason: string;
+}
+
+/** The angle between the gradients that a variable gets from two terms. */
+export interface Cosine {
+  /** The name of the other one. */
+  readonly term: string;
+  /**
+   * 1 where both pull the same way, -1 where they pull against each other; null where one of them is zero or not
+   * finite.
+   */
+  readonly cosine: number | null;
+}
+
+/** What one term teaches one variable. */
+export interface TermVariable {
+  /** Its name. */
+  readonly variable: string;
+  /** Of the gradient of that term alone, with the term's weight, over the finite elements. */
+  readonly norm: number;
+  /** That norm over the sum of the norms of all terms; null where they are all zero. */
+  readonly share: number | null;
+  /** With each other term that reaches the variable. */
+  readonly cosine: readonly Cosine[];
+  /** How many elements of it are not finite. */
+  readonly broken: number;
+}
+
+/** A summand of a loss. */
+export interface TermReport {
+  /** What the user's line calls it, or the output or layer that it comes from. */
+  readonly name: string;
+  /** That line; null if unknown. */
+  readonly source: SourceReport | null;
+  /** What it adds to the loss; null if that was not finite. */
+  readonly value: number | null;
+  /** Index of the target in the trace. */
+  readonly target: number;
+  /** What it would add if it was one, or minus one, throughout; null if that was not finite. */
+  readonly weight: number | null;
+  /** Those that its gradient reaches. */
+  readonly variables: readonly TermVariable[];
+  /** As in the record. */
+  readonly kind: TermKind;
 }
 
 /** Everything that one step says. */
@@ -575,4 +709,9 @@ export interface Diagnosis {
   readonly findings: readonly Finding[];
   /** What could not be known, a sentence each. */
   readonly unverified: readonly string[];
+  /**
+   * The summands of the losses whose gradients were measured apart; none where that was not asked for, or no loss is a
+   * sum.
+   */
+  readonly terms: readonly TermReport[];
 }

@@ -13,12 +13,14 @@ from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.over_time.onset import told_first
 from tb_gradflow.analyse.over_time.run_context import ALONE, RunContext
 from tb_gradflow.analyse.report.findings import findings_of
+from tb_gradflow.analyse.report.of_terms import with_terms
 from tb_gradflow.analyse.report.summary import summary_of, unverified_in
 from tb_gradflow.analyse.report.unverified import unobserved
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.status import State, states, without_noise
+from tb_gradflow.analyse.step.terms import terms_in
 from tb_gradflow.record.report import REPORT_FORMAT, Diagnosis, Finding, VariableReport
-from tb_gradflow.record.schema import Session, Trace
+from tb_gradflow.record.schema import Session, StepValues, Trace
 
 
 def diagnose(
@@ -31,6 +33,7 @@ def diagnose(
     *,
     topology: Topology | None = None,
     context: RunContext = ALONE,
+    values: StepValues | None = None,
 ) -> Diagnosis:
     """What the step says: a status for each variable, and findings in words.
 
@@ -39,12 +42,13 @@ def diagnose(
     it is built. `context` is what the other steps of the run say.
     """
     topology = topology if topology is not None else Topology(trace)
-    measured = Measured(topology, gradients, variables, losses, context)
+    measured = Measured(topology, gradients, variables, losses, context, values)
     measured.step = step
     first = states(topology, measured)
     told = findings_of(measured, first, session.expected)
     findings = told_first(context.onset, told.findings)
-    findings = (*findings, *masks_dropped(measured), *overrides_without_effect(trace, findings)) or unobserved(topology)
+    findings = (*findings, *masks_dropped(measured), *overrides_without_effect(trace, findings))
+    findings = with_terms(measured, findings) or unobserved(topology)
     found = tuple(without_noise(state) if state.variable in told.noise else state for state in first)
     listed = _listed(topology, findings)
     return Diagnosis(
@@ -55,6 +59,7 @@ def diagnose(
         variables=tuple(_report(trace, state, listed[state.variable]) for state in found),
         findings=findings,
         unverified=unverified_in(measured, found, findings, told.inexact),
+        terms=terms_in(measured),
     )
 
 

@@ -7,11 +7,11 @@ import os
 import sys
 from collections.abc import Sequence
 
-from tb_gradflow.cli import cause, compare, demo, fix, report
+from tb_gradflow.cli import cause, compare, demo, fix, report, run
 from tb_gradflow.errors import GradFlowError
 from tb_gradflow.version import VERSION
 
-COMMANDS = (report, compare, fix, cause, demo)
+COMMANDS = (run, report, compare, fix, cause, demo)
 
 BAD_INPUT = 2
 # What a shell reports of a program that SIGINT or SIGPIPE ended.

@@ -113,10 +113,12 @@ def print_text(
     step: int | None,
     *,
     settings: Sequence[Hyperparameters] = (),
+    is_over: bool = False,
 ) -> None:
     """Of several runs a table comes first. Of very many only those are printed in full that have their own trouble.
 
-    `settings`: the hyperparameters of each run, or nothing where they are not known.
+    `settings` are the hyperparameters of each run, or nothing where they are not known. `is_over` says that their
+    trainings have ended.
     """
     order = list(range(len(reports)))
     more: dict[int, int] = {}
@@ -133,7 +135,7 @@ def print_text(
             order, more = one_of_each([standing for _, standing in standings], order)
     for number, at in enumerate(order):
         print(("\n\n\n" if number or len(reports) + len(unreadable) > 1 else "") + reports[at].text(look()))
-        print(growing(logs[at], step), end="")
+        print("" if is_over else growing(logs[at], step), end="")
         if more.get(at):
             others = count(more[at], "other run has", "other runs have")
             print(f"\n{look().paint(f'{others} the same worst finding: `--run NAME` shows one.', 'dim')}")

@@ -2,8 +2,8 @@
 
 A run holds *traces* (the structure of the training step, once per compiled version of it) and *chunks* (the
 numbers of consecutive recorded steps). Everything here is immutable and survives `codec` unchanged. What a trace
-is made of is defined in `graph` and `answers`, and all of it goes by the name of this module too. The browser's
-`frontend/src/record.ts` is generated from these.
+is made of is defined in `graph`, `answers` and `terms`, and all of it goes by the name of this module too. The
+browser's `frontend/src/record.ts` is generated from these.
 """
 
 from __future__ import annotations
@@ -35,6 +35,16 @@ from tb_gradflow.record.graph import Passes as Passes
 from tb_gradflow.record.graph import Source as Source
 from tb_gradflow.record.graph import Tensor as Tensor
 from tb_gradflow.record.graph import Variable as Variable
+from tb_gradflow.record.terms import COSINES_IN_ROW as COSINES_IN_ROW
+from tb_gradflow.record.terms import Term as Term
+from tb_gradflow.record.terms import TermCosines as TermCosines
+from tb_gradflow.record.terms import TermGradient as TermGradient
+from tb_gradflow.record.terms import TermKind as TermKind
+from tb_gradflow.record.values import Example as Example
+from tb_gradflow.record.values import GradientRows as GradientRows
+from tb_gradflow.record.values import OpValue as OpValue
+from tb_gradflow.record.values import Rows as Rows
+from tb_gradflow.record.values import StepValues as StepValues
 
 FORMAT = 1
 """Version of everything in this module. Every change adds one, an upgrader and a sample log."""
@@ -93,6 +103,9 @@ class Trace:
         overrides: The blocks of `gradient_override_map` that were in force; none in older logs.
         dropped_masks: The layers that do not hand a mask on; none in older logs.
         passages: The parts of the user's files that edits are made from; none in older logs.
+        terms: Of the losses that are sums, the terms whose gradients were measured; none in older logs.
+        term_gradients: What arrived from each of them.
+        term_cosines: The angles between them.
     """
 
     index: int
@@ -114,6 +127,9 @@ class Trace:
     overrides: tuple[Override, ...] = ()
     dropped_masks: tuple[DroppedMask, ...] = ()
     passages: tuple[Passage, ...] = ()
+    terms: tuple[Term, ...] = ()
+    term_gradients: tuple[TermGradient, ...] = ()
+    term_cosines: tuple[TermCosines, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +167,7 @@ class StepRecord:
         gradients: Little-endian float32 `[rows, len(GRADIENT_STATISTICS)]`, unscaled; NaN in a row that this
             step did not measure.
         variables: Little-endian float32 `[variables, len(VARIABLE_STATISTICS)]`.
+        values: What its forward pass computed; null where that was not measured, which is so in most steps.
     """
 
     trace: int
@@ -159,6 +176,7 @@ class StepRecord:
     losses: tuple[float, ...]
     gradients: bytes
     variables: bytes
+    values: StepValues | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any, Literal, Union
 
-from tb_gradflow.record import answers, graph, report, schema
+from tb_gradflow.record import answers, graph, report, schema, terms
 
 HEADER = """\
 /**
@@ -30,7 +30,7 @@ _SCALARS = {str: "string", int: "number", float: "number", bool: "boolean", type
 def typescript() -> str:
     """The whole module."""
     parts: dict[str, str] = {}
-    for module in (graph, answers, schema, report):
+    for module in (graph, answers, terms, schema, report):
         # What one module takes over from another is declared once.
         parts = parts | {name: part for name, part in _declarations(module) if name not in parts}
     return HEADER + "".join(f"\n{part}" for part in parts.values())

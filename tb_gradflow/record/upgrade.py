@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tb_gradflow.errors import LogError, NewerLogError
 from tb_gradflow.record.codec import Json, MalformedRecord, decode
-from tb_gradflow.record.schema import FORMAT, Session, Trace
+from tb_gradflow.record.schema import FORMAT, Session, StepValues, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,5 +55,13 @@ def read_trace(value: Json, written: int, upgraders: tuple[Upgrader, ...] = UPGR
         value = upgrader.trace(value)
     try:
         return decode(Trace, value)
+    except MalformedRecord as malformed:
+        raise LogError(f"damaged log: {malformed}") from malformed
+
+
+def read_values(value: Json) -> StepValues:
+    """What was measured of the forward pass of a step: in format 1 alone, so far."""
+    try:
+        return decode(StepValues, value)
     except MalformedRecord as malformed:
         raise LogError(f"damaged log: {malformed}") from malformed

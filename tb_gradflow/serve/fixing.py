@@ -36,12 +36,8 @@ def fixes_of(findings: Iterable[Finding]) -> Fixes:
         edit = finding.edit if finding.severity != "info" else None
         if edit is None or edit in chosen or edit in left_out:
             continue
-        (left_out if any(_overlap(edit, other) for other in chosen) else chosen).append(edit)
+        (left_out if any(edit.overlaps(other) for other in chosen) else chosen).append(edit)
     return Fixes(tuple(sorted(chosen, key=lambda edit: (edit.file, edit.line))), tuple(left_out))
-
-
-def _overlap(one: Edit, other: Edit) -> bool:
-    return one.file == other.file and one.line <= other.end_line and other.line <= one.end_line
 
 
 def patch(edits: Sequence[Edit], passages: Sequence[Passage]) -> str:

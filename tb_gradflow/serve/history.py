@@ -22,7 +22,7 @@ from tb_gradflow.analyse.over_time.unmoved import Piece, standstill_of
 from tb_gradflow.errors import LogError
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.report import Diagnosis
-from tb_gradflow.record.schema import FORMAT, GRADIENT_STATISTICS, VARIABLE_STATISTICS, Session, Trace
+from tb_gradflow.record.schema import FORMAT, GRADIENT_STATISTICS, VARIABLE_STATISTICS, Session, StepValues, Trace
 from tb_gradflow.serve.cache import Cache
 from tb_gradflow.serve.collecting import without_collections
 from tb_gradflow.serve.readers import side_by_side
@@ -61,13 +61,13 @@ class History:
     Traces, chunks and diagnoses never change once they are recorded; only `refresh` looks for new ones.
     """
 
-    def __init__(self, run: StoredRun, name: str, caches: Caches, *, alone: bool = False) -> None:
-        """`name` is what a person calls the run; it is distinct among the runs that share `caches`. A step that is
-        `alone` belongs to no training, and says nothing of what was before it."""
+    def __init__(self, run: StoredRun, name: str, caches: Caches, *, known: Diagnosis | None = None) -> None:
+        """`name` is what a person calls the run; it is distinct among the runs that share `caches`. Of a single step
+        that belongs to no training it is `known` already what it says."""
         self.name = name
         self._run = run
         self._caches = caches
-        self._alone = alone
+        self._known = known
         self._index: RunIndex | None = None
 
     def refresh(self) -> RunIndex:
@@ -105,6 +105,10 @@ class History:
         """`[steps, variables, statistics]`. Raises NotRecorded if there is no such chunk."""
         return self._numbers(Tag("variables", session, chunk), self._run.variables, len(VARIABLE_STATISTICS))
 
+    def values(self, session: str, step: int) -> StepValues | None:
+        """What the forward pass of a step computed; null where that was not measured."""
+        return self._run.values(session, step) if step in self.index().with_values else None
+
     def series(self, row: int) -> Floats:
         """One row of the gradients over all steps, `[steps, statistics]`; NaN where the trace has no such row.
 
@@ -121,6 +125,8 @@ class History:
 
     def diagnose(self, step: int | None = None) -> Diagnosis:
         """What `step` says; without it, the last recorded one, or the structure alone if no step was completed."""
+        if self._known is not None:
+            return self._known
         index = self.index() if step is not None else self.refresh()
         if step is None:
             step = index.chunks[-1].steps[-1] if index.chunks else -1
@@ -141,12 +147,12 @@ class History:
         trace, topology = self._analysed(session.id, head.trace)
         gradients, variables = self.gradients(session.id, head.id)[at], self.variables(session.id, head.id)[at]
         recorded = (trace, session, gradients, variables, head.losses[at], head.steps[at])
-        if self._alone:
-            return diagnose(*recorded, topology=topology)
+        values = self.values(session.id, head.steps[at])
         pieces = partial(self._pieces_backwards, session, head, at)
         return diagnose(
             *recorded,
             topology=topology,
+            values=values,
             context=RunContext(
                 onset=self._onset(session, head, at) if ends_with(trace, variables)[0] else None,
                 standstill=standstill_of(pieces()),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from tb_gradflow.record.report import Edit, Tried
+from tb_gradflow.record.report import Edit, Finding, Tried
 from tb_gradflow.record.schema import Passage
 
 CONTEXT = 3
@@ -58,8 +58,16 @@ def _path(side: str, file: str) -> str:
 def tried_in_words(tried: Tried) -> str:
     """What the edit did in the step that was explained."""
     said = "; ".join((*_gradients(tried), *_loss(tried)))
-    begin = "Tried on this batch" if tried.works else "Tried on this batch, and it does not work"
-    return f"{begin}: {said}."
+    others = " together with the edits of other findings" * tried.with_others
+    return f"Tried on this batch{others}{'' if tried.works else ', and it does not work'}: {said}."
+
+
+def untried_in_words(finding: Finding) -> str:
+    """Why nobody knows what an edit does."""
+    return (
+        finding.not_tried
+        or "The edit has not been run: `tb_gradflow.explain(..., try_fixes=True)` tries it on a batch."
+    )
 
 
 def _gradients(tried: Tried) -> Iterator[str]:
@@ -77,6 +85,6 @@ def _loss(tried: Tried) -> Iterator[str]:
     if after is None:
         yield "the loss is not finite"
     elif before is None:
-        yield f"the loss, which was not finite, is {after:.3g}"
+        yield f"the loss is now finite, {after:.3g}"
     else:
         yield f"the loss goes from {before:.3g} to {after:.3g}"

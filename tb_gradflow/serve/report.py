@@ -12,7 +12,7 @@ from typing import Any
 
 from tb_gradflow.errors import LogError, UnhealthyGradients
 from tb_gradflow.record.codec import encode
-from tb_gradflow.record.report import Diagnosis, Finding, VariableReport
+from tb_gradflow.record.report import Diagnosis, ExampleGradients, Finding, TermReport, VariableReport
 from tb_gradflow.serve.began import beginnings
 from tb_gradflow.serve.finite import finite
 from tb_gradflow.serve.history import History
@@ -21,7 +21,7 @@ from tb_gradflow.serve.report_text import lines_of
 from tb_gradflow.serve.text import Look, Printer
 
 _VARIABLE_KEYS = ("name", "status", "shape", "dtype", "gradient")
-FINDING_KEYS = ("cause", "severity", "variables", "op", "source", "message", "fix", "edit", "tried")
+FINDING_KEYS = ("cause", "severity", "variables", "op", "source", "message", "fix", "edit", "tried", "examples")
 
 
 class Report:
@@ -34,13 +34,22 @@ class Report:
         healthy: There is no finding of severity error or warning.
         variables: By name, in the order of the model.
         findings: Most severe first.
+        examples: The gradient of each row of the batch; null if nobody requested it.
+        terms: The summands of the losses, with what each teaches each variable; empty where that was not measured, or
+            no loss is a sum.
     """
 
     def __init__(
-        self, diagnosis: Diagnosis, run: str = "", history: Callable[[], History] | None = None, note: str = ""
+        self,
+        diagnosis: Diagnosis,
+        run: str = "",
+        history: Callable[[], History] | None = None,
+        note: str = "",
+        examples: ExampleGradients | None = None,
     ) -> None:
-        """`history` gives the run that the diagnosis is of, which `save_html` and notebooks show; `note` says what of
-        it the report leaves out."""
+        """`history` gives the run that the diagnosis is of, which `save_html` and notebooks show; `note` stands at the
+        end of the text."""
+        self.examples = examples
         self._note = note
         self._diagnosis = diagnosis
         self._history = history
@@ -50,6 +59,7 @@ class Report:
         listed = {variable.name: variable for variable in diagnosis.variables if variable.listed}
         self.variables: Mapping[str, VariableReport] = MappingProxyType(listed)
         self.findings: Sequence[Finding] = diagnosis.findings
+        self.terms: Sequence[TermReport] = diagnosis.terms
         self.healthy = not any(unhealthy(finding) for finding in diagnosis.findings)
 
     @property
@@ -67,6 +77,7 @@ class Report:
                 {key: variable[key] for key in _VARIABLE_KEYS} for variable in whole["variables"] if variable["listed"]
             ],
             "findings": [finding_as_json(finding) for finding in whole["findings"]],
+            "terms": [term_as_json(term) for term in whole["terms"]] or None,
         }
 
     def assert_healthy(self, expected: Iterable[str] = ()) -> None:
@@ -131,8 +142,23 @@ def finding_as_json(finding: dict[str, Any]) -> dict[str, Any]:
     public = {key: finding[key] for key in FINDING_KEYS}
     if public["tried"] is not None:
         norms = {each["variable"]: each["norm"] for each in public["tried"]["gradient_norm"]}
-        public["tried"] = {**public["tried"], "gradient_norm": norms}
+        public["tried"] = {"works": public["tried"]["works"], "loss": public["tried"]["loss"], "gradient_norm": norms}
     return public
+
+
+def term_as_json(term: dict[str, Any]) -> dict[str, Any]:
+    """What the public form has of an encoded term of a loss."""
+    return {
+        **{key: term[key] for key in ("name", "source", "value")},
+        "variables": {
+            each["variable"]: {
+                "norm": each["norm"],
+                "share": each["share"],
+                "cosine": {other["term"]: other["cosine"] for other in each["cosine"]},
+            }
+            for each in term["variables"]
+        },
+    }
 
 
 def unhealthy(finding: Finding) -> bool:

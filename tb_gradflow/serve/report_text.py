@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from tb_gradflow.record.report import Diagnosis, Finding, GradientReport, Status, VariableReport
-from tb_gradflow.serve.patch import patch_of, tried_in_words
+from tb_gradflow.record.report import Diagnosis, Edit, Finding, GradientReport, Status, VariableReport
+from tb_gradflow.serve.patch import patch_of, tried_in_words, untried_in_words
+from tb_gradflow.serve.terms_text import term_lines
 from tb_gradflow.serve.text import Look, Role, clean
 
 SHOWN_VARIABLES = 20
@@ -44,6 +45,7 @@ def lines_of(diagnosis: Diagnosis, run: str, look: Look, began: Mapping[int, str
         yield from finding_lines(finding, look, (began or {}).get(place, ""))
     yield ""
     yield from _variable_lines([each for each in diagnosis.variables if each.listed], diagnosis.findings, look)
+    yield from term_lines(diagnosis.terms, look)
     for sentence in diagnosis.unverified:
         yield ""
         yield from look.prose(f"Not known: {sentence}")
@@ -75,11 +77,19 @@ def finding_lines(finding: Finding, look: Look, began: str = "") -> Iterator[str
         # Never cut or wrapped: this is to be copied.
         yield from (f"       {look.paint(clean(line), 'code')}" for line in rest)
     if finding.edit is not None:
-        first, *rest = patch_of(finding.edit).rstrip("\n").split("\n")
-        yield f"  {look.paint('edit', 'good')} {clean(first).rstrip()}"
-        yield from (f"       {look.paint(clean(line).rstrip(), _DIFF_ROLES.get(line[:1], 'dim'))}" for line in rest)
-    if finding.tried is not None:
-        yield from look.prose(tried_in_words(finding.tried), "       ")
+        yield from _edit_lines("edit", finding.edit, look)
+        said = tried_in_words(finding.tried) if finding.tried is not None else untried_in_words(finding)
+        yield from look.prose(" ".join(filter(None, (said, finding.cost))), "       ")
+    for each in finding.alternatives:
+        yield from _edit_lines("or", each.edit, look)
+        said = tried_in_words(each.tried) if each.tried is not None else ""
+        yield from look.prose(" ".join(filter(None, (said, each.cost))), "       ")
+
+
+def _edit_lines(label: str, edit: Edit, look: Look) -> Iterator[str]:
+    first, *rest = patch_of(edit).rstrip("\n").split("\n")
+    yield f"  {look.paint(f'{label:<4}', 'good')} {clean(first).rstrip()}"
+    yield from (f"       {look.paint(clean(line).rstrip(), _DIFF_ROLES.get(line[:1], 'dim'))}" for line in rest)
 
 
 def _labelled(label: str, text: str, look: Look) -> list[str]:

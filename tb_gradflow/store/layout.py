@@ -31,8 +31,8 @@ from tb_gradflow.record.schema import FORMAT
 PLUGIN = "gradflow"
 """TensorBoard's name of this plugin, and of the sub-directory in which its logs lie."""
 
-Kind = Literal["session", "trace", "steps", "gradients", "variables", "cost"]
-_KINDS: tuple[Kind, ...] = ("session", "trace", "steps", "gradients", "variables", "cost")
+Kind = Literal["session", "trace", "steps", "gradients", "variables", "cost", "values"]
+_KINDS: tuple[Kind, ...] = ("session", "trace", "steps", "gradients", "variables", "cost", "values")
 
 COST_COLUMNS = ("steps", "recorded", "seconds", "extra", "set_up")
 """Columns of a `cost` tensor: the fields of `record.cost.Cost`."""
@@ -49,7 +49,7 @@ class Tag:
         kind: What lies there.
         session: Id of the session.
         number: Index of the trace, or the first step of the chunk; for a cost the last recorded step before it was
-            written; -1 for a session.
+            written; for values their step; -1 for a session.
     """
 
     kind: Kind

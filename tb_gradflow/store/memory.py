@@ -27,6 +27,8 @@ class MemoryReader:
             Tag("session", session.id, -1): encode(session),
             Tag("trace", session.id, trace.index): encode(trace),
         }
+        if step is not None and step.values is not None:
+            self._blobs[Tag("values", session.id, step.step)] = encode(step.values)
         self._arrays = {} if step is None else _arrays(session.id, step)
 
     def tags(self) -> Collection[Tag]:

@@ -16,8 +16,8 @@ from typing import Protocol
 
 from tb_gradflow.errors import LogError
 from tb_gradflow.record.cost import Cost
-from tb_gradflow.record.schema import Session, Trace
-from tb_gradflow.record.upgrade import read_session, read_trace
+from tb_gradflow.record.schema import Session, StepValues, Trace
+from tb_gradflow.record.upgrade import read_session, read_trace, read_values
 from tb_gradflow.store.layout import COST_COLUMNS, FIXED_STEP_COLUMNS, Tag, unpack_json
 
 
@@ -71,6 +71,7 @@ class RunIndex:
         chunks: By first step.
         earlier: How many other sessions have recorded something in the same place.
         cost: What recording has cost up to the newest chunk; null in logs that do not say it.
+        with_values: The steps whose forward pass was measured.
     """
 
     session: Session
@@ -78,6 +79,7 @@ class RunIndex:
     chunks: tuple[ChunkHead, ...]
     earlier: int = 0
     cost: Cost | None = None
+    with_values: frozenset[int] = frozenset()
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -113,7 +115,8 @@ class StoredRun:
         heads = self._read_heads([tag for tag in of_session if tag.kind == "steps"])
         earlier = {tag.session for tag in tags if tag.kind == "trace"} - {session.id}
         cost = self._read_cost([tag for tag in of_session if tag.kind == "cost"])
-        return RunIndex(session, tuple(traces), tuple(heads), len(earlier), cost)
+        measured = frozenset(tag.number for tag in of_session if tag.kind == "values")
+        return RunIndex(session, tuple(traces), tuple(heads), len(earlier), cost, measured)
 
     def session(self, id: str) -> Session:
         """Raises LogError if it cannot be read."""
@@ -138,6 +141,11 @@ class StoredRun:
         """Float32 `[steps, variables, 2]`. Raises KeyError if there is no such chunk."""
         tag = Tag("variables", session, chunk)
         return self._reader.arrays([tag])[tag]
+
+    def values(self, session: str, step: int) -> StepValues:
+        """What the forward pass of a step computed. Raises KeyError if that was not measured, LogError if it cannot be
+        read."""
+        return read_values(self._json(Tag("values", session, step)))
 
     def _read_cost(self, tags: Collection[Tag]) -> Cost | None:
         """The one that was written last."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, StepRecord
 from tb_gradflow.store.run import Array, ChunkHead, StoredRun
@@ -26,7 +27,8 @@ def thin(run: StoredRun, writer: LogWriter, pinned: Collection[int] = ()) -> int
         gradients, variables = run.gradients(session, head.id), run.variables(session, head.id)
         for at, step in enumerate(head.steps):
             if position % 2 == 0 or step in pinned:
-                writer.keep_step(_record(head, at, gradients, variables))
+                values = run.values(session, step) if step in index.with_values else None
+                writer.keep_step(replace(_record(head, at, gradients, variables), values=values))
             position += 1
     writer.flush()
     return position

@@ -138,6 +138,10 @@ class LogWriter:
     def _keep(self, record: StepRecord, *, at_once: bool = False) -> None:
         if self._buffer and self._buffer[0].trace != record.trace:
             self._write_chunk()
+        if record.values is not None:
+            tag = Tag("values", self._session.id, record.step)
+            values = blob_value(tag, pack_json(encode(record.values)))
+            self._write(event([values], record.step, record.wall_time))
         self._buffer.append(record)
         if at_once or len(self._buffer) >= CHUNK_STEPS or self._is_time():
             self._write_chunk()

@@ -13,6 +13,7 @@ from tb_gradflow.trace.capture.collector import Tensors
 from tb_gradflow.trace.fidelity.error_attribution import run_instead
 from tb_gradflow.trace.fidelity.python_constants import TracedNumbers
 from tb_gradflow.trace.fidelity.warning import warn
+from tb_gradflow.trace.fit.batch_step import KeptBatch
 from tb_gradflow.trace.fit.callback_base import KerasCallback
 from tb_gradflow.trace.fit.keras3 import Fitting, TrainFunction
 from tb_gradflow.trace.fit.refit import LastFit
@@ -26,6 +27,7 @@ from tb_gradflow.trace.log.workers import in_step_with_others, is_one_of_several
 from tb_gradflow.trace.nonfinite.monitor import CaughtStep, NonfiniteMonitor
 from tb_gradflow.trace.nonfinite.monitor_choice import monitor_of_fit
 from tb_gradflow.trace.nonfinite.monitored_steps import MonitoredSteps, Report
+from tb_gradflow.trace.nonfinite.recorded_again import RecordedAgain
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
 
 
@@ -51,6 +53,8 @@ class GradFlowCallback(KerasCallback):
             steps, or several workers.
         expected: Name patterns (fnmatch) of variables that are meant to get no gradient.
         source: Whether the user's file names, line numbers and lines are kept in the log.
+        examples: Whether the log may keep the rows of the batch in which a step stops being finite: up to eight, and
+            64 numbers of each. Without it their numbers are kept, and none of what is in them.
 
     Raises:
         SetupError: an argument is wrong, or `log_dir` cannot be written.
@@ -66,6 +70,7 @@ class GradFlowCallback(KerasCallback):
         catch_nonfinite: bool = True,
         expected: Sequence[str] = (),
         source: bool = True,
+        examples: bool = False,
     ) -> None:
         super().__init__()
         check_backend()
@@ -74,7 +79,7 @@ class GradFlowCallback(KerasCallback):
                 "tb_gradflow: `fit` of Keras 3 does not support MultiWorkerMirroredStrategy. Train with `fit` of "
                 "tf_keras, or with a loop of your own under `tb_gradflow.watch`."
             )
-        self._options = checked(log_dir, update_freq, overhead, tensors, catch_nonfinite, expected, source)
+        self._options = checked(log_dir, update_freq, overhead, tensors, catch_nonfinite, expected, source, examples)
         self._began = self._ready = 0.0
         self._recorder: Recorder | None = None
         self._broken = False
@@ -89,6 +94,7 @@ class GradFlowCallback(KerasCallback):
         self._epoch = 0
         self._epoch_begins = self._postponed = self._may_postpone = False
         self._measured: dict[str, Any] | None = None
+        self._batch: KeptBatch | None = None
 
     def on_train_begin(self, logs: Any = None) -> None:
         interrupted = owner(self.model)
@@ -143,17 +149,28 @@ class GradFlowCallback(KerasCallback):
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         self._safely(self._steps.correct)
-        self._safely(self._monitored.settle)
-        if self._recorder is not None:
-            self._safely(self._recorder.flush)
+        self.flush()
 
     def on_train_end(self, logs: Any = None) -> None:
-        self._safely(self._monitored.settle)
-        if self._recorder is not None:
-            self._safely(self._recorder.flush)
+        self.flush()
         if self._plain is not None and (fitted := self._fitting) is not None:
             self._safely(lambda: self._last_fit.ends(self.model, fitted))
         self._plain = None
+
+    @property
+    def plain(self) -> TrainFunction | None:
+        """The model's own training function; null while none is recorded."""
+        return self._plain
+
+    def goes_on_with(self, model: Any) -> bool:
+        """Whether this is in the middle of a training with the function that the model has now."""
+        return self._plain is not None and model.train_function is self._plain
+
+    def flush(self) -> None:
+        """Everything recorded so far can be read when this returns; `fit` does this at the end of each epoch."""
+        self._safely(self._monitored.settle)
+        if self._recorder is not None:
+            self._safely(self._recorder.flush)
 
     def _prepare(self, beside: Sequence[Any] | None) -> None:
         fitted = fitting(self.model, beside)
@@ -190,6 +207,7 @@ class GradFlowCallback(KerasCallback):
             self._tracing.failed,
         )
         self._sampled = fitted.recording(lambda data: step(data), numbers)
+        self._measured_again = RecordedAgain(step, lambda: lambda batch: self._again()(batch()))
         put(self.model, fitted.as_compiled(numbers))
         self._plain = self.model.train_function
 
@@ -217,10 +235,14 @@ class GradFlowCallback(KerasCallback):
 
     def _run_sampled(self, iterator: Any) -> Any:
         assert self._plain is not None and self._sampled is not None
+        assert self._fitting is not None
         put(self.model, self._plain)
+        self._batch = KeptBatch(iterator) if self._fitting.is_of_batches and not self._fitting.is_eager else None
+        if self._batch is not None:
+            self._measured_again.begins(self._fitting.state)
         try:
             with self._tracing.told():
-                logs, measured = self._sampled(iterator)
+                logs, measured = self._sampled(iterator if self._batch is None else self._batch)
         except Exception as error:
             return run_instead(self._plain, iterator, error, self._stops)
         if self._tracing.fault is None:
@@ -240,6 +262,9 @@ class GradFlowCallback(KerasCallback):
         assert self._recorder is not None and self._measured is not None
         measured, self._measured = self._measured, None
         values = {name: value.numpy() for name, value in measured.items()}
+        batch, self._batch = self._batch, None
+        if batch is not None:
+            values = self._measured_again.measured(values, batch.again) or values
         self._recorder.add_step(step, self._tracing.indices[index_of(values)], values)
 
     def _monitored_steps(self, *, is_wanted: bool) -> MonitoredSteps:
@@ -252,7 +277,12 @@ class GradFlowCallback(KerasCallback):
     def _select_monitor(self) -> NonfiniteMonitor | None:
         assert self._fitting is not None and self._sampled is not None
         step = self._draws.shared(self._numbers.following(self._fitting.step_as_traced))
-        return monitor_of_fit(self._fitting, step, self._instrumented, self._sampled)
+        return monitor_of_fit(self._fitting, step, self._instrumented, self._sampled, self._again)
+
+    def _again(self) -> TrainFunction:
+        """The function that records, to be traced anew."""
+        assert self._fitting is not None
+        return self._fitting.recording(lambda data: self._instrumented(data), self._numbers)
 
     def _run_monitored(self, iterator: Any) -> Any:
         plain = self._plain

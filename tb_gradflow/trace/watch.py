@@ -30,6 +30,7 @@ from tb_gradflow.trace.log.workers import is_one_of_several, must_begin_alone
 from tb_gradflow.trace.nonfinite.monitor import CaughtStep, NonfiniteMonitor
 from tb_gradflow.trace.nonfinite.monitor_choice import monitor_of_calls
 from tb_gradflow.trace.nonfinite.monitored_steps import MonitoredSteps, Report
+from tb_gradflow.trace.nonfinite.recorded_again import RecordedAgain
 from tb_gradflow.trace.signature_cache import AlikeCalls
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
 from tb_gradflow.trace.step.replica_variables import variables_of
@@ -46,6 +47,7 @@ def watch(
     catch_nonfinite: bool = True,
     expected: Sequence[str] = (),
     source: bool = True,
+    examples: bool = False,
 ) -> Callable[[Callable[..., Any]], Watched]:
     """Records the gradients that a training step takes, for the tab "Gradient flow" of TensorBoard.
 
@@ -60,7 +62,7 @@ def watch(
     Raises:
         SetupError: an argument is wrong, or `log_dir` cannot be written.
     """
-    options = checked(log_dir, update_freq, overhead, tensors, catch_nonfinite, expected, source)
+    options = checked(log_dir, update_freq, overhead, tensors, catch_nonfinite, expected, source, examples)
     return lambda step: Watched(_compiled(step), WatchedRun(options, compiles=not _is_compiled(step)))
 
 
@@ -98,6 +100,10 @@ class Watched:
             raise AttributeError(name)
         return getattr(self._plain, name)
 
+    def discard(self) -> None:
+        """Records nothing any more, and gives up what was not written yet."""
+        self._run.discard()
+
     def flush(self) -> None:
         """Everything recorded so far can be read when this returns; at the program's end it can anyway."""
         self._monitored.settle()
@@ -128,6 +134,9 @@ class Watched:
         try:
             sampled = self._prepared(args, kwargs)
             assert self._tracing is not None
+            listed = [each.variable for variables in self._variables for each in variables]
+            if len(self._variables) == 1:
+                self._measured_again.begins([each for each in listed if isinstance(each, tf.Variable)])
             with self._tracing.told():
                 outputs, measured = sampled(*args, **kwargs)
         except Exception as error:
@@ -145,7 +154,8 @@ class Watched:
             self._run.report_fault(error)
             return outputs
         if self._tracing.fault is None:
-            self._run.write({name: value.numpy() for name, value in measured.items()}, self._tracing)
+            values = {name: value.numpy() for name, value in measured.items()}
+            self._run.write(self._measured_again.measured(values, *args, **kwargs) or values, self._tracing)
             self._monitored.start(self._select_monitor)
         else:
             self._run.broken = True
@@ -168,12 +178,13 @@ class Watched:
         if self._eagerly or is_one_of_several():
             return None
         step = self._draws.shared(self._numbers.following_once(_converted(self._plain)))
-        devices = [_device_of(replica) for replica in self._variables]
+        devices, instrumented = [_device_of(replica) for replica in self._variables], self._instrumented_step
         return monitor_of_calls(
             step,
             self._compiled_alike,
-            self._instrumented_step,
+            instrumented,
             self._sampled,
+            lambda: self._compiled_recording(instrumented),
             devices,
             for_xla=bool(self._plain._jit_compile),
         )
@@ -212,7 +223,10 @@ class Watched:
             self._on_trace,
             on_fault=self._tracing.failed,
         )
+        self._measured_again = RecordedAgain(step, lambda: self._compiled_recording(step))
+        return self._compiled_recording(step)
 
+    def _compiled_recording(self, step: InstrumentedStep) -> Any:
         # Not a lambda: TensorFlow leaves the user's lines out of an error in a function that is called `<lambda>`.
         def recorded(*args: Any, **kwargs: Any) -> Any:
             return step(*args, **kwargs)

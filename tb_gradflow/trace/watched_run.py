@@ -23,6 +23,7 @@ class WatchedRun:
         self.compiles = compiles
         self.broken = False
         self._recorder: Recorder | None = None
+        self._at_end: Any = None
         self._step = 0
 
     def recorder(self, name: str) -> Recorder:
@@ -30,8 +31,15 @@ class WatchedRun:
             identity = Identity(name, keras.__version__, self.options.expected)
             self._recorder = recorder_for(self.options.log_dir, identity)
             self._recorder.meter = self.options.cadence.meter
-            weakref.finalize(self, self._recorder.flush)
+            self._at_end = weakref.finalize(self, self._recorder.flush)
         return self._recorder
+
+    def discard(self) -> None:
+        """Records nothing any more, and gives up what was not written yet."""
+        self.broken = True
+        self._recorder = None
+        if self._at_end is not None:
+            self._at_end.detach()
 
     def flush(self) -> None:
         if self._recorder is not None:

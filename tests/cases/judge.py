@@ -171,7 +171,7 @@ def answers_of_a_batch(
     return {name: found[name] for name in names}
 
 
-def explained(name: str, directory: Path = HERE) -> Any:
+def explained(name: str, directory: Path = HERE, *, try_fixes: bool = False) -> Any:
     """The report of `tb_gradflow.explain` on one case, in this process."""
     import keras
 
@@ -186,8 +186,8 @@ def explained(name: str, directory: Path = HERE) -> Any:
     case = module.build()
     if case["kind"] == "keras":
         batch_size = case.get("fit_kwargs", {}).get("batch_size")
-        return tb_gradflow.explain(case["model"], case["x"], case["y"], batch_size=batch_size)
-    return tb_gradflow.explain(case["loss_fn"], args=case["args"], variables=case["variables"])
+        return tb_gradflow.explain(case["model"], case["x"], case["y"], batch_size=batch_size, try_fixes=try_fixes)
+    return tb_gradflow.explain(case["loss_fn"], args=case["args"], variables=case["variables"], try_fixes=try_fixes)
 
 
 def _right_statuses(truth: dict[str, Any], name: str) -> set[str]:

@@ -49,8 +49,8 @@ WITHOUT_PROGRAM = {
 """Why a page has none."""
 
 CALLS = {
-    "keras": "tb_gradflow.explain(model, x, y)",
-    "function": "tb_gradflow.explain(loss_fn, args=args, variables=variables)",
+    "keras": "tb_gradflow.explain(model, x, y, try_fixes=True)",
+    "function": "tb_gradflow.explain(loss_fn, args=args, variables=variables, try_fixes=True)",
 }
 
 
@@ -167,7 +167,7 @@ def reports(names: Sequence[str], pages: str = "") -> dict[str, str]:
 def explain(name: str, pages: str) -> str:
     """Run where the program lies, so that the report names it as its reader would."""
     os.chdir(CASES / name)
-    report = explained(name)
+    report = explained(name, try_fixes=True)
     if pages:
         report.save_html(Path(pages) / f"{name}.html")
     return str(report)

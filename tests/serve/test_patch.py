@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tb_gradflow.record.codec import encode
-from tb_gradflow.record.report import Edit, Tried, VariableNorm
+from tb_gradflow.record.report import Alternative, Edit, Tried, VariableNorm
 from tb_gradflow.record.schema import Passage
 from tb_gradflow.serve.patch import patch_of, tried_in_words
 from tb_gradflow.serve.report import Report
@@ -74,7 +74,7 @@ TRIED = Tried(True, (0.693, 0.694), (VariableNorm("threshold", 0.021),))
     ("tried", "said"),
     [
         (TRIED, "`threshold` now gets a gradient of norm 0.021; the loss goes from 0.693 to 0.694."),
-        (replace(TRIED, loss=(None, 0.5)), "norm 0.021; the loss, which was not finite, is 0.5."),
+        (replace(TRIED, loss=(None, 0.5)), "norm 0.021; the loss is now finite, 0.5."),
         (
             replace(TRIED, works=False, loss=(0.5, None), gradient_norm=()),
             "Tried on this batch, and it does not work: none of the variables gets a gradient; the loss is not finite.",
@@ -101,6 +101,17 @@ def test_the_report_shows_the_edit_as_it_is_to_be_copied() -> None:
     assert tried_in_words(TRIED) in " ".join(text.split())
 
 
+def test_the_report_says_what_each_edit_costs_and_which_was_not_run() -> None:
+    first, other = edit(17, 17, "    mask = soft(x)"), edit(17, 17, "    mask = through(x)")
+    alternatives = (Alternative(other, "The gradient is that of the identity."),)
+    with_edits = replace(finding(), edit=first, cost="No longer exactly 0 or 1.", alternatives=alternatives)
+
+    text = " ".join(Report(diagnosis(with_edits)).text().split())
+
+    assert "try_fixes=True)` tries it on a batch. No longer exactly 0 or 1. or --- a/" in text
+    assert "+ mask = through(x) The gradient is that of the identity." in text
+
+
 def test_the_page_is_tested_by_what_is_said_here() -> None:
     passage = Passage("pkg/model.py", 8, "\n".join(LINES[7:14]), after=tuple(LINES[14:17]))
     edits = (
@@ -111,7 +122,8 @@ def test_the_page_is_tested_by_what_is_said_here() -> None:
         edit(3, 3, "x", "a b.py"),
         edit(3, 3, "x", 'q".py'),
     )
-    tries = (TRIED, replace(TRIED, works=False, loss=(None, None), gradient_norm=()), replace(TRIED, loss=(None, 2.0)))
+    failed = replace(TRIED, works=False, loss=(None, None), gradient_norm=())
+    tries = (TRIED, failed, replace(TRIED, loss=(None, 2.0)), replace(TRIED, with_others=True))
 
     known = {
         "patches": [

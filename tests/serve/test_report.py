@@ -86,8 +86,10 @@ def test_the_report_has_the_form_that_others_rely_on() -> None:
                 "fix": "Write a soft mask:\n    mask = tf.sigmoid(threshold - positions)",
                 "edit": None,
                 "tried": None,
+                "examples": None,
             }
         ],
+        "terms": None,
     }
 
 

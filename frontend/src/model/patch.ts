@@ -1,6 +1,6 @@
 /** An edit as a unified diff, and what it did as a sentence: as `tb_gradflow/serve/patch.py` says them. */
 
-import type {Edit, Passage, Tried} from "../record.ts";
+import type {Edit, Finding, Passage, Tried} from "../record.ts";
 import {differing, linesOfPieces, type Piece} from "./python.ts";
 
 /** Lines around an edit, as far as the log has them. `git apply` finds no place for a diff without any. */
@@ -78,18 +78,24 @@ function path(side: string, file: string): string {
 }
 
 /** What the edit did in the step that was explained. */
-export function triedInWords({works, loss, gradient_norm}: Tried): string {
+export function triedInWords({works, loss, gradient_norm, with_others}: Tried): string {
   const norms = gradient_norm.slice(0, NAMED).map(({variable, norm}) => `\`${variable}\` now gets a gradient of norm ${figures(norm)}`);
   const more = gradient_norm.length - NAMED;
   const [before = null, after = null] = loss;
   const said = [
     ...(norms.length === 0 ? ["none of the variables gets a gradient"] : norms),
     ...(more > 0 ? [`so ${more === 1 ? "does" : "do"} ${more} more`] : []),
-    after === null ? "the loss is not finite" : before === null ? `the loss, which was not finite, is ${figures(after)}` : `the loss goes from ${figures(before)} to ${figures(after)}`,
+    after === null ? "the loss is not finite" : before === null ? `the loss is now finite, ${figures(after)}` : `the loss goes from ${figures(before)} to ${figures(after)}`,
   ];
-  return `Tried on this batch${works ? "" : ", and it does not work"}: ${said.join("; ")}.`;
+  const others = with_others ? " together with the edits of other findings" : "";
+  return `Tried on this batch${others}${works ? "" : ", and it does not work"}: ${said.join("; ")}.`;
 }
 
 function figures(value: number): string {
   return String(Number(value.toPrecision(3)));
+}
+
+/** Why nobody knows what an edit does. */
+export function untriedInWords({not_tried}: Finding): string {
+  return not_tried || "The edit has not been run: `tb_gradflow.explain(..., try_fixes=True)` tries it on a batch.";
 }

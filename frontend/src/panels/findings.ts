@@ -5,7 +5,7 @@ import {copyText} from "../host/clipboard.ts";
 import {contextOf, mentionedIn} from "../model/context.ts";
 import {inOrder, keyOf} from "../model/findings.ts";
 import {fileName, plural} from "../model/format.ts";
-import {patchOf, shownLines, triedInWords} from "../model/patch.ts";
+import {patchOf, shownLines, triedInWords, untriedInWords} from "../model/patch.ts";
 import type {Stop} from "../model/stops.ts";
 import {SEVERITY} from "../model/words.ts";
 import type {Diagnosis, Edit, Finding, Passage, Severity, Source, SourceReport} from "../record.ts";
@@ -134,8 +134,7 @@ export class FindingsPanel extends LitElement {
             <span class="where" title=${source.file}>${fileName(source.file)}:${source.line}</span>
             ${this.#code(source)}
           </div>`}
-      ${finding.fix === "" ? nothing : this.#fix(finding)} ${finding.edit === null ? nothing : this.#edit(finding, finding.edit)}
-      ${finding.tried === null ? nothing : html`<p class="tried">${prose(triedInWords(finding.tried))}</p>`}
+      ${finding.fix === "" ? nothing : this.#fix(finding)} ${this.#edits(finding)}
       ${key === this.chosen ? follow(this.stops, this.selected, (node) => this.#go(node)) : nothing}
       <div class="about" title=${finding.variables.join("\n")}>
         ${about(finding.variables)}
@@ -181,12 +180,20 @@ export class FindingsPanel extends LitElement {
     </div>`;
   }
 
-  /** The lines that go and come; what is copied has those around them too, as `git apply` wants it. */
-  #edit(finding: Finding, edit: Edit): TemplateResult {
+  #edits(finding: Finding): TemplateResult | typeof nothing {
+    const {edit, tried, cost} = finding;
+    if (edit === null) {
+      return nothing;
+    }
+    const said = tried === null ? untriedInWords(finding) : triedInWords(tried);
+    return html`${this.#edit(`edit ${keyOf(finding)}`, "The edit", edit, [said, cost])} ${this.#alternatives(finding)}`;
+  }
+
+  /** The lines that go and come; what is copied has those around them too, as `git apply` wants it. Then what it did, and what it costs. */
+  #edit(key: string, title: string, edit: Edit, said: readonly string[]): TemplateResult {
     const {old, fresh} = shownLines(edit);
-    const key = `edit ${keyOf(finding)}`;
     return html`<div class="fix edit">
-      <span class="title">The edit</span>
+      <span class="title">${title}</span>
       <button class="quiet" title="Copy it as a patch, for git apply" @click=${(event: Event) => this.#copyPatch(event, key, edit)}>
         ${this.copied === key ? "Copied" : "Copy patch"}
       </button>
@@ -194,7 +201,20 @@ export class FindingsPanel extends LitElement {
         <span class="where" title=${edit.file}>${fileName(edit.file)}:${edit.line}</span>
         ${diff(old, fresh)}
       </div>
+      <p class="tried">${prose(said.filter((sentence) => sentence !== "").join(" "))}</p>
     </div>`;
+  }
+
+  #alternatives(finding: Finding): TemplateResult | typeof nothing {
+    const {alternatives} = finding;
+    return alternatives.length === 0
+      ? nothing
+      : html`<details class="alternatives" @click=${(event: Event) => event.stopPropagation()}>
+          <summary>${alternatives.length === 1 ? "Another edit" : `${alternatives.length} other edits`}</summary>
+          ${alternatives.map(({edit, cost, tried}, place) =>
+            this.#edit(`edit ${place} ${keyOf(finding)}`, `Or: ${cost}`, edit, [tried === null ? "" : triedInWords(tried)]),
+          )}
+        </details>`;
   }
 
   async #copyPatch(event: Event, key: string, edit: Edit): Promise<void> {

@@ -141,6 +141,15 @@ export const findingsStyles = css`
     margin: 4px 0;
     padding: 5px 8px;
   }
+  .fix .tried {
+    grid-column: 1 / -1;
+    margin: 2px 0 0;
+    min-width: 0;
+    overflow-wrap: break-word;
+  }
+  .alternatives {
+    margin-top: 9px;
+  }
   .fix button {
     font-size: 11.5px;
     padding: 1px 7px;

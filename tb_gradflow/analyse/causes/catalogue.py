@@ -27,6 +27,7 @@ FAMILIES: Mapping[str, str] = MappingProxyType(
         "not_finite": "Not finite",
         "wrong_value": "Not the gradient that was meant",
         "updates": "Not applied",
+        "loss_terms": "Terms of the loss",
     }
 )
 """The folder of each family, and its heading, in the order of `docs/causes.md`."""

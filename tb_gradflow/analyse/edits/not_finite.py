@@ -243,11 +243,19 @@ def finite_mask(group: Group) -> Iterator[Candidate]:
 
 def _is_minus_infinity(node: ast.AST) -> bool:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return isinstance(node.operand, ast.Attribute) and node.operand.attr.lower() in ("inf", "infinity")
+        return _is_infinity(node.operand)
     if isinstance(node, ast.Call) and name_of(node.func) == "float" and node.args:
         given = node.args[0]
         return isinstance(given, ast.Constant) and str(given.value).lower() in ("-inf", "-infinity")
     return isinstance(node, ast.Attribute) and node.attr in ("NINF",)
+
+
+def _is_infinity(node: ast.AST) -> bool:
+    """`np.inf`, `math.inf`, `float("inf")`."""
+    if isinstance(node, ast.Call) and name_of(node.func) == "float" and node.args:
+        given = node.args[0]
+        return isinstance(given, ast.Constant) and str(given.value).lower() in ("inf", "infinity", "+inf")
+    return isinstance(node, ast.Attribute) and node.attr.lower() in ("inf", "infinity")
 
 
 def larger_epsilon(group: Group) -> Iterator[Candidate]:

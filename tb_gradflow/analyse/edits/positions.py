@@ -205,11 +205,44 @@ def _rank(group: Group) -> int:
     return len(shape) if shape is not None else 0
 
 
+def _soft_histogram(place: Place) -> Edit | None:
+    """Each value shared between the two nearest of the bins' centres, in proportion to how near they are."""
+    call, library, code = place.call, place.library, place.code
+    assert call is not None
+    assert library is not None
+    values, between, bins = (
+        argument_of(call, 0, "values"),
+        argument_of(call, 1, "value_range"),
+        argument_of(call, 2, "nbins"),
+    )
+    if values is None or between is None:
+        return None
+    if isinstance(between, (ast.List, ast.Tuple)) and len(between.elts) == 2:
+        low, high = (code.operand(each) for each in between.elts)
+    elif isinstance(between, (ast.Name, ast.Attribute)):
+        low, high = f"{code.written(between)}[0]", f"{code.written(between)}[1]"
+    else:
+        return None
+    count = code.operand(bins) if bins is not None else "100"
+    centres = library("linspace", low, high, count)
+    flat = library("reshape", code.written(values), "[-1, 1]")
+    far = f"{library('abs', f'{flat} - {centres}')} * (({count} - 1) / ({high} - {low}))"
+    shares = library("maximum", f"1.0 - {far}", "0.0")
+    return place.draft().replace(call, library("sum", shares, "axis=0")).edit()
+
+
+_SHARED = (
+    "A value counts in part for each of the two bins nearest to it, whose centres reach from one end to the other."
+)
+
+
 def soft_count(group: Group) -> Iterator[Candidate]:
     """`count_nonzero(x > t)` as a sum of soft steps."""
     place = place_of_group(group)
     if place is None or place.library is None or place.call is None or not place.call.args:
         return
+    if name_of(place.call.func) == "histogram_fixed_width":
+        yield from candidates(_SHARED, _soft_histogram(place))
     if name_of(place.call.func) != "count_nonzero":
         return
     counted = place.call.args[0]

@@ -41,6 +41,80 @@ def not_saturating(group: Group) -> Iterator[Candidate]:
     )
 
 
+def curved(group: Group) -> Iterator[Candidate]:
+    """A smooth function in the place of a ReLU whose second derivative is needed."""
+    cost = "It is another network: train it anew."
+    edit = _other_activation(group, ("relu", "leaky_relu"), "softplus")
+    if edit is None:
+        edit = _everywhere(group, "relu", "softplus")
+    yield from candidates(cost, edit)
+
+
+def _everywhere(group: Group, old: str, new: str) -> Edit | None:
+    """A function of TensorFlow's or Keras's, by its name, wherever one passage of the file has it."""
+    found = [
+        (code, node)
+        for code in program_of(group.trace).passages
+        for node in ast.walk(code.tree)
+        if _is_function(node, old)
+    ]
+    codes = {id(code): code for code, _ in found}
+    if len(codes) != 1:
+        return None
+    draft = Draft(found[0][0])
+    for code, node in found:
+        written = code.written(node)
+        draft.replace(node, f'"{new}"' if isinstance(node, ast.Constant) else written[: -len(old)] + new)
+    return draft.edit()
+
+
+def _is_function(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr == name
+    return isinstance(node, ast.Constant) and node.value == name
+
+
+_OF_CLASSES = ("categorical_crossentropy", "sparse_categorical_crossentropy")
+
+
+def of_two_classes(group: Group) -> Iterator[Candidate]:
+    """The loss of a probability, where a loss of several classes gets a single one."""
+    shape = _shape_of_culprit(group)
+    if shape is not None and len(shape) > 2:
+        return
+    for code in program_of(group.trace).passages:
+        given = [
+            each.value
+            for node in ast.walk(code.tree)
+            if isinstance(node, ast.Call) and name_of(node.func) == "compile"
+            for each in node.keywords
+            if each.arg == "loss" and isinstance(each.value, ast.Constant) and each.value.value in _OF_CLASSES
+        ]
+        given += [
+            node.args[1]
+            for node in ast.walk(code.tree)
+            if isinstance(node, ast.Call) and name_of(node.func) == "compile" and len(node.args) > 1
+            if isinstance(node.args[1], ast.Constant) and node.args[1].value in _OF_CLASSES
+        ]
+        if len(given) != 1:
+            continue
+        draft = Draft(code).replace(given[0], '"binary_crossentropy"')
+        for node in ast.walk(code.tree):
+            if isinstance(node, ast.Call) and name_of(node.func) == "Dense" and _has_one_unit(node):
+                activation = argument_of(node, 1, "activation")
+                if activation is not None and _activation(activation) == "softmax":
+                    draft.replace(activation, '"sigmoid"')
+        yield from candidates(
+            "The output is the probability of one of two classes, and the labels are 0 and 1.", draft.edit()
+        )
+        return
+
+
+def _has_one_unit(call: ast.Call) -> bool:
+    units = argument_of(call, 0, "units")
+    return isinstance(units, ast.Constant) and units.value == 1
+
+
 def _other_activation(group: Group, old: tuple[str, ...], new: str, *, everywhere: bool = False) -> Edit | None:
     names = [layer_of(group.trace, group.culprit)] if group.culprit >= 0 else []
     names += list(layers_of_group(group))

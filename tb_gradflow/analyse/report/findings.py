@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -18,12 +18,17 @@ from tb_gradflow.analyse.report.turns import in_turn
 from tb_gradflow.analyse.report.verdicts import Judged, judged_of, without_op
 from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.status import State
+from tb_gradflow.analyse.user_code.candidate import Candidate
 from tb_gradflow.analyse.words.names import Group
-from tb_gradflow.record.report import Finding, OpReport, SourceReport
+from tb_gradflow.analyse.words.seen import examples_of, seen
+from tb_gradflow.record.report import Alternative, Edit, Finding, OpReport, SourceReport
 from tb_gradflow.record.schema import PYTHON, SNAPSHOT, Trace
 
 # What is left where gradients of about one cancel.
 NOISE_BELOW = 1e-5
+
+MOST_EDITS = 4
+"""How many edits a finding offers at most."""
 
 _SEVERITIES = ("error", "warning", "info")
 
@@ -129,20 +134,34 @@ def _finding(group: Group) -> Finding:
     text, moves = in_turn(group, text_of(group)), moved_anyway(group)
     op, line = group.op, line_of(group.trace, group.verdict.cause, group.culprit, group.suspect.target)
     source = group.trace.sources[line] if line is not None else None
-    fix = next(fixes_of(group), None)
+    fixes = _different(fixes_of(group))
+    fix = fixes[0] if fixes else None
     return Finding(
         cause=group.verdict.cause,
         severity=group.verdict.severity,
         variables=group.names,
         op=OpReport(op.name, op.type) if op is not None and op.type not in (PYTHON, SNAPSHOT) else None,
         source=SourceReport(source.file, source.line, source.code) if source is not None else None,
-        message=text.message + moves.message + also_cut_by(group) + ignored_override(group),
+        message=text.message + seen(group) + moves.message + also_cut_by(group) + ignored_override(group),
         fix=text.fix + moves.fix,
         target=group.suspect.target,
         culprit=group.culprit,
         path=path_of(group),
         edit=fix.edit if fix is not None else None,
+        cost=fix.cost if fix is not None else "",
+        alternatives=tuple(Alternative(each.edit, each.cost) for each in fixes[1:]),
+        examples=examples_of(group),
     )
+
+
+def _different(found: Iterable[Candidate]) -> list[Candidate]:
+    """The first few of them, each edit once."""
+    kept: dict[Edit, Candidate] = {}
+    for each in found:
+        kept.setdefault(each.edit, each)
+        if len(kept) == MOST_EDITS:
+            break
+    return list(kept.values())
 
 
 def line_of(trace: Trace, cause: str, index: int, target: int) -> int | None:

@@ -13,7 +13,7 @@ from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.over_time.run_context import ALONE, RunContext
 from tb_gradflow.analyse.step.magnitude_path import Courses, courses_to
 from tb_gradflow.record.report import GradientReport
-from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, VariableGradient
+from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, StepValues, VariableGradient
 
 NORM, MAX_ABS, MEAN_ABS, ZERO_FRACTION, NAN_COUNT, INF_COUNT = range(len(GRADIENT_STATISTICS))
 WEIGHT_NORM, UPDATE_NORM, NONFINITE_BEFORE, NONFINITE_AFTER = range(len(VARIABLE_STATISTICS))
@@ -41,6 +41,7 @@ class Measured:
         gradients: float32 `[rows, 6]`; null if no step was completed.
         variables: float32 `[variables, 4]`; null likewise.
         losses: The value of each target; empty if no step was completed.
+        values: What the forward pass computed; null if that was not measured.
         step: The optimizer's number of the step, which is how many came before; -1 if that is not known.
         onset: See `RunContext`, as of standstill, rest, turns and began.
     """
@@ -52,11 +53,13 @@ class Measured:
         variables: npt.NDArray[np.float32] | None,
         losses: tuple[float, ...],
         context: RunContext = ALONE,
+        values: StepValues | None = None,
     ) -> None:
         self.topology = topology
         self.gradients = gradients
         self.variables = variables
         self.losses = losses
+        self.values = values
         self.step = -1
         self.onset, self.standstill, self.rest = context.onset, context.standstill, context.rest
         self.turns, self.began = context.turns, context.began

@@ -146,14 +146,12 @@ class Code:
         What lies in a `lambda` or a comprehension of the same statement counts, as far as it lies on the line.
         """
         place = line - self.passage.line + 1
+        return [node for node in self.parts_around(line) if node.lineno <= place <= (node.end_lineno or node.lineno)]
+
+    def parts_around(self, line: int) -> list[ast.expr]:
+        """The expressions of the statement that a line of the file belongs to, in the same order."""
         statement = next(iter(self.statements_at(line)), None)
-        if statement is None:
-            return []
-        return [
-            node
-            for node in _evaluated(statement)
-            if isinstance(node, ast.expr) and node.lineno <= place <= (node.end_lineno or node.lineno)
-        ]
+        return [node for node in _evaluated(statement) if isinstance(node, ast.expr)] if statement is not None else []
 
 
 def _end_of_head(node: ast.stmt) -> int:

@@ -107,6 +107,9 @@ def place_at(group: Group, number: int, op: int = -1) -> Place | None:
 def _node_of(group: Group, code: Code, source: Source, index: int) -> ast.expr | None:
     op = group.trace.ops[index]
     found = [node for node in code.parts_at(source.line) if made_by(node, op) and not _is_constant(node)]
+    if not found:
+        # Of a statement over several lines AutoGraph knows one alone, which may be that of another part.
+        found = [node for node in code.parts_around(source.line) if made_by(node, op) and not _is_constant(node)]
     if len(found) < 2:
         return found[0] if found else None
     made = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tb_gradflow.analyse.step.birth import is_nan, values_of
 from tb_gradflow.analyse.words.names import Group, namespace
 
 BROKEN = "{plight}: "
@@ -18,5 +19,9 @@ def is_undefined(group: Group) -> bool:
     suspect = group.suspect
     if group.op is None or suspect.measured.loss_is_finite(suspect.target):
         return False
+    values = values_of(suspect.measured)
+    made = values.outputs(group.culprit) if values is not None else []
+    if made:
+        return any(map(is_nan, made))
     hidden = suspect.state.status not in ("nan", "inf")
     return hidden or (group.op.type in ("Sqrt", "Pow") and suspect.measured.loss_is_nan(suspect.target))

@@ -26,6 +26,7 @@ from tb_gradflow.trace.graph.flat_ops import Known, Ref, consumers
 from tb_gradflow.trace.graph.flatten import Flattener, results_around, symbol_in
 from tb_gradflow.trace.graph.gradient_call import Answer, Call
 from tb_gradflow.trace.graph.reach import influenced_by, last_of_scopes, needed_for
+from tb_gradflow.trace.graph.term_answers import TermAnswers
 from tb_gradflow.trace.graph.variables import (
     MadeTensor,
     Variables,
@@ -35,10 +36,14 @@ from tb_gradflow.trace.graph.variables import (
     local,
     raw_variable,
 )
-from tb_gradflow.trace.numerics.fusion import Needed, apart, may_be_merged, recomputed, seen_apart
+from tb_gradflow.trace.numerics.fusion import Needed, apart, is_constant, may_be_merged, recomputed, seen_apart
 from tb_gradflow.trace.numerics.loss_scale import ScaledLosses, total, unscaled
 from tb_gradflow.trace.numerics.statistics import gradient_statistics
 from tb_gradflow.trace.source.frames import frames_of
+from tb_gradflow.trace.terms.measured import measure
+from tb_gradflow.trace.terms.named import terms_of
+from tb_gradflow.trace.terms.summands import Ground, summands_of
+from tb_gradflow.trace.tf_internals.kept_tapes import Asked, request_noted, tapes_kept
 from tb_gradflow.trace.tf_internals.resource_cells import Sink
 from tb_gradflow.trace.tf_internals.tapes import (
     flat_answers,
@@ -61,6 +66,7 @@ class Collector(Symbols):
         barriers: The names of flat ops that no gradient is to be taken through, because that raises, in a step that
             is only measured: it is given zeros in the place of missing gradients, so that it comes to its end. `None`
             for a step as the user wrote it.
+        terms: Whether to take the gradient of each term of a loss as well.
 
     Attributes:
         calls: In order.
@@ -71,6 +77,7 @@ class Collector(Symbols):
         leaves_out_xla: See `Listener`.
         fault: An exception that the collector itself is to blame for; null while there is none.
         applied: What optimizers were given, in order.
+        keeps_gradients: Whether the gradients of tensors on the way are kept until the step is over.
     """
 
     def __init__(
@@ -80,6 +87,7 @@ class Collector(Symbols):
         *,
         exact: bool = True,
         barriers: Collection[str] | None = None,
+        terms: bool = False,
     ) -> None:
         self.variables = variables
         self.calls: list[Call] = []
@@ -88,9 +96,11 @@ class Collector(Symbols):
         self.layers: dict[str, Layer] = {}
         self.fault: Exception | None = None
         self.known: Mapping[str, Known] = {}
+        self.keeps_gradients = False
         self._tensors = tensors
         self._exact = exact
         self._barriers = barriers
+        self._measures_terms = terms and barriers is None
         self.leaves_out_xla = barriers is not None
         self.applied: list[Applied] = []
         self._dropped: list[Dropped] = []
@@ -109,13 +119,20 @@ class Collector(Symbols):
             return original(tape, target, sources, *rest)
         [(call, extra)] = prepared
         try:
-            asked, on_the_way = original(tape, target, [sources, list(extra.values())], *rest)
+            with request_noted() if self._measures_terms else contextlib.nullcontext(Asked()) as noted:
+                asked, on_the_way = original(tape, target, [sources, list(extra.values())], *rest)
         except Exception:
             with self._own_work():
                 self._answer_all(call, sources, "error")
             raise
         with self._own_work(), record.stop_recording():
             self._keep(call, sources, asked, extra, on_the_way, self._scale_of(target))
+            if noted.is_known and not call.inner:
+                try:
+                    self._keep_terms(call, target, sources, noted)
+                except Exception as error:  # it costs the terms, and nothing else of what the step shows
+                    call.terms = TermAnswers(problem=f"{_UNMEASURED} {type(error).__name__}: {error}")
+            call.statistics = self._brought_home(call.statistics)
             call.flattener.extend(backward=True, inner=call.inner)
         return asked if self._barriers is None else _filled(asked, sources)
 
@@ -142,6 +159,7 @@ class Collector(Symbols):
                 answers = zip(flat_gradients(asked), arrived, strict=True)
                 known = [answer if is_there else None for answer, is_there in answers]
                 self._keep(call, sources, tf.nest.pack_sequence_as(sources, known), {}, (), None)
+                call.statistics = self._brought_home(call.statistics)
                 call.flattener.extend(backward=True, inner=call.inner)
         return asked
 
@@ -368,6 +386,8 @@ class Collector(Symbols):
             if gradient is not None or not self._barriers:
                 call.tensors[ref] = self._answer(gradient, rows)
             seen[ref] = gradient
+        if self.keeps_gradients and call.flattener.graph is self.root:
+            call.gradients = {ref: gradient for ref, gradient in seen.items() if isinstance(gradient, tf.Tensor)}
         for dropped, row in self._at_padding(call, seen):
             rows.append(row)
             call.padded.append((dropped, self.row_count + len(rows) - 1))
@@ -381,9 +401,73 @@ class Collector(Symbols):
         call.tensors.update(only_reads(call.flattener.ops, call.variables))
         # Gradients that are taken while this one is computed, to recompute a block, have kept theirs before it.
         call.first_row = self.row_count
-        call.statistics = self._brought_home(unscaled(rows, scale))
+        call.statistics = unscaled(rows, scale)
         call.loss = self._brought_home(call.loss)
         self.row_count += len(rows)
+
+    def _keep_terms(self, call: Call, target: Any, sources: Any, asked: Asked) -> None:
+        """The gradient of each term of what was differentiated, if that is a sum, and their statistics."""
+        flat = [each for each in tf.nest.flatten(target) if isinstance(each, tf.Tensor) and self.knows(each)]
+        if len(flat) != len(tf.nest.flatten(target)) or is_replica():
+            return
+        given = asked.output_gradients or [None] * len(flat)
+        weights = [tf.ones_like(each) if weight is None else weight for each, weight in zip(flat, given, strict=True)]
+        symbols = [self.symbol(each) for each in flat]
+        terms = terms_of(
+            summands_of(list(zip(symbols, weights, strict=True)), self._ground(call, sources)),
+            lambda tensor: self._layer_behind(call, tensor),
+        )
+        if len(terms) < 2:
+            return
+        listed = flat_sources(sources)
+        places = {self.variables.index_of_source(source): place for place, source in enumerate(listed)}
+        call.terms, rows = measure(
+            terms,
+            asked,
+            {index: place for index, place in places.items() if index is not None},
+            len(listed),
+            self.actual,
+            self._scale_of(target),
+            lambda tensor: call.flattener.ref(tensor),
+        )
+        call.terms.move(self.row_count)
+        call.statistics = tf.concat([call.statistics, tf.stack(rows)], 0)
+        self.row_count += len(rows)
+
+    def _ground(self, call: Call, sources: Any) -> Ground:
+        ops = call.flattener.ops
+        moved = influenced_by(ops, consumers(ops), self._starts(call, sources))
+
+        def moves(tensor: Any) -> bool:
+            ref = call.flattener.ref(tensor)
+            return ref is not None and ref.op in moved
+
+        return Ground(self.actual, moves, self._is_constant, lambda op: bool(self._layer_of(op.name)))
+
+    def _is_constant(self, symbol: Any) -> bool:
+        """Whether a tensor is known before the step runs."""
+        return is_constant(symbol.op)
+
+    def _layer_of(self, name: str) -> str:
+        """The layer whose call an op was made in; empty if there is none."""
+        scope = name.rpartition("/")[0]
+        while scope and scope not in self.layers:
+            scope = scope.rpartition("/")[0]
+        return self.layers[scope].name if scope else ""
+
+    def _layer_behind(self, call: Call, tensor: Any) -> str:
+        """The layer that a tensor was computed in, or from whose output it was computed; empty if there is none."""
+        ops, ref = call.flattener.ops, call.flattener.ref(tensor)
+        queue = [] if ref is None else [ref.op]
+        for index in queue:  # grows while it is walked
+            if layer := self._layer_of(ops[index].name):
+                return layer
+            queue.extend(item.ref.op for item in ops[index].inputs if item.ref.op not in queue)
+        return ""
+
+    def recording(self) -> contextlib.AbstractContextManager[None]:
+        """Open while the step runs."""
+        return tapes_kept() if self._measures_terms else contextlib.nullcontext()
 
     def _at_padding(self, call: Call, seen: dict[Ref, Any]) -> Iterator[tuple[Dropped, Any]]:
         """For each layer that drops a mask, what the gradient is at the steps that the mask leaves out."""
@@ -472,6 +556,9 @@ class Collector(Symbols):
 
     def _scale_of(self, target: Any) -> Any:
         return self._scales.behind(self.symbol(each) for each in tf.nest.flatten(target) if self.knows(each))
+
+
+_UNMEASURED = "The gradient of each term of the loss could not be measured. Please report this:"
 
 
 def _filled(gradients: Any, sources: Any) -> Any:

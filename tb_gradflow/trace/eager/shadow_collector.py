@@ -49,8 +49,9 @@ class EagerCollector(Collector):
         *,
         checks: GradientChecks | None = None,
         barriers: Collection[str] | None = None,
+        terms: bool = False,
     ) -> None:
-        super().__init__(variables, tensors, exact=False, barriers=barriers)
+        super().__init__(variables, tensors, exact=False, barriers=barriers, terms=terms)
         self._inner = False
         # `explain` looks at one step, and is waited for.
         self.shadow = Shadow(MOST_OPS if checks is None else None, self._give_up)
@@ -65,9 +66,17 @@ class EagerCollector(Collector):
         self.fault = self.fault or SetupError(TOO_LONG)
 
     def recording(self) -> contextlib.AbstractContextManager[None]:
+        tapes = super().recording()
+
         @contextmanager
         def opened() -> Iterator[None]:
-            with self.shadow.listening(), self.custom.watching(), self.branches.watching(), self.exits.watching():
+            with (
+                tapes,
+                self.shadow.listening(),
+                self.custom.watching(),
+                self.branches.watching(),
+                self.exits.watching(),
+            ):
                 yield
 
         return opened()
@@ -132,6 +141,9 @@ class EagerCollector(Collector):
 
     def origin(self, symbol: Any) -> Known:
         return UNSEEN if self.is_inside(symbol) else super().origin(symbol)
+
+    def _is_constant(self, symbol: Any) -> bool:
+        return super()._is_constant(symbol) or self.is_inside(symbol)
 
     def is_inside(self, symbol: Any) -> bool:
         """Whether a tensor was made during the step, from a value of Python's."""

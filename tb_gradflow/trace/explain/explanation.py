@@ -10,7 +10,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tb_gradflow.record.report import ExampleGradients
 from tb_gradflow.record.schema import FORMAT, Session, StepRecord, Trace
+from tb_gradflow.trace.step.forward_values import step_values
 from tb_gradflow.version import VERSION
 
 
@@ -22,11 +24,15 @@ class Explained:
         session: As in a log.
         trace: The step's structure.
         record: The step's numbers; null if it was not complete, or nothing could be measured.
+        eager: Whether the step ran eagerly.
+        examples: The gradient of each row of the batch; null if nobody requested it.
     """
 
     session: Session
     trace: Trace
     record: StepRecord | None
+    eager: bool = False
+    examples: ExampleGradients | None = None
 
 
 def session_of(name: str) -> Session:
@@ -51,4 +57,5 @@ def record_of(values: dict[str, Any]) -> StepRecord:
         losses=tuple(float(value) for value in values["losses"]),
         gradients=np.ascontiguousarray(values["gradients"], "<f4").tobytes(),
         variables=np.ascontiguousarray(values["variables"], "<f4").tobytes(),
+        values=step_values(values, 0),
     )

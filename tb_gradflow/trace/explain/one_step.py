@@ -22,10 +22,12 @@ from tb_gradflow.analyse.step.measured import Measured
 from tb_gradflow.analyse.step.not_computed import ops_that_raise
 from tb_gradflow.analyse.step.status import states
 from tb_gradflow.errors import SetupError
-from tb_gradflow.record.schema import PYTHON, SNAPSHOT, VARIABLE_STATISTICS, StepRecord, Trace
+from tb_gradflow.record.report import ExampleGradients
+from tb_gradflow.record.schema import GRADIENT_STATISTICS, PYTHON, SNAPSHOT, VARIABLE_STATISTICS, StepRecord, Trace
 from tb_gradflow.trace.capture.requested_tensors import user_frame, was_variable, written_sources
 from tb_gradflow.trace.custom_gradient_checks.step_checks import GradientChecks
 from tb_gradflow.trace.eager.compilability import decisions, kept_inside, sentence_of
+from tb_gradflow.trace.explain.examples import gradients_of_rows
 from tb_gradflow.trace.explain.explanation import Explained, record_of, session_of
 from tb_gradflow.trace.explain.run_mode import Plan, compiled_once, functions_compiled
 from tb_gradflow.trace.fidelity.object_graph import name_of
@@ -33,12 +35,23 @@ from tb_gradflow.trace.fidelity.rollback import undone
 from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.graph.variables import GivenTensor, Owned, Variables, listed_sources, raw_variable
 from tb_gradflow.trace.source.frames import Frame, stack_now
+from tb_gradflow.trace.step.forward_values import has_nonfinite
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, Settings, owned_variables
 from tb_gradflow.trace.step.named_inputs import arguments_of, batch_of_keras
 
 
-def explain_model(model: Any, x: Any, y: Any, sample_weight: Any, batch_size: int | None) -> Explained:
-    """One training step of a compiled Keras model on the first `batch_size` rows, or on all of them."""
+def explain_model(
+    model: Any,
+    x: Any,
+    y: Any,
+    sample_weight: Any,
+    batch_size: int | None,
+    *,
+    examples: bool = False,
+    terms: bool = True,
+) -> Explained:
+    """One training step of a compiled Keras model on the first `batch_size` rows, or on all of them. With `terms` the
+    gradient of each term of its loss as well, with `examples` that of each row."""
     _check_model(model)
     if not model.compiled:
         raise SetupError(f"the model {model.name!r} is not compiled: call `model.compile(...)` first")
@@ -67,8 +80,25 @@ def explain_model(model: Any, x: Any, y: Any, sample_weight: Any, batch_size: in
         name=str(model.name),
         inputs=batch_of_keras,
         undone=lambda: undone(lambda: _state_of(model), [model]),
+        terms=terms,
     )
-    return _explained(plan, eagerly=bool(model.run_eagerly))
+    found = _explained(plan, eagerly=bool(model.run_eagerly))
+    return replace(found, examples=_examples_of_model(plan, model, rows)) if examples else found
+
+
+def _examples_of_model(plan: Plan, model: Any, rows: Any) -> ExampleGradients:
+    if type(model).train_step is not keras.Model.train_step or "train_step" in vars(model):
+        reason = "the model has a `train_step` of its own: give `explain` its loss as a function"
+        return ExampleGradients((), None, reason)
+
+    def differentiate(x: Any, y: Any, sample_weight: Any) -> Any:
+        with tf.GradientTape() as tape:
+            predicted = model(x, training=True)
+            loss = model.compute_loss(x=x, y=y, y_pred=predicted, sample_weight=sample_weight, training=True)
+        return tape.gradient(loss, [variable.value for variable in model.trainable_variables])
+
+    with plan.undone():
+        return gradients_of_rows(differentiate, rows)
 
 
 def _check_model(model: Any) -> None:
@@ -85,8 +115,16 @@ def _check_model(model: Any) -> None:
     raise SetupError(f"explain takes a compiled Keras model, or a function that returns a loss: got a {kind}")
 
 
-def explain_function(loss_fn: Callable[..., Any], args: Sequence[Any], variables: Any) -> Explained:
-    """One gradient of `loss_fn(*args)` with respect to `variables`: variables and tensors."""
+def explain_function(
+    loss_fn: Callable[..., Any],
+    args: Sequence[Any],
+    variables: Any,
+    *,
+    examples: bool = False,
+    terms: bool = False,
+) -> Explained:
+    """One gradient of `loss_fn(*args)` with respect to `variables`: variables and tensors. With `terms` that of each
+    term of the loss as well, with `examples` that of each row."""
     listed = listed_sources(variables)
     owned = _sources(listed, variables)
     tensors = {
@@ -124,9 +162,24 @@ def explain_function(loss_fn: Callable[..., Any], args: Sequence[Any], variables
         name=getattr(loss_fn, "__name__", "loss"),
         inputs=arguments_of(loss_fn),
         undone=lambda: undone(lambda: [item.variable for item in owned], [loss_fn]),
+        terms=terms,
     )
     found = _explained(plan, eagerly=False)
-    return replace(found, trace=replace(found.trace, whole=False))
+    found = replace(found, trace=replace(found.trace, whole=False))
+    return replace(found, examples=_examples_of_function(plan, converted, owned)) if examples else found
+
+
+def _examples_of_function(plan: Plan, loss_fn: Callable[..., Any], owned: Sequence[Owned]) -> ExampleGradients:
+    if any(isinstance(item.variable, GivenTensor) for item in owned):
+        return ExampleGradients((), None, "a gradient is requested for tensors, and these may be rows of the batch")
+
+    def differentiate(*arguments: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = loss_fn(*arguments)
+        return tape.gradient(loss, [item.variable for item in owned])
+
+    with plan.undone():
+        return gradients_of_rows(differentiate, plan.args)
 
 
 def _in_step(tensor: Any) -> Any:
@@ -170,9 +223,31 @@ def _explained(plan: Plan, *, eagerly: bool) -> Explained:
     explained = _seen(plan, eagerly=eagerly)
     if tf.config.functions_run_eagerly() and any(each.used for each in explained.trace.overrides):
         explained = _noted(explained, _WITHOUT_OVERRIDES)
-    if explained.record is not None or not explained.trace.targets:
-        return explained
-    return _measured_in_part(plan, explained)
+    if explained.record is not None:
+        return _with_values(plan, explained) if _is_broken(explained) else explained
+    return _measured_in_part(plan, explained) if explained.trace.targets else explained
+
+
+def _is_broken(explained: Explained) -> bool:
+    """Whether a loss, a gradient or the batch is not finite."""
+    record, movements = explained.record, {each.row for each in explained.trace.movements}
+    if record is None:
+        return False
+    gradients = np.frombuffer(record.gradients, "<f4").reshape(-1, len(GRADIENT_STATISTICS))
+    rows = [row for row in range(len(gradients)) if row not in movements]
+    return not np.all(np.isfinite(record.losses)) or has_nonfinite(gradients[rows])
+
+
+def _with_values(plan: Plan, broken: Explained) -> Explained:
+    """The same step, run once more with its forward pass measured; without that, where that run shows no such thing,
+    as one that draws other random numbers, or fails."""
+    again = _Seen(plan, eager=broken.eager, values=True)
+    if again.error is not None:
+        return broken
+    found = again.explained
+    if not _is_broken(found) or len(found.trace.targets) != len(broken.trace.targets):
+        return broken
+    return replace(found, trace=replace(found.trace, notes=broken.trace.notes, failure=broken.trace.failure))
 
 
 def _measured_in_part(plan: Plan, raised: Explained) -> Explained:
@@ -275,14 +350,19 @@ class _Seen:
         kept: Python's conversions that stayed in TensorFlow because the step was traced.
     """
 
-    def __init__(self, plan: Plan, *, eager: bool, barriers: frozenset[str] | None = None) -> None:
+    def __init__(
+        self, plan: Plan, *, eager: bool, barriers: frozenset[str] | None = None, values: bool = False
+    ) -> None:
+        self._eager = eager
         self.error: Exception | None = None
         self._session = session_of(plan.name)
         self._traces: list[Trace] = []
         self._is_complete = False
         self._values: dict[str, Any] = {}
         self._checks = GradientChecks()
-        settings = Settings(exact=False, eager=eager, checks=self._checks, barriers=barriers)
+        settings = Settings(
+            exact=False, eager=eager, checks=self._checks, barriers=barriers, values=values, terms=plan.terms
+        )
         step = plan.eager if eager else plan.traced
         instrumented = InstrumentedStep(step, plan.variables, settings, self._on_trace, plan.inputs)
         how = contextlib.nullcontext() if eager else functions_compiled()
@@ -334,7 +414,8 @@ class _Seen:
             return Explained(self._session, self._with_rebound(self._checks.filled(self._traces[-1], {})), None)
         record = record_of(self._values)
         trace = next(each for each in self._traces if each.index == record.trace)
-        return Explained(self._session, self._with_rebound(self._checks.filled(trace, self._values)), record)
+        trace = self._with_rebound(self._checks.filled(trace, self._values))
+        return Explained(self._session, trace, record, self._eager)
 
     @property
     def raised_inside(self) -> bool:

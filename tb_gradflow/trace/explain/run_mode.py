@@ -27,6 +27,7 @@ class Plan:
         name: What a log calls it.
         inputs: The names of its arguments.
         undone: Puts back what a run changes.
+        terms: Whether the gradient of each term of a loss is measured.
     """
 
     traced: Callable[..., Any]
@@ -37,6 +38,7 @@ class Plan:
     name: str
     inputs: NameInputs
     undone: Callable[[], contextlib.AbstractContextManager[Bindings]]
+    terms: bool = False
 
 
 def compiled_once(step: Callable[..., Any]) -> Any:

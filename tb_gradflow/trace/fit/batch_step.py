@@ -12,6 +12,38 @@ from tb_gradflow.trace.step.recent_batches import dataset_of, without_optionals
 from tb_gradflow.trace.tf_internals.variable_creation import UnliftableError, first_trace
 
 
+class KeptBatch:
+    """An iterator that keeps the batch it was last asked for.
+
+    Attributes:
+        iterator: Where it draws from.
+        batch: That batch; null while there is none.
+    """
+
+    def __init__(self, iterator: Any) -> None:
+        self.iterator = iterator
+        self.batch: Any = None
+
+    @property
+    def element_spec(self) -> Any:
+        """The type of a batch."""
+        return self.iterator.element_spec
+
+    def get_next(self) -> Any:
+        """The next batch."""
+        self.batch = self.iterator.get_next()
+        return self.batch
+
+    def again(self) -> Any:
+        """An iterator over that batch alone."""
+        return iter(dataset_of([without_optionals(self.batch)], without_optionals(self.element_spec)))
+
+
+def drawn_from(iterator: Any) -> Any:
+    """The iterator of `tf.data` behind one that keeps its batch."""
+    return iterator.iterator if isinstance(iterator, KeptBatch) else iterator
+
+
 class StepOfBatch:
     """One step on the batches of one iterator after the other, without the function that Keras compiles around it.
 
@@ -41,7 +73,7 @@ class StepOfBatch:
         try:
             return without_optionals(iterator.get_next())
         except tf.errors.OutOfRangeError:
-            self._whole(iterator)
+            self._whole(drawn_from(iterator))
             raise
         except Exception as own:
             raise Refused(own) from own

@@ -17,7 +17,7 @@ from tensorflow.python.distribute import distribute_lib
 
 from tb_gradflow.trace.fidelity.python_constants import TracedNumbers
 from tb_gradflow.trace.fidelity.rng_sharing import RandomDraws, draws_of
-from tb_gradflow.trace.fit.batch_step import StepOfBatch, StepsOfBatches
+from tb_gradflow.trace.fit.batch_step import StepOfBatch, StepsOfBatches, drawn_from
 from tb_gradflow.trace.fit.train_function import AsCompiled, keras_own, traced
 from tb_gradflow.trace.graph.variables import Variables, local, raw_variable
 from tb_gradflow.trace.step.instrumented_step import owned_variables
@@ -75,6 +75,14 @@ class Fitting:
         optimizer = getattr(self._model, "optimizer", None)
         rate = raw_variable(getattr(optimizer, "_learning_rate", None))
         return rate if isinstance(rate, tf.Variable) else None
+
+    @property
+    def state(self) -> Sequence[Any]:
+        """The variables that its step is expected to change: its own, its optimizer's and its metrics'."""
+        optimizer = getattr(self._model, "optimizer", None)
+        of_metrics = [variable for metric in self._model.metrics for variable in metric.variables]
+        of_optimizer = optimizer.variables if optimizer is not None else ()
+        return [local(variable) for variable in (*self._model.variables, *of_optimizer, *of_metrics)]
 
     @property
     def counters(self) -> Sequence[Any]:
@@ -162,7 +170,7 @@ class Fitting:
             result = function(iterator)
             if self.shows_graph:
                 with numbers.as_traced():
-                    _trace(compiled if compiled is not None else plain, iterator)
+                    _trace(compiled if compiled is not None else plain, drawn_from(iterator))
             return result
 
         return run

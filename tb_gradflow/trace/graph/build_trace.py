@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,6 +16,9 @@ from tb_gradflow.record.schema import (
     Target,
     Tensor,
     TensorGradient,
+    Term,
+    TermCosines,
+    TermGradient,
     Trace,
     VariableGradient,
 )
@@ -63,13 +66,42 @@ class Looked(Protocol):
     def unscaled(self) -> bool: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A floating tensor of the step's own graph, by where it stands in the trace.
+
+    Attributes:
+        op: Index in `Trace.ops`.
+        output: Which of its outputs; -1 for an input.
+        input: Which of its inputs, one that no op of the trace makes; -1 for an output.
+        symbol: The tensor.
+    """
+
+    op: int
+    output: int
+    input: int
+    symbol: Any
+
+
 def trace_of(collector: Looked, index: int, *, keep_source: bool = True) -> Trace:
     """The record of a traced step. `keep_source` false leaves the user's files and lines out."""
-    builder = _Builder(collector, keep_source)
-    for call in collector.calls:
+    return _built(_Builder(collector, keep_source)).build(index)
+
+
+def trace_with_places(
+    collector: Looked, root: Any, index: int, *, keep_source: bool = True
+) -> tuple[Trace, list[Place], Callable[[Flattener, Ref], int]]:
+    """The same of a step whose forward pass is measured: with what is made of data alone, the tensors that are in the
+    graph `root`, and what answers the index in the trace of what makes a tensor, -1 where it is not listed."""
+    builder = _built(_Builder(collector, keep_source, with_data=True))
+    return builder.build(index), list(builder.places(root)), builder.number_of
+
+
+def _built(builder: _Builder) -> _Builder:
+    for call in builder.calls:
         builder.choose(call)
     builder.number()
-    return builder.build(index)
+    return builder
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +113,10 @@ class _Key:
 
 
 class _Builder:
-    def __init__(self, collector: Looked, keep_source: bool) -> None:
+    def __init__(self, collector: Looked, keep_source: bool, *, with_data: bool = False) -> None:
+        self.calls = collector.calls
         self._collector = collector
+        self._with_data = with_data
         self._sources = SourceTable(keep_source)
         self._differentiability = Differentiability()
         self._flatteners: list[Flattener] = []
@@ -122,6 +156,8 @@ class _Builder:
         beside = {item.ref.op for op in kept for item in ops[op].inputs} & self._data[graph]
         delicate = {op for op in beside if ops[op].type in _DELICATE and not has_floor(ops[op], ops)}
         kept.update(delicate, (op for op in beside if exceeds_half(ops[op], ops)))
+        if self._with_data:
+            kept.update(op for op in needed & self._data[graph] if _computes_floats(ops[op]))
         # Keras takes the loss from what goes into a model's last softmax, and the softmax itself is left aside.
         kept.update(user for op in list(kept) for user in users.get(op, ()) if ops[user].type == "Softmax")
         self._chosen.update(_Key(graph, op) for op in kept)
@@ -150,6 +186,29 @@ class _Builder:
         place = self._flatteners[key.graph].ops[key.op].place
         return key.graph, key.op if place is None else place, key.op
 
+    def places(self, root: Any) -> Iterator[Place]:
+        """The floating tensors of ops that are in a graph, and of those that it calls the results."""
+        for number, flattener in enumerate(self._flatteners):
+            if flattener.graph is not root:
+                continue
+            results = flattener.results()
+            for key, op in self._numbers.items():
+                if key.graph != number:
+                    continue
+                flat = flattener.ops[key.op]
+                for output, tensor in enumerate(flat.tensors):
+                    symbol = results.get(Ref(key.op, output)) if flat.nested else tensor
+                    if symbol is not None and symbol.dtype.is_floating:
+                        yield Place(op, output, -1, symbol)
+                listed = {each.input for each in self._edges(key, flat)}
+                for slot, tensor in enumerate(() if flat.nested else flat.op.inputs):
+                    if slot not in listed and tensor.dtype.is_floating:
+                        yield Place(op, -1, slot, tensor)
+
+    def number_of(self, flattener: Flattener, ref: Ref) -> int:
+        """The index in the trace of the op that makes a tensor; -1 if it is not listed."""
+        return self._number(flattener, ref)
+
     def build(self, index: int) -> Trace:
         ops = tuple(self._op(key) for key in self._numbers)
         gradient_checks = tuple(self._own_gradients())
@@ -159,6 +218,8 @@ class _Builder:
             (call.variables for call in self._collector.calls), keep_source=self._sources.keep
         )
         layers, targets = self._layers(ops), self._targets()
+        terms = tuple(self._terms())
+        answered = [answer for call in self._collector.calls for answer in call.terms.terms]
         owners = [*(each.name for each in variables), *(each.name for each in layers)]
         names = {part for owner in owners for part in owner.split("/")}
         return Trace(
@@ -189,7 +250,26 @@ class _Builder:
                 for number, call in enumerate(self._collector.calls)
                 for dropped, row in call.padded
             ),
+            terms=terms,
+            term_gradients=tuple(
+                TermGradient(number, variable, row)
+                for number, answer in enumerate(answered)
+                for variable, row in answer.gradients.items()
+            ),
+            term_cosines=tuple(
+                TermCosines(number, variable, row)
+                for number, call in enumerate(self._collector.calls)
+                for variable, row in call.terms.cosines.items()
+            ),
         )
+
+    def _terms(self) -> Iterator[Term]:
+        for number, call in enumerate(self._collector.calls):
+            for each in call.terms.terms:
+                op = self._number(call.flattener, each.ref) if each.ref is not None else -1
+                source, _ = self._sources.of(each.frames, "")
+                named = self._sources.keep or each.name.isidentifier() or each.kind != "term"
+                yield Term(number, each.name if named else "term", each.kind, op, source, each.row, each.trains)
 
     def _all_ops(self) -> Iterator[FlatOp]:
         for flattener in self._flatteners:
@@ -309,12 +389,21 @@ class _Builder:
         return tuple(targets)
 
     def _notes(self) -> tuple[str, ...]:
+        problems = tuple(call.terms.problem for call in self._collector.calls if call.terms.problem)
+        return (*problems, *self._notes_of_seeds())
+
+    def _notes_of_seeds(self) -> tuple[str, ...]:
         if not self._collector.by_tape:
             return ()
         ops = [op for flattener in self._flatteners for op in flattener.ops if not op.backward]
         if any(op.type.startswith(_STATEFUL_RANDOM) and is_seeded(op.op) for op in ops):
             return (SEEDED,)
         return ()
+
+
+def _computes_floats(op: FlatOp) -> bool:
+    """Whether it makes floating numbers of something, and is no constant, argument or variable."""
+    return bool(op.op.inputs) and op.reads is None and any(tensor.dtype.is_floating for tensor in op.tensors)
 
 
 def _tensor(tensor: Any) -> Tensor:

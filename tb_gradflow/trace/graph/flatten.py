@@ -7,6 +7,7 @@ mistaken for a path through another.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -86,6 +87,14 @@ class Flattener:
     def ref(self, tensor: Any) -> Ref | None:
         """The flat op that produces a tensor of the graph; null for an input of the graph."""
         return self._root.refs.get(tensor.name)
+
+    def results(self) -> Mapping[Ref, Any]:
+        """The tensors of the graph itself by what makes them, of functions, branches and loops too."""
+        found: dict[Ref, Any] = {}
+        for name, ref in self._root.refs.items():
+            with contextlib.suppress(KeyError, ValueError):
+                found.setdefault(ref, self.graph.get_tensor_by_name(name))
+        return found
 
     def taken(self, given: Any) -> Ref | None:
         """A flat op that stands for an input of the graph, which is none by itself; null if no op takes it."""

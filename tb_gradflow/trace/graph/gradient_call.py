@@ -10,6 +10,7 @@ from tb_gradflow.record.schema import Outcome
 from tb_gradflow.trace.graph.dropped_masks import Dropped
 from tb_gradflow.trace.graph.flat_ops import Ref
 from tb_gradflow.trace.graph.flatten import Flattener
+from tb_gradflow.trace.graph.term_answers import TermAnswers
 from tb_gradflow.trace.source.frames import Frame
 
 
@@ -48,7 +49,9 @@ class Call:
         aliases: For tensors that were not asked for, the one whose gradient has the same statistics.
         variables: Answer by index of the variable that was asked for.
         tensors: Answer by the tensor on the way that was asked for.
+        gradients: Those of the tensors on the way, where the rows of the batch are of interest.
         padded: Of the layers that drop a mask, the rows of the gradient at padded steps.
+        terms: Of a target that is a sum, the answers for its terms; without terms where they were not asked for.
     """
 
     flattener: Flattener
@@ -69,7 +72,9 @@ class Call:
     aliases: dict[Ref, Ref] = field(default_factory=dict)
     variables: dict[int, Answer] = field(default_factory=dict)
     tensors: dict[Ref, Answer] = field(default_factory=dict)
+    gradients: dict[Ref, Any] = field(default_factory=dict)
     padded: list[tuple[Dropped, int]] = field(default_factory=list)
+    terms: TermAnswers = field(default_factory=TermAnswers)
 
     def renumber(self, first_row: int) -> None:
         """Its rows begin with another one."""
@@ -77,4 +82,5 @@ class Call:
         self.variables = {source: answer.moved(by) for source, answer in self.variables.items()}
         self.tensors = {source: answer.moved(by) for source, answer in self.tensors.items()}
         self.padded = [(dropped, row + by) for dropped, row in self.padded]
+        self.terms.move(by)
         self.first_row = first_row

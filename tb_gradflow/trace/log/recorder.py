@@ -25,6 +25,7 @@ from tb_gradflow.store.thinning import thin
 from tb_gradflow.store.writer import VOLUME_CAP_BYTES, LogWriter
 from tb_gradflow.trace.log.meter import Meter
 from tb_gradflow.trace.log.progress import told_if_long
+from tb_gradflow.trace.step.forward_values import step_values
 from tb_gradflow.version import VERSION
 
 _LOGGER = logging.getLogger("tb_gradflow")
@@ -104,7 +105,8 @@ class Recorder:
         gradients = np.ascontiguousarray(measurements["gradients"], "<f4")
         variables = np.ascontiguousarray(measurements["variables"], "<f4")
         losses = tuple(float(value) for value in np.ravel(measurements["losses"]))
-        record = StepRecord(trace, step, time.time(), losses, gradients.tobytes(), variables.tobytes())
+        values = step_values(measurements, step)
+        record = StepRecord(trace, step, time.time(), losses, gradients.tobytes(), variables.tobytes(), values)
         writer = self._open()
         if self.meter is not None:
             writer.write_cost(self.meter.cost())
@@ -116,7 +118,8 @@ class Recorder:
         if tell or not self._told:
             shaped = gradients.reshape(-1, len(GRADIENT_STATISTICS))
             norms = variables.reshape(-1, len(VARIABLE_STATISTICS))
-            self._tell(lambda: diagnose(self._traces[trace], self._session, shaped, norms, losses, step))
+            known = self._traces[trace]
+            self._tell(lambda: diagnose(known, self._session, shaped, norms, losses, step, values=values))
 
     def _tell_notes(self, trace: Trace) -> None:
         """Once each, of a trace that a step has run: one that makes variables is traced twice, and runs the second."""

@@ -216,6 +216,13 @@ class BranchMonitor(NonfiniteMonitor):
     def measure(self) -> CaughtStep | None:
         if not self._branch.may_repeat():
             return None
+        # Where its forward pass cannot be measured, or the step then does something else: without that.
+        with contextlib.suppress(Exception), self._instrumented.measuring_values():
+            if (caught := self._repeated()) is not None:
+                return caught
+        return self._repeated()
+
+    def _repeated(self) -> CaughtStep | None:
         now = self._iterations()
         repeated = tf.function(tf.autograph.experimental.do_not_convert(lambda *a, **k: self._instrumented(*a, **k)))
         with self._branch.before_it() as (args, kwargs):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,10 @@ from tb_gradflow.trace.step.replicas import Measured
 
 # Of two compiled versions of a step that round in other ways.
 _TOLERANCE = 1e-3
+
+
+Again = Callable[[], Callable[..., Any]]
+"""Compiles the instrumented step once more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 from tb_gradflow.trace.fit.keras3 import Fitting, TrainFunction
 from tb_gradflow.trace.log.workers import is_one_of_several
 from tb_gradflow.trace.nonfinite.branch_monitor import BranchMonitor
-from tb_gradflow.trace.nonfinite.monitor import NonfiniteMonitor
+from tb_gradflow.trace.nonfinite.monitor import Again, NonfiniteMonitor
 from tb_gradflow.trace.nonfinite.replay_batches import BatchReplayMonitor
 from tb_gradflow.trace.nonfinite.replay_call import CallReplayMonitor
 from tb_gradflow.trace.nonfinite.replay_fit import FitReplayMonitor
@@ -17,7 +17,11 @@ from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
 
 
 def monitor_of_fit(
-    fitted: Fitting, step: Callable[..., Any], instrumented: InstrumentedStep, recorded: TrainFunction
+    fitted: Fitting,
+    step: Callable[..., Any],
+    instrumented: InstrumentedStep,
+    recorded: TrainFunction,
+    again: Again,
 ) -> NonfiniteMonitor | None:
     """The monitor of a Keras training, after its first recorded step; `None` where no monitor can run.
 
@@ -26,13 +30,14 @@ def monitor_of_fit(
         step: Its step, ready to be traced.
         instrumented: The same step, instrumented by the recorder.
         recorded: The training function that runs the instrumented step.
+        again: Makes another one, to be traced anew.
     """
     several = fitted.strategy.num_replicas_in_sync > 1
     if fitted.is_eager or is_one_of_several() or (several and fitted.is_for_xla):
         return None
     if several or fitted.is_for_xla or not _may_branch(instrumented):
         replayed = BatchReplayMonitor if fitted.is_of_batches else FitReplayMonitor
-        return replayed(fitted, step, instrumented, recorded)
+        return replayed(fitted, step, instrumented, recorded, again)
 
     # With one step an execution the count is known without a read; an optimizer may count something else.
     iterations = (lambda: fitted.iterations) if fitted.steps_per_execution > 1 else (lambda: None)
@@ -45,6 +50,7 @@ def monitor_of_calls(
     compiled: Callable[[Callable[..., Any]], Callable[..., Any]],
     instrumented: InstrumentedStep,
     recorded: Callable[..., Any],
+    again: Again,
     devices: Sequence[str],
     *,
     for_xla: bool,
@@ -56,11 +62,12 @@ def monitor_of_calls(
         compiled: Compiles a step as the user's own is compiled.
         instrumented: The same step, instrumented by the recorder.
         recorded: The instrumented step, compiled.
+        again: Compiles it once more.
         devices: One for each replica.
         for_xla: Whether XLA compiles the user's step.
     """
     if for_xla or len(devices) > 1 or not _may_branch(instrumented):
-        return CallReplayMonitor(step, compiled, recorded, instrumented, devices)
+        return CallReplayMonitor(step, compiled, recorded, again, instrumented, devices)
     return BranchMonitor(step, instrumented, compiled, lambda: None)
 
 

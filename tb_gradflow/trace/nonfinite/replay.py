@@ -18,7 +18,7 @@ import tensorflow as tf
 from tb_gradflow.trace.capture.patches import watching
 from tb_gradflow.trace.nonfinite.flags import Flags
 from tb_gradflow.trace.nonfinite.gradient_observer import GradientObserver, may_run_twice
-from tb_gradflow.trace.nonfinite.monitor import CaughtStep, NonfiniteMonitor, caught_step
+from tb_gradflow.trace.nonfinite.monitor import Again, CaughtStep, NonfiniteMonitor, caught_step
 from tb_gradflow.trace.nonfinite.replay_window import Held, Window
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
 from tb_gradflow.trace.step.replicas import Measured
@@ -33,6 +33,7 @@ class ReplayMonitor(NonfiniteMonitor):
     Args:
         instrumented: The recorder's version of the step, which has run before.
         recorded: That version, compiled as the user's own is.
+        again: Compiles it once more, to measure the forward pass as well.
         flags: Set by the steps.
         replicas: Of the steps in this process.
         counters: Variables that change in an execution, outside of its steps.
@@ -42,6 +43,7 @@ class ReplayMonitor(NonfiniteMonitor):
         self,
         instrumented: InstrumentedStep,
         recorded: Callable[..., Any],
+        again: Again,
         flags: Flags,
         replicas: int,
         counters: Sequence[Any] = (),
@@ -51,7 +53,9 @@ class ReplayMonitor(NonfiniteMonitor):
         self._held = Held()
         self._window = Window([*instrumented.touched, *counters])
         self._left = instrumented.left
+        self._instrumented = instrumented
         self._recorded = recorded
+        self._again = again
         self._flags = flags
         self._replicas = replicas
         self._graphs: list[Any] = []
@@ -85,6 +89,23 @@ class ReplayMonitor(NonfiniteMonitor):
         if first is None or not all(may_run_twice(graph) for graph in self._graphs):
             return None
         ago = self._flags.count - first
+        return self._with_values(first, ago) or self._caught(first, ago)
+
+    def _with_values(self, first: int, ago: int) -> CaughtStep | None:
+        """The step with its forward pass measured; `None` where that fails, or the step then does something else."""
+        if self._replicas > 1:
+            return None
+        plain = self._recorded
+        try:
+            with self._instrumented.measuring_values():
+                self._recorded = self._again()
+                return self._caught(first, ago)
+        except Exception:
+            return None
+        finally:
+            self._recorded = plain
+
+    def _caught(self, first: int, ago: int) -> CaughtStep | None:
         with self._window.reopened():
             measured = self._repeated(first)
         return None if measured is None else caught_step(measured, ago)

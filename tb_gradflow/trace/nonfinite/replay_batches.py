@@ -10,7 +10,7 @@ from typing import Any
 
 from tb_gradflow.trace.fit.keras3 import Fitting, TrainFunction
 from tb_gradflow.trace.nonfinite.flags import ReturnedFlags
-from tb_gradflow.trace.nonfinite.monitor import same
+from tb_gradflow.trace.nonfinite.monitor import Again, same
 from tb_gradflow.trace.nonfinite.replay import ReplayMonitor
 from tb_gradflow.trace.nonfinite.replay_fit import device_of
 from tb_gradflow.trace.nonfinite.replay_window import kept
@@ -27,12 +27,18 @@ class BatchReplayMonitor(ReplayMonitor):
         step: Its step, as it is to be traced.
         instrumented: See `ReplayMonitor`.
         recorded: See `ReplayMonitor`; a training function.
+        again: See `ReplayMonitor`.
     """
 
     def __init__(
-        self, fitted: Fitting, step: Callable[..., Any], instrumented: InstrumentedStep, recorded: TrainFunction
+        self,
+        fitted: Fitting,
+        step: Callable[..., Any],
+        instrumented: InstrumentedStep,
+        recorded: TrainFunction,
+        again: Again,
     ) -> None:
-        super().__init__(instrumented, recorded, ReturnedFlags(device_of(instrumented.touched)), 1)
+        super().__init__(instrumented, recorded, again, ReturnedFlags(device_of(instrumented.touched)), 1)
         self._step = fitted.step_of_batch(self._flagged(step), recorded)
         self._rate = fitted.learning_rate
         self._steps: list[tuple[Any, Any, Any]] = []

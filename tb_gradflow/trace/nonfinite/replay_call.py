@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tb_gradflow.trace.nonfinite.flags import CountedFlags, ReturnedFlags
-from tb_gradflow.trace.nonfinite.monitor import same
+from tb_gradflow.trace.nonfinite.monitor import Again, same
 from tb_gradflow.trace.nonfinite.replay import ReplayMonitor
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
 from tb_gradflow.trace.step.replicas import Measured
@@ -19,6 +19,7 @@ class CallReplayMonitor(ReplayMonitor):
         step: The user's own, as it is to be traced.
         compiled: Compiles a step as the user's own is compiled.
         recorded: See `ReplayMonitor`.
+        again: See `ReplayMonitor`.
     """
 
     def __init__(
@@ -26,11 +27,12 @@ class CallReplayMonitor(ReplayMonitor):
         step: Callable[..., Any],
         compiled: Callable[[Callable[..., Any]], Callable[..., Any]],
         recorded: Callable[..., Any],
+        again: Again,
         instrumented: InstrumentedStep,
         devices: Sequence[str],
     ) -> None:
         flags = ReturnedFlags(*devices) if len(devices) == 1 else CountedFlags(devices)
-        super().__init__(instrumented, recorded, flags, len(devices))
+        super().__init__(instrumented, recorded, again, flags, len(devices))
         self._step = compiled(self._flagged(step))
         self._calls: list[tuple[Any, Any, Any]] = []
 

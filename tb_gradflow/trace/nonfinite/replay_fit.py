@@ -12,7 +12,7 @@ from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tb_gradflow.trace.fit.keras3 import Fitting, TrainFunction
 from tb_gradflow.trace.graph.variables import local
 from tb_gradflow.trace.nonfinite.flags import CountedFlags
-from tb_gradflow.trace.nonfinite.monitor import same
+from tb_gradflow.trace.nonfinite.monitor import Again, same
 from tb_gradflow.trace.nonfinite.replay import ReplayMonitor
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
 from tb_gradflow.trace.step.recent_batches import Batches, dataset_of
@@ -28,15 +28,21 @@ class FitReplayMonitor(ReplayMonitor):
         step: Its step, as it is to be traced.
         instrumented: See `ReplayMonitor`.
         recorded: See `ReplayMonitor`; a training function.
+        again: See `ReplayMonitor`.
     """
 
     def __init__(
-        self, fitted: Fitting, step: Callable[..., Any], instrumented: InstrumentedStep, recorded: TrainFunction
+        self,
+        fitted: Fitting,
+        step: Callable[..., Any],
+        instrumented: InstrumentedStep,
+        recorded: TrainFunction,
+        again: Again,
     ) -> None:
         self._strategy = fitted.strategy
         several = self._strategy.num_replicas_in_sync > 1
         devices = self._strategy.extended.worker_devices if several else [device_of(instrumented.touched)]
-        super().__init__(instrumented, recorded, CountedFlags(devices), len(devices), fitted.counters)
+        super().__init__(instrumented, recorded, again, CountedFlags(devices), len(devices), fitted.counters)
         self._per_execution = fitted.steps_per_execution
         self._for_xla = fitted.is_for_xla
         self._rate = fitted.learning_rate
@@ -88,17 +94,17 @@ class FitReplayMonitor(ReplayMonitor):
         last, ahead = divmod(first, self._per_execution)
         results: Any = None
         for rate in rates[:last]:
-            results = self._again(self._function, rate, iterator)
+            results = self._run_again(self._function, rate, iterator)
         if last and not same(self._results[last - 1], results):
             return None
         measured: Measured
-        results, measured = self._again(self._measured, rates[last], iterator)
+        results, measured = self._run_again(self._measured, rates[last], iterator)
         # An execution that has gone on has other results.
         if ahead == self._per_execution - 1 and not same(self._results[last], results):
             return None
         return measured
 
-    def _again(self, function: Callable[[Any], Any], rate: Any, iterator: Any) -> Any:
+    def _run_again(self, function: Callable[[Any], Any], rate: Any, iterator: Any) -> Any:
         if self._rate is not None:
             self._rate.assign(rate)
         return function(iterator)

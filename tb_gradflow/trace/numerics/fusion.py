@@ -99,7 +99,7 @@ def seen_apart(gradient: Any, needed: Needed | None = None, depth: int = _CHAIN)
     inputs = [_seen_input(tensor, needed, depth - 1) for tensor in made.inputs]
     if any(tensor is None for tensor in inputs):
         return None
-    if all(_is_constant(tensor.op) for tensor in inputs):
+    if all(is_constant(tensor.op) for tensor in inputs):
         inputs = [_behind(inputs[0]), *inputs[1:]]
     return made.graph.create_op(
         made.type, inputs, [tensor.dtype for tensor in made.outputs], attrs=dict(made.node_def.attr), name="seen_apart"
@@ -116,7 +116,7 @@ def apart(gradient: Any) -> Any:
 
 
 def _seen_input(tensor: Any, needed: Needed | None, depth: int) -> Any:
-    if _is_constant(tensor.op):
+    if is_constant(tensor.op):
         return tensor
     # What the forward pass has made and the backward pass takes again has two takers, and is merged with neither.
     is_taken_again = needed is not None and not needed.is_made(tensor.op) and len(tensor.consumers()) > 1
@@ -198,7 +198,7 @@ def _is_reordered(made: Any, taker: Any, needed: Needed | None) -> bool:
 
 def _is_product(op: Any) -> bool:
     """A division by a constant becomes a multiplication."""
-    return op.type == "Mul" or (op.type in ("RealDiv", "Div") and _is_constant(op.inputs[1].op))
+    return op.type == "Mul" or (op.type in ("RealDiv", "Div") and is_constant(op.inputs[1].op))
 
 
 def _meets_constant(op: Any, needed: Needed | None) -> bool:
@@ -243,10 +243,10 @@ def _is_of_broadcast(op: Any) -> bool:
 
 
 def _has_constant(op: Any) -> bool:
-    return op.type in _FACTORS | _TERMS and (op.type == "Neg" or any(_is_constant(tensor.op) for tensor in op.inputs))
+    return op.type in _FACTORS | _TERMS and (op.type == "Neg" or any(is_constant(tensor.op) for tensor in op.inputs))
 
 
-def _is_constant(op: Any) -> bool:
+def is_constant(op: Any) -> bool:
     """Whether an op's value is known before anything runs: made of constants and static shapes alone."""
     stack, seen = [op], set()
     while stack:

@@ -30,7 +30,14 @@ def gradient_statistics(gradient: Any) -> Any:
     """
     if isinstance(gradient, tf.IndexedSlices):
         gradient = tf.convert_to_tensor(gradient)
-    return _call(_gradient_columns, gradient)
+    return shared_call(_gradient_columns, gradient)
+
+
+def gradient_cosine(one: Any, other: Any) -> Any:
+    """float32 scalar: the cosine of the angle between two gradients of one variable; NaN where one of them is zero or
+    not finite."""
+    dense = [tf.convert_to_tensor(each) if isinstance(each, tf.IndexedSlices) else each for each in (one, other)]
+    return shared_call(_cosine, *dense)
 
 
 def variable_statistics(now: Any, before: Any) -> Any:
@@ -38,9 +45,9 @@ def variable_statistics(now: Any, before: Any) -> Any:
     before and are not now; `before` null if that is unknown.
     """
     if before is None:
-        norm, _, _, nonfinite = tf.unstack(_call(_variable_columns, now, now))
+        norm, _, _, nonfinite = tf.unstack(shared_call(_variable_columns, now, now))
         return tf.stack([norm, float("nan"), float("nan"), nonfinite])
-    return _call(_variable_columns, now, before)
+    return shared_call(_variable_columns, now, before)
 
 
 def movement_statistics(
@@ -55,7 +62,7 @@ def movement_statistics(
         remembers = tf.zeros(tf.shape(now), tf.bool)
     known = tf.constant(float("nan")) if rate is None else rate
     function = _movement_of_unknown_length if is_scaled else _proportional_movement if is_proportional else _movement
-    return _call(function, gradient, before, now, remembers, known)
+    return shared_call(function, gradient, before, now, remembers, known)
 
 
 def _proportional_movement(gradient: Any, before: Any, now: Any, remembers: Any, rate: Any) -> Any:
@@ -82,7 +89,8 @@ def _epsilon(dtype: Any) -> float:
     return 2.0**-7 if dtype == tf.bfloat16 else float(np.finfo(dtype.as_numpy_dtype).eps)
 
 
-def _call(function: Callable[..., Any], *tensors: Any) -> Any:
+def shared_call(function: Callable[..., Any], *tensors: Any) -> Any:
+    """A call of `function`, compiled once for all tensors of these types."""
     # A call whose argument turns out to be constant (the gradient of a mean is) would be specialised by TensorFlow's
     # optimizer, and inside a nested function the specialised copy is then not found (seen with TensorFlow 2.21).
     # This op alone is never folded into a constant.
@@ -125,6 +133,17 @@ def _careful_columns(magnitude: Any, count: Any) -> Any:
     mean = total / tf.maximum(count - nan_count - inf_count, 1)
     zeros = _count(tf.equal(magnitude, tf.zeros_like(magnitude)), magnitude.dtype) / count
     return tf.stack([norm, largest, mean, zeros, nan_count, inf_count])
+
+
+def _cosine(one: Any, other: Any) -> Any:
+    directions = []
+    for each in (one, other):
+        if each.dtype.is_complex:
+            each = tf.stack([tf.math.real(each), tf.math.imag(each)])
+        flat = tf.reshape(each if each.dtype in (tf.float32, tf.float64) else tf.cast(each, tf.float32), [-1])
+        scaled = tf.math.divide_no_nan(flat, _largest(tf.abs(flat)))
+        directions.append(tf.cast(scaled / tf.sqrt(tf.reduce_sum(tf.square(scaled))), tf.float32))
+    return tf.reduce_sum(directions[0] * directions[1])
 
 
 def _variable_columns(now: Any, before: Any) -> Any:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import linecache
 import os
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from types import FunctionType
 
 from tb_gradflow.record.schema import Passage, Source
 from tb_gradflow.trace.source.frames import Frame, stack_now
@@ -55,8 +58,15 @@ class SourceTable:
             if is_users(frame.file):
                 lines.setdefault(frame.file, set())
         # A model is often built in a module of its own, of which a step made of layers shows no line.
-        for module in list(sys.modules.values()):
-            file = getattr(module, "__file__", None)
-            if file and file.endswith(".py") and is_users(file) and len(lines) < _MOST_FILES:
+        for file in dict.fromkeys(_files_of_the_program()):
+            if is_users(file) and len(lines) < _MOST_FILES:
                 lines.setdefault(file, set())
         return passages_of(lines, names, types, {file: path_in_log(file, os.getcwd()) for file in lines})
+
+
+def _files_of_the_program() -> Iterator[str]:
+    """Those that modules were loaded from, the cells of a notebook, and those of functions that no module has: of a
+    file that was run by its path, for one."""
+    yield from [file for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))]
+    yield from list(linecache.cache)
+    yield from dict.fromkeys(each.__code__.co_filename for each in gc.get_objects() if isinstance(each, FunctionType))

@@ -28,14 +28,24 @@ def written_at(file: str, line: int) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def _is_whole(text: str) -> bool:
-    """Whether a line can be read by itself, as a statement, the head of a block, or one argument of several."""
-    for candidate in (text, text + "\n    pass", text.rstrip(",")):
-        try:
-            ast.parse(candidate)
-        except (SyntaxError, ValueError):
-            continue
-        return True
-    return False
+    """Whether a line can be read by itself: as a statement, the head of a block, or one argument of several that calls
+    or computes something. A line with `axis,` or `tf.float32,` says nothing of the statement that it belongs to."""
+    for candidate in (text, text + "\n    pass"):
+        if _parts_of(candidate):
+            return True
+    return any(isinstance(part, _SPEAKING) for part in _parts_of(text.rstrip(",")))
+
+
+# The parts of an argument that say what is done.
+_SPEAKING = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.Lambda)
+
+
+def _parts_of(text: str) -> list[ast.AST]:
+    """None if it is no Python."""
+    try:
+        return list(ast.walk(ast.parse(text)))
+    except (SyntaxError, ValueError):
+        return []
 
 
 @functools.lru_cache(maxsize=1024)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tb_gradflow.record.schema import Input, Movement, Trace
@@ -20,7 +21,7 @@ from tb_gradflow.trace.capture.patches import watching
 from tb_gradflow.trace.capture.snapshots import link_snapshots
 from tb_gradflow.trace.custom_gradient_checks.step_checks import CheckingCollector, GradientChecks
 from tb_gradflow.trace.eager.shadow_collector import EagerCollector
-from tb_gradflow.trace.graph.build_trace import trace_of
+from tb_gradflow.trace.graph.build_trace import Place, trace_of, trace_with_places
 from tb_gradflow.trace.graph.variables import Owned, Variables, is_floating, is_replica, local, replica_here
 from tb_gradflow.trace.numerics.statistics import (
     GRADIENT_COLUMNS,
@@ -29,6 +30,7 @@ from tb_gradflow.trace.numerics.statistics import (
     movement_statistics,
     variable_statistics,
 )
+from tb_gradflow.trace.step.forward_values import NumberOf, examples_of, forward_values, has_nonfinite
 from tb_gradflow.trace.step.named_inputs import Named, NameInputs, arguments_of, part_of_replica
 from tb_gradflow.trace.step.replicas import Left, Measured, ReplicaCollector, is_shared, joined
 from tb_gradflow.trace.step.worker_agreement import Agreement
@@ -48,7 +50,9 @@ class Settings:
         eager: Whether the step runs eagerly; else TensorFlow traces it.
         among_workers: Whether other processes train in step with this one.
         checks: Where to keep what is needed to check gradients of the user's own; null if they are not checked.
-        barriers: See `Collector`.
+        barriers: See `Collector`, as of `terms`.
+        values: Whether to measure the forward pass too: in steps that are rolled back.
+        examples: Whether to keep the rows of the batch with it in which something is not finite.
     """
 
     tensors: Tensors = "all"
@@ -58,6 +62,9 @@ class Settings:
     among_workers: bool = False
     checks: GradientChecks | None = None
     barriers: frozenset[str] | None = None
+    values: bool = False
+    examples: bool = False
+    terms: bool = False
 
 
 class InstrumentedStep:
@@ -71,6 +78,7 @@ class InstrumentedStep:
     fails; the step is traced to its end all the same, without measurements. Without it the fault is raised.
 
     Attributes:
+        graph: Which it was last traced to; null until then, and for an eager step.
         touched: The variables that the step was last seen to read or write.
         untrained: Those that the model has and does not train: moving averages, seeds.
         for_xla: Whether it was seen to take gradients in a function of its own that XLA compiles.
@@ -94,16 +102,17 @@ class InstrumentedStep:
         self._left = Left()
         self._agreement = Agreement() if settings.among_workers else None
         self._traces = 0
+        self._movements_from: dict[int, int] = {}
+        self._places: list[Place] = []
+        self._number_of: NumberOf = lambda flattener, ref: -1
+        self.graph: Any = None
         self.touched: Sequence[Any] = ()
         self.untrained: Sequence[Any] = ()
         self.for_xla = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            collectors = [self._collector(each) for each in self._of_replicas()]
-            before = [_values(collector.variables) for collector in collectors]
-            for collector in collectors:
-                collector.own_ops()
+            collectors, before = self._begun()
         except Exception as fault:
             self._fail(fault)
             return self._step(*args, **kwargs), {}
@@ -113,8 +122,29 @@ class InstrumentedStep:
         except BaseException as error:
             self._tell_of(error, collectors[0])
             raise
+        return outputs, self._ended(collectors, before, args, kwargs)
+
+    def opened(self) -> OpenStep | None:
+        """Begins a step that is no function: what this thread runs until it is closed. Null if that fails."""
+        try:
+            return OpenStep(self, *self._begun())
+        except Exception as fault:
+            self._fail(fault)
+            return None
+
+    def _begun(self) -> tuple[Sequence[Collector], Sequence[Any]]:
+        collectors = [self._collector(each) for each in self._of_replicas()]
+        for collector in collectors:
+            collector.keeps_gradients = self._settings.values
+        before = [_values(collector.variables) for collector in collectors]
+        for collector in collectors:
+            collector.own_ops()
+        return collectors, before
+
+    def _ended(self, collectors: Sequence[Collector], before: Sequence[Any], args: Any, kwargs: Any) -> Measured:
         try:
             self.untrained = [item.variable for item in collectors[0].variables if item.tracked and not item.trainable]
+            self.graph = None if self._settings.eager else tf.compat.v1.get_default_graph()
             self.touched = tuple(getattr(tf.compat.v1.get_default_graph(), "_watched_variables", ()))
             self.for_xla = any(isinstance(each, ReplicaCollector) and each.for_xla for each in collectors)
             for collector in collectors:
@@ -123,17 +153,33 @@ class InstrumentedStep:
             measured = self._measured(collectors, before, args, kwargs)
         except Exception as fault:
             self._fail(fault)
-            return outputs, {}
+            return {}
         try:
-            return outputs, self._joined(collectors, measured)
+            return self._joined(collectors, measured)
         except Exception as fault:
             self._on_fault(fault)
-            return outputs, {}
+            return {}
 
     def _fail(self, fault: Exception) -> None:
         if self._agreement is not None:
             self._agreement.refuse()
         self._on_fault(fault)
+
+    def is_broken(self, values: Mapping[str, Any]) -> bool:
+        """Whether a step that has measured this had a loss, a gradient or a batch that is not finite."""
+        first = self._movements_from.get(int(np.ravel(values["trace"])[0]))
+        return not np.all(np.isfinite(values["losses"])) or has_nonfinite(values["gradients"][:first])
+
+    @contextlib.contextmanager
+    def measuring_values(self) -> Iterator[None]:
+        """What is traced while the context is open measures the forward pass too. A fault of the recorder is raised."""
+        settings, on_fault = self._settings, self._on_fault
+        self._settings = dataclasses.replace(settings, values=True, exact=False, tensors="all")
+        self._on_fault = _raised
+        try:
+            yield
+        finally:
+            self._settings, self._on_fault = settings, on_fault
 
     def left(self) -> Measured:
         """The numbers of the step that has just run, if it was one of replicas that had to put them aside."""
@@ -155,10 +201,14 @@ class InstrumentedStep:
             collector.forget_uncalled()
         # All replicas do the same: the first one of this process tells of it.
         index = self._tell(collectors[0], given[0], None, len(before[0])) if replica_here() == 0 else 0
-        return [
+        measured = [
             self._measurements(collector, index, inputs, values)
             for collector, inputs, values in zip(collectors, given, before, strict=True)
         ]
+        if self._settings.values and not shared and not is_replica():
+            measured[0].update(forward_values(collectors[0], self._places, self._number_of, (args, kwargs)))
+            measured[0].update(examples_of(given[0]) if self._settings.examples else {})
+        return measured
 
     def _joined(self, collectors: Sequence[Collector], measured: Sequence[Measured]) -> Measured:
         """The step's numbers, of all its replicas. They meet here, those of other workers too."""
@@ -180,15 +230,20 @@ class InstrumentedStep:
                 self._tell(collector, (), error)
 
     def _collector(self, variables: Variables) -> Collector:
-        if self._settings.eager:
+        settings = self._settings
+        if settings.eager:
             return EagerCollector(
-                variables, self._settings.tensors, checks=self._settings.checks, barriers=self._settings.barriers
+                variables, settings.tensors, checks=settings.checks, barriers=settings.barriers, terms=settings.terms
             )
-        if self._settings.checks is not None:
+        if settings.checks is not None:
             return CheckingCollector(
-                variables, exact=self._settings.exact, checks=self._settings.checks, barriers=self._settings.barriers
+                variables,
+                exact=settings.exact,
+                checks=settings.checks,
+                barriers=settings.barriers,
+                terms=settings.terms,
             )
-        return ReplicaCollector(variables, self._settings.tensors, exact=self._settings.exact)
+        return ReplicaCollector(variables, settings.tensors, exact=settings.exact, terms=settings.terms)
 
     def _tell(self, collector: Collector, given: Named, error: BaseException | None, known: int = 0) -> int:
         index = self._traces
@@ -197,9 +252,14 @@ class InstrumentedStep:
         collector.finish()
         link_snapshots(collector)
         moving = collector.moving(known)  # meets variables that only an optimizer has named
-        trace = trace_of(collector, index, keep_source=self._settings.source)
+        if self._settings.values:
+            trace, self._places, self._number_of = trace_with_places(
+                collector, collector.root, index, keep_source=self._settings.source
+            )
+        else:
+            trace = trace_of(collector, index, keep_source=self._settings.source)
         inputs = tuple(Input(name, collector.row_count + place) for place, (name, _) in enumerate(given))
-        first = collector.row_count + len(given)
+        first = self._movements_from[index] = collector.row_count + len(given)
         movements = tuple(
             Movement(variable, number, first + place, each.decay, each.constraint)
             for place, (variable, number, each) in enumerate(moving)
@@ -224,6 +284,35 @@ class InstrumentedStep:
             "variables": _norms(collector.variables, before),
             **collector.more(),
         }
+
+
+class OpenStep:
+    """A step of an eager loop, which has no function: it lasts from here until it is closed.
+
+    Attributes:
+        collector: Observes it.
+    """
+
+    def __init__(self, step: InstrumentedStep, collectors: Sequence[Collector], before: Sequence[Any]) -> None:
+        self._step = step
+        self._collectors = collectors
+        self._before = before
+        self.collector = collectors[0]
+        with contextlib.ExitStack() as opened:
+            opened.enter_context(watching(*collectors))
+            opened.enter_context(collectors[0].recording())
+            self._opened = opened.pop_all()
+
+    def close(self) -> Measured:
+        """The step is over: its numbers; none if the recorder failed."""
+        self._opened.close()
+        return self._step._ended(self._collectors, self._before, (), {})
+
+    def abandon(self, error: BaseException | None = None) -> None:
+        """The step does not come to its end. If that is the user's error, what was seen until then is reported."""
+        self._opened.close()
+        if error is not None:
+            self._step._tell_of(error, self.collector)
 
 
 def _movement(collector: Collector, number: int, given: Given, before: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.edits.settings import other_axis
+from tb_gradflow.analyse.edits.settings import of_two_classes, other_axis
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.fields import SIZE, ZERO, fields
 from tb_gradflow.analyse.words.names import Group, Text, call_of, namespace
@@ -109,5 +109,5 @@ CAUSE = Cause(
     fix="another axis, or sigmoid",
     text=message_and_fix,
     leaves_noise=True,
-    edits=(other_axis,),
+    edits=(other_axis, of_two_classes),
 )

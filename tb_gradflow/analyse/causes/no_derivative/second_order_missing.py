@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.settings import curved
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS, second_derivatives
 from tb_gradflow.analyse.graph.inner_gradients import forward_of
@@ -108,4 +109,5 @@ CAUSE = Cause(
     verb="is missing",
     shows_forward_op=True,
     explains_one_path=True,
+    edits=(curved,),
 )

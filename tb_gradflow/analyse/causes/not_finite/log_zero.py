@@ -10,6 +10,7 @@ from tb_gradflow.analyse.words.code import call_on
 from tb_gradflow.analyse.words.cut_at_zero import of_relu
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import TERMS, Group, Text, layer_of, made_by, namespace
+from tb_gradflow.analyse.words.seen import words_of_argument
 
 _NEAR = 6
 
@@ -44,9 +45,12 @@ def message_and_fix(group: Group) -> Text:
         )
     else:
         fix = "Keep it above zero: `{head}({lib}.maximum({x}, 1e-7))`."
-    why = "something negative, which has no" if is_undefined(group) else "zero or less, where there is no finite"
+    unseen = _NEGATIVE if is_undefined(group) else "zero or less, where there is no finite"
+    why = words_of_argument(group, _NEGATIVE, "exactly 0, which has no finite", unseen)
     return Template(BROKEN + "{op} is given " + why + " logarithm.", fix)(group)
 
+
+_NEGATIVE = "something negative, which has no"
 
 _OF_ONE_NUMBER = TERMS | {"Abs", "Maximum", "Minimum", "ClipByValue"}
 _DIAGONALS = ("MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3")

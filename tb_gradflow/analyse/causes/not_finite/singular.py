@@ -8,6 +8,7 @@ from tb_gradflow.analyse.evidence.signs import is_never_positive
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.op_sets import constant_of
 from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.step.birth import is_cleared
 from tb_gradflow.record.schema import Op
 
 _BY_TYPE = {
@@ -51,6 +52,8 @@ def accused(suspect: Suspect, op: int) -> Verdict | None:
     if cause is None or (cause == "pow_fraction_at_zero" and _is_whole_power(suspect, op)):
         return None
     if cause in ("exp_overflow", "log_zero") and _is_bounded(suspect, op):
+        return None
+    if is_cleared(suspect.measured, suspect.target, op):
         return None
     if cause == "zero_over_zero" and constant_of(trace.ops[op], 1):
         return None  # nobody's divisor is zero there

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.causes.not_finite.in_front import first_of
 from tb_gradflow.analyse.causes.not_finite.singular import accused
 from tb_gradflow.analyse.evidence.bodies import first_of_loop, unrecorded_between
 from tb_gradflow.analyse.evidence.by_hand import has_grown
@@ -13,6 +14,7 @@ from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
 from tb_gradflow.analyse.graph.op_sets import LOOPS
 from tb_gradflow.analyse.graph.paths import walked
+from tb_gradflow.analyse.step.birth import values_of
 from tb_gradflow.analyse.words.fields import SIZE, Template
 from tb_gradflow.analyse.words.names import Group, Text
 from tb_gradflow.analyse.words.phrases import CHECK
@@ -67,6 +69,16 @@ def overflowing_recurrence(suspect: Suspect) -> Verdict | None:
     else:
         place = suspect.measured.once(("growing", suspect.culprit), lambda: _growing_before(suspect))
     return Verdict("exploding_recurrence", "error", place) if place >= 0 else None
+
+
+def overflow_first(suspect: Suspect) -> Verdict | None:
+    """A product, a sum or a power that was given finite numbers and is too large for its type, as was seen, where
+    nothing recurs."""
+    op, values = first_of(suspect), values_of(suspect.measured)
+    if op < 0 or values is None or is_recurrent(suspect):
+        return None
+    overflows = any(value.inf_count or value.negative_inf_count for value in values.outputs(op))
+    return Verdict("exploding_recurrence", "error", op) if overflows else None
 
 
 def diverged(suspect: Suspect) -> Verdict | None:

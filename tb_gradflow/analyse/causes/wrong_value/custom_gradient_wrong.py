@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import isclose, prod
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.custom_gradients import right_gradient
 from tb_gradflow.analyse.evidence.custom_gradients import Flaw, are_swapped, flaws_of, has_wrong_shape
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.paths import walked
@@ -291,4 +292,5 @@ CAUSE = Cause(
     fix="return the derivative times what arrives; or leave it out",
     text=message_and_fix,
     plight="a wrong gradient",
+    edits=(right_gradient,),
 )

@@ -1,0 +1,60 @@
+"""A term of the loss that adds to its value and to no gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.causes.loss_terms.term_findings import Told, called, finding_of
+from tb_gradflow.analyse.step.measured import Measured
+from tb_gradflow.analyse.step.terms import terms_in
+from tb_gradflow.record.report import Finding, TermReport
+
+
+def silent(measured: Measured, others: Sequence[Finding]) -> Iterator[Finding]:
+    """Terms with a weight of zero, without a variable, or whose gradient reaches none. Where something else is found
+    in the way of a loss, that says why."""
+    trace = measured.topology.trace
+    explained = {finding.target for finding in others}
+    for place, term in enumerate(terms_in(measured)):
+        trains = len(trace.terms) != len(terms_in(measured)) or trace.terms[place].trains
+        told = _told(term, trains)
+        if told is not None and (term.weight == 0 or not trains or term.target not in explained):
+            yield finding_of(measured, CAUSE.name, "info", place, (), told)
+
+
+def _told(term: TermReport, trains: bool) -> Told | None:
+    if term.weight == 0:
+        return Told(
+            f"The term {called(term)} has a weight of zero in this step: it teaches nothing.",
+            "If a schedule is to raise the weight, this is as it should be. If not, give the term a weight, or leave "
+            "it out, which saves its computation.",
+        )
+    if not trains:
+        return Told(
+            f"The term {called(term)} adds {_number(term.value)} to the loss and depends on none of the variables: it "
+            "teaches nothing.",
+            "If it is to train something, compute it from the model's outputs with TensorFlow's functions: not from a "
+            "metric, `.numpy()`, or what an earlier step has stored.",
+        )
+    if all(each.norm == 0 and not each.broken for each in term.variables):
+        return Told(
+            f"The term {called(term)} adds {_number(term.value)} to the loss, and no gradient comes from it.",
+            "If it is to train something, look for `tf.stop_gradient`, for an op without a derivative, or for "
+            "variables that the gradient is not requested for, between it and the variables.",
+        )
+    return None
+
+
+def _number(value: float | None) -> str:
+    return "a value that is not finite" if value is None else f"{value:.3g}"
+
+
+CAUSE = Cause(
+    name="term_teaches_nothing",
+    meaning="the loss is a sum, and one of its terms has a weight of zero, depends on no variable, or has no gradient "
+    "for any",
+    severity="info",
+    fix="a weight, or a path from the variables to the term",
+    headline="A term of the loss teaches nothing.",
+)

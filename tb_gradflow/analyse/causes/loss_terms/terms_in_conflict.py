@@ -1,0 +1,61 @@
+"""Two tasks that pull the variables which they share in opposite directions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.causes.loss_terms.term_findings import Told, called, finding_of, own_variables, pairs_in
+from tb_gradflow.analyse.step.measured import Measured
+from tb_gradflow.analyse.step.terms import terms_in
+from tb_gradflow.record.report import Finding
+
+
+def conflicting(measured: Measured) -> Iterator[Finding]:
+    """The two terms of each loss that cost each other most: added up, their gradients on what they share are shorter
+    than the shorter of the two alone. That takes a cosine below -0.5 and norms that are alike.
+
+    Gradients with a negative cosine are said to conflict (Yu et al. 2020, "Gradient Surgery for Multi-Task Learning").
+    But where a sum has its minimum all of its terms cancel: the divergence of a VAE pulls against the reconstruction
+    in every good model, and that is its job. So only terms count that have variables of their own, as the heads of
+    several tasks do.
+    """
+    terms, found = terms_in(measured), {}
+    for pair in pairs_in(measured):
+        together = pair.together
+        if together is None or not min(pair.norms) > 0 or together >= min(pair.norms):
+            continue
+        has_own = [list(own_variables(terms, *order)) for order in ((pair.one, pair.other), (pair.other, pair.one))]
+        if not all(has_own):
+            continue
+        lost = together / sum(pair.norms)
+        target = terms[pair.one].target
+        if target not in found or lost < found[target][0]:
+            found[target] = lost, pair
+    for lost, pair in found.values():
+        one, other = terms[pair.one], terms[pair.other]
+        yield finding_of(
+            measured,
+            CAUSE.name,
+            "info",
+            pair.one,
+            pair.variables,
+            Told(
+                f"The terms {called(one)} and {called(other)} pull the variables that they share in opposite "
+                f"directions (cosine {pair.cosine:.2f}): together they move them by {lost:.0%} of what both ask for.",
+                "In one step this is no fault; where it stays so while a loss is still high, give the tasks less to "
+                "share (a layer more in each head), weigh them, or take the conflicting part out of the gradients "
+                "before they are applied (PCGrad, Yu et al. 2020).",
+            ),
+        )
+
+
+CAUSE = Cause(
+    name="terms_in_conflict",
+    meaning="the loss is a sum, and the gradients of two of its terms, each of which has variables of its own as the "
+    "head of a task does, are shorter when they are added up than the shorter of them, over the variables that both "
+    "reach",
+    severity="info: at the minimum of a sum its terms always cancel",
+    fix="less to share, weights, PCGrad",
+    headline="Two terms of the loss pull in opposite directions.",
+)

@@ -1,0 +1,212 @@
+"""What the measured forward pass says of an op that broke: what it was given, and in which rows of the batch."""
+
+from __future__ import annotations
+
+from math import prod
+
+from tb_gradflow.analyse.step.birth import Values, is_bad, values_of
+from tb_gradflow.analyse.words.code import is_simple
+from tb_gradflow.analyse.words.names import Group, call_of
+from tb_gradflow.record.schema import OpValue, Rows
+
+CAUSES = frozenset(
+    {"acos_at_one", "degenerate_decomposition", "exp_overflow", "exploding_recurrence", "fp16_overflow", "log_zero"}
+    | {"not_finite", "pow_fraction_at_zero", "softmax_all_masked", "sqrt_at_zero", "where_inactive_branch"}
+    | {"zero_over_zero"}
+)
+"""Of findings with these causes values are spoken of."""
+
+# The largest exponent of which the exponential is a number of that type.
+_EXPONENT = {"float16": 11.09, "bfloat16": 88.7, "float32": 88.7, "float64": 709.8}
+
+_LARGEST = {"float16": "65504", "bfloat16": "3.4e38", "float32": "3.4e38", "float64": "1.8e308"}
+
+# Which input is at a point where the function or its slope is not finite, and how the user calls such a function.
+_ARGUMENT = {
+    "Log": (0, ("log",)), "Sqrt": (0, ("sqrt",)), "Rsqrt": (0, ("rsqrt",)), "Reciprocal": (0, ("reciprocal",)),
+    "RealDiv": (1, ("/", "divide")), "Div": (1, ("/", "divide")), "Xdivy": (1, ("xdivy",)), "Xlogy": (1, ("xlogy",)),
+    "Pow": (0, ("**", "pow", "power")), "Exp": (0, ("exp",)), "Expm1": (0, ("expm1",)), "Cosh": (0, ("cosh",)),
+    "Sinh": (0, ("sinh",)), "Log1p": (0, ("log1p",)), "Acos": (0, ("acos", "arccos")), "Asin": (0, ("asin", "arcsin")),
+    "Atanh": (0, ("atanh", "arctanh")), "Acosh": (0, ("acosh", "arccosh")),
+}  # fmt: skip
+
+_MOVING = ("Reshape", "Transpose", "Squeeze", "ExpandDims", "Identity", "Cast")
+
+# So many rows are written out, and so many numbers of one.
+_WRITTEN, _SHOWN = 5, 8
+
+
+def seen(group: Group) -> str:
+    """What was measured, as sentences behind a message; empty if nothing was, or it says no more."""
+    values = values_of(group.suspect.measured)
+    if values is None or not _is_broken(group):
+        return ""
+    given, rows = _given(group, values), rows_of(group)
+    began = f" It begins in {_written(rows, group)}.{_example(group, rows)}" if rows is not None else ""
+    return f" {given}" * bool(given) + began
+
+
+def examples_of(group: Group) -> tuple[int, ...] | None:
+    """The rows of the batch in which it begins, the first of many; null where that is not known."""
+    rows = rows_of(group) if _is_broken(group) else None
+    return rows.first if rows is not None else None
+
+
+def argument_of(group: Group) -> OpValue | None:
+    """What the culprit was given where it is a function that is not finite everywhere; null if that is not known."""
+    values = values_of(group.suspect.measured)
+    if values is None or group.op is None or group.op.type not in _ARGUMENT:
+        return None
+    return values.given_to(group.culprit, _ARGUMENT[group.op.type][0])
+
+
+def name_of_argument(group: Group) -> str:
+    """That as the user's line has it, in code quotes; empty if it does not show."""
+    call = call_of(group)
+    if call is None or group.op is None or group.op.type not in _ARGUMENT:
+        return ""
+    place, names = _ARGUMENT[group.op.type]
+    if call.head.rpartition(".")[2] not in names or place >= len(call.arguments):
+        return ""
+    argument = call.arguments[place]
+    return f"`{argument}`" if len(argument) <= 40 and "=" not in argument.partition("(")[0] else ""
+
+
+def rows_of(group: Group) -> Rows | None:
+    """The rows of the batch in which the culprit breaks; null where that is not known, or it is all of them."""
+    measured = group.suspect.measured
+    values, known = values_of(measured), measured.values
+    if values is None or known is None or group.culprit < 0:
+        return None
+    found = _rows_of_gradient(group) if measured.loss_is_finite(group.suspect.target) else None
+    found = found if found is not None else _rows_of_value(group, values)
+    return found if found is not None and found.count < known.batch else None
+
+
+def _is_broken(group: Group) -> bool:
+    broken = group.suspect.state.status in ("nan", "inf") or not group.suspect.measured.loss_is_finite(
+        group.suspect.target
+    )
+    return broken and group.culprit >= 0 and group.verdict.cause in CAUSES
+
+
+def _rows_of_gradient(group: Group) -> Rows | None:
+    known, op = group.suspect.measured.values, group.op
+    if known is None or op is None:
+        return None
+    inputs = {(edge.op, edge.output) for edge in op.inputs}
+    listed = [each for each in known.gradient_rows if each.target == group.suspect.target]
+    found = [each for each in listed if (each.op, each.output) in inputs]
+    if not found and group.culprit == group.suspect.culprit:
+        found = [each for each in listed if each.op == group.suspect.producer]
+    return max((each.rows for each in found), key=lambda rows: rows.count, default=None)
+
+
+def _rows_of_value(group: Group, values: Values) -> Rows | None:
+    queue = [group.culprit]
+    for op in queue:  # grows while it is walked
+        bad = [value for value in values.outputs(op) if is_bad(value)]
+        rows = next((value.rows for value in bad if value.rows is not None), None)
+        if rows is not None or len(queue) > _WRITTEN:
+            return rows
+        queue.extend(user for user in group.suspect.topology.onward(op) if group.trace.ops[user].type in _MOVING)
+    return None
+
+
+def _written(rows: Rows, group: Group) -> str:
+    known = group.suspect.measured.values
+    assert known is not None
+    shown = [str(each) for each in rows.first]
+    if rows.count <= _WRITTEN:
+        listed = " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else shown[0]
+    else:
+        listed = ", ".join(shown[: _WRITTEN - 1]) + f" and {rows.count - _WRITTEN + 1} more"
+    return f"row{'s' * (rows.count > 1)} {listed} of the batch of {known.batch}{_column(group)}"
+
+
+def _example(group: Group, rows: Rows) -> str:
+    """The first of the rows, where the log may hold it; empty otherwise."""
+    known = group.suspect.measured.values
+    kept = [each for each in known.examples if each.row in rows.first] if known is not None else []
+    if not kept:
+        return ""
+    numbers = ["not finite" if each is None else f"{each:.4g}" for each in kept[0].numbers[:_SHOWN]]
+    more = ", …" * (kept[0].count > _SHOWN)
+    return f" Row {kept[0].row} of `{kept[0].input}` is [{', '.join(numbers)}{more}]."
+
+
+def _column(group: Group) -> str:
+    """Where along the last axis, if it is one place; empty otherwise."""
+    values = values_of(group.suspect.measured)
+    made = values.of(group.culprit) if values is not None else None
+    if made is None or made.columns is None or made.columns.count != 1 or made.shape[-1] < 2:
+        return ""
+    argument, name = argument_of(group), name_of_argument(group).strip("`")
+    [column] = made.columns.first
+    if argument is not None and argument.shape == made.shape and name and is_simple(name):
+        return f", in `{name}[:, {column}]`"
+    return f", in column {column}"
+
+
+def _given(group: Group, values: Values) -> str:
+    """What the op was given, in one sentence; empty if that is not known, or says nothing."""
+    assert group.op is not None
+    kind, dtype = group.op.type, group.op.outputs[0].dtype if group.op.outputs else ""
+    value, name = argument_of(group), name_of_argument(group) or "what goes in"
+    subject = f"{name[0].upper()}{name[1:]}"
+    if kind in ("Exp", "Expm1", "Cosh", "Sinh") and value is not None:
+        reached = value.largest if kind in ("Exp", "Expm1") else max(abs(value.largest), abs(value.smallest))
+        limit = _EXPONENT.get(dtype, 0.0)
+        return f"{subject} reaches {reached:.4g}; {dtype} overflows above {limit}." if reached > limit > 0 else ""
+    if kind in ("Acos", "Asin", "Atanh", "Acosh") and value is not None:
+        return f"{subject} goes from {value.smallest:.9g} to {value.largest:.9g}."
+    if kind == "Log1p" and value is not None:
+        return f"{subject} goes down to {value.smallest:.9g}."
+    if value is not None:
+        return _at_zero(group, values, value, subject)
+    if group.verdict.cause in ("exploding_recurrence", "fp16_overflow", "not_finite"):
+        return _sizes(group, values, dtype)
+    return ""
+
+
+def _at_zero(group: Group, values: Values, value: OpValue, subject: str) -> str:
+    count = prod(value.shape)
+    divides = _ARGUMENT[group.op.type][0] == 1 and group.op.type != "Xlogy" if group.op is not None else False
+    if value.zeros and (divides or not value.negative):
+        of = f" in {value.zeros} of {count} places" if count > 1 else ""
+        made = values.of(group.culprit)
+        above = ", and so is what it divides" if divides and made is not None and _all_nan(made) else ""
+        return f"{subject} is exactly 0{of}{above}."
+    if value.negative and not divides:
+        of = f" in {value.negative} of {count} places" if count > 1 else ""
+        zeros = f", and exactly 0 in {value.zeros}" if value.zeros else ""
+        return f"{subject} is negative{of}{zeros}, down to {value.smallest:.3g}."
+    return ""
+
+
+def _all_nan(made: OpValue) -> bool:
+    """Whether all that is not finite is zero divided by zero."""
+    return made.nan_count > 0 and not made.inf_count and not made.negative_inf_count
+
+
+def _sizes(group: Group, values: Values, dtype: str) -> str:
+    """How large what goes in is."""
+    assert group.op is not None
+    given = [value for place in range(2) if (value := values.given_to(group.culprit, place)) is not None]
+    sizes, made = [_size(value) for value in given], values.outputs(group.culprit)
+    if not sizes or any(map(is_bad, given)) or not any(map(is_bad, made)) or dtype not in _LARGEST or max(sizes) == 0.0:
+        return ""
+    reached = " and ".join(f"{size:.2g}" for size in sizes)
+    return f"What goes in reaches {reached}; the largest {dtype} is {_LARGEST[dtype]}."
+
+
+def _size(value: OpValue) -> float:
+    return max(abs(value.smallest), abs(value.largest))
+
+
+def words_of_argument(group: Group, undefined: str, at_zero: str, either: str) -> str:
+    """What a function of positive numbers was given, by what was measured: less than zero, zero, or not known."""
+    value = argument_of(group)
+    if value is None or not (value.negative or value.zeros):
+        return either
+    return undefined if value.negative else at_zero

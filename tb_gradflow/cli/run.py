@@ -1,0 +1,247 @@
+"""`tb-gradflow run`: runs a training program as it is, records what trains in it, and reports that at the end.
+
+The program is a process of its own, `python SCRIPT ARGS …`, so that all that it can see is as it would be without this
+one, and so that there is a report whatever ends it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tb_gradflow.api import Log, open_run
+from tb_gradflow.cli.child import end_as, run_to_end
+from tb_gradflow.cli.report import print_text
+from tb_gradflow.errors import LogError, SetupError
+from tb_gradflow.serve.formats.batch import SEVERITIES_THAT_FAIL
+from tb_gradflow.serve.report import Report
+from tb_gradflow.serve.text import count
+from tb_gradflow.store.directory import find_runs
+
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+PACKAGE = Path(__file__).parents[1]
+STARTUP = Path(__file__).parent / "startup"
+VARIABLE = "TB_GRADFLOW_RUN"
+
+LOGDIR = "logs"
+
+FAILED = 1
+
+# Flags under which Python would not look for what records the program.
+_WITHOUT_STARTUP = ("-I", "-E", "-S")
+
+
+def add_parser(commands: Subparsers) -> None:
+    parser = commands.add_parser(
+        "run",
+        help="run a training program unchanged, and record what trains in it",
+        usage="tb-gradflow run [options] (SCRIPT | -m MODULE) [ARGS ...]",
+        description="Run a training program as `python SCRIPT ARGS ...` would, unchanged, and record each training in "
+        "it: each fit of a Keras model, each tf.function that takes a gradient, and each eager loop that does. The "
+        "report follows at the end on the standard error, whatever ends the program.",
+        epilog="Exit status: the program's, or 1 where --fail-on is met, or 2 if the options are wrong.",
+    )
+    parser.add_argument(
+        "--logdir",
+        metavar="DIR",
+        help=f"where the runs go (default: {LOGDIR}/SCRIPT/DATE-TIME)",
+    )
+    parser.add_argument(
+        "--update-freq",
+        metavar="WHEN",
+        type=_update_freq,
+        default="auto",
+        help="which steps to record: auto, as often as --overhead allows; epoch; or every so many (default: auto)",
+    )
+    parser.add_argument(
+        "--overhead",
+        metavar="SHARE",
+        type=_overhead,
+        default=0.01,
+        help="with auto, the share of the training time that recording may take (default: 0.01)",
+    )
+    parser.add_argument(
+        "--tensors",
+        choices=("all", "layers", "variables"),
+        default="all",
+        help="whose gradients to record (default: all)",
+    )
+    parser.add_argument(
+        "--no-catch-nonfinite",
+        dest="catch_nonfinite",
+        action="store_false",
+        help="do not catch the first step with a NaN or Inf gradient between recorded ones",
+    )
+    parser.add_argument(
+        "--expected",
+        metavar="PATTERN",
+        action="append",
+        default=[],
+        help="name pattern of variables that are meant to get no gradient; may be given several times",
+    )
+    parser.add_argument(
+        "--no-source", dest="source", action="store_false", help="keep file names and lines of code out of the log"
+    )
+    parser.add_argument(
+        "--fail-on", choices=sorted(SEVERITIES_THAT_FAIL), help="exit with 1 if there is such a finding at the end"
+    )
+    parser.add_argument("-m", dest="is_module", action="store_true", help="what follows is a module, as in `python -m`")
+    parser.add_argument("program", metavar="SCRIPT", help="the program")
+    parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="its arguments")
+    parser.set_defaults(command=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    logdir = options.logdir or os.path.join(LOGDIR, stem_of(options), time.strftime("%Y%m%d-%H%M%S"))
+    check_writable(logdir)
+    with tempfile.TemporaryDirectory(prefix="tb-gradflow-") as scratch:
+        manifest = Path(scratch) / "runs.jsonl"
+        status = run_to_end(command_of(options), environment(options, logdir, manifest))
+        # The program has said all that it says.
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        with contextlib.redirect_stdout(sys.stderr):
+            found = report_on(logdir, runs_in(manifest), options)
+    if found:
+        return FAILED
+    return end_as(status)
+
+
+def command_of(options: argparse.Namespace) -> list[str]:
+    """What the user would have typed without us."""
+    flags = [flag for flag in subprocess._args_from_interpreter_flags() if flag not in _WITHOUT_STARTUP]  # type: ignore[attr-defined]
+    return [sys.executable, *flags, *(["-m"] if options.is_module else []), options.program, *options.arguments]
+
+
+def environment(options: argparse.Namespace, logdir: str, manifest: Path) -> dict[str, str]:
+    """That of the program, which puts it back as it was: see `startup/sitecustomize.py`."""
+    pythonpath = os.environ.get("PYTHONPATH")
+    told = {
+        "package": str(PACKAGE),
+        "pythonpath": pythonpath,
+        "log_dir": logdir if "://" in logdir else os.path.abspath(logdir),
+        "manifest": str(manifest),
+        "options": {
+            name: getattr(options, name)
+            for name in ("update_freq", "overhead", "tensors", "catch_nonfinite", "expected", "source")
+        },
+    }
+    path = os.pathsep.join(filter(None, (str(STARTUP), pythonpath)))
+    return {**os.environ, "PYTHONPATH": path, VARIABLE: json.dumps(told)}
+
+
+def runs_in(manifest: Path) -> list[str]:
+    """The names of the runs that the program has made, in their order."""
+    found: dict[str, None] = {}
+    if manifest.exists():
+        for line in manifest.read_text(encoding="utf-8").splitlines():
+            told = json.loads(line)
+            if told["is_there"]:
+                found[told["run"]] = None
+            else:
+                found.pop(told["run"], None)
+    return list(found)
+
+
+def report_on(logdir: str, names: list[str], options: argparse.Namespace) -> bool:
+    """Prints the report. Whether it has a finding on which to fail."""
+    print()
+    logs, unreadable = opened(logdir, names)
+    reports: list[Report] = []
+    for log in list(logs):
+        try:
+            reports.append(log.report())
+        except LogError as error:
+            logs.remove(log)
+            unreadable[log.name] = str(error)
+    for name, problem in unreadable.items():
+        print(f"tb-gradflow: run {name}: {problem}")
+    if not reports:
+        print(f"tb-gradflow: {nothing_recorded(options)}")
+        return False
+    print_text(logs, reports, unreadable, None, is_over=True)
+    print(f"\n{count(len(reports), 'run')} recorded. Look at the graph: tensorboard --logdir {shlex.quote(logdir)}")
+    failing = SEVERITIES_THAT_FAIL.get(options.fail_on, frozenset())
+    return any(finding.severity in failing for report in reports for finding in report.findings)
+
+
+def opened(logdir: str, names: list[str]) -> tuple[list[Log], dict[str, str]]:
+    """The logs of these runs, and why those of others cannot be read."""
+    try:
+        directories: Mapping[str, str] = find_runs(logdir) if names else {}
+    except LogError:
+        directories = {}
+    logs: list[Log] = []
+    unreadable: dict[str, str] = {}
+    for name in names:
+        if name not in directories:
+            unreadable[name] = "its training ended before a step was recorded"
+            continue
+        try:
+            logs.append(open_run(name, directories[name]))
+        except LogError as error:
+            unreadable[name] = str(error)
+    return logs, unreadable
+
+
+def nothing_recorded(options: argparse.Namespace) -> str:
+    """What to say where nothing was."""
+    return (
+        f"nothing of {options.program} was recorded. Recorded are `fit` and `train_on_batch` of Keras on TensorFlow, "
+        "and each tf.GradientTape of the program's own process that is asked for a gradient; a program that records "
+        "itself is left alone."
+    )
+
+
+def stem_of(options: argparse.Namespace) -> str:
+    """What its author calls the program."""
+    name: str = options.program
+    if options.is_module:
+        return name.rpartition(".")[2]
+    path = Path(name)
+    return (path.parent if path.name == "__main__.py" else path).resolve().stem or "program"
+
+
+def check_writable(logdir: str) -> None:
+    """Raises SetupError if no file can be written there. Of other filesystems only TensorFlow knows."""
+    if "://" in logdir:
+        return
+    try:
+        os.makedirs(logdir, exist_ok=True)
+        with tempfile.TemporaryFile(dir=logdir):
+            pass
+    except OSError as error:
+        raise SetupError(
+            f"cannot write to --logdir {logdir!r} ({error.strerror or error}): give a directory that this process may "
+            "write to"
+        ) from error
+
+
+def _update_freq(text: str) -> Any:
+    if text in ("auto", "epoch"):
+        return text
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected auto, epoch or a number of steps, at least 1; got {text!r}")
+    return int(text)
+
+
+def _overhead(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 < share <= 1:
+        raise argparse.ArgumentTypeError(f"expected a share of the training time, above 0 and at most 1; got {text!r}")
+    return share

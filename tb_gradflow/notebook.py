@@ -1,0 +1,178 @@
+"""`%%gradflow`: records what trains in a cell of a notebook, and shows the report below it."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shlex
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from tb_gradflow.api import Log, open_run
+from tb_gradflow.errors import LogError
+from tb_gradflow.on_import import OnImport
+from tb_gradflow.serve.report import Report
+from tb_gradflow.serve.standing import standing_of, worst_first
+from tb_gradflow.serve.standing_text import lines_of
+from tb_gradflow.serve.text import Look
+from tb_gradflow.store.directory import find_runs
+
+LOGDIR = os.path.join("logs", "notebook")
+
+_HEAVY = ("tensorflow", "keras", "tf_keras")
+
+MOST_SHOWN = 3
+"""Of more runs only these are shown as graphs: each takes some hundred kilobytes of the notebook."""
+
+
+def load(shell: Any) -> None:
+    """Gives IPython's shell the magic."""
+
+    def gradflow(line: str, cell: str) -> None:
+        """Records what trains in this cell, and shows the report below it: %%gradflow [--logdir DIR]"""
+        __tracebackhide__ = True  # IPython shows the cell's own lines
+        run_cell(shell, line, cell)
+
+    shell.register_magic_function(gradflow, "cell")
+
+
+def run_cell(shell: Any, line: str, cell: str) -> None:
+    """Runs a cell as IPython does without the magic, and shows what has trained. Raises what the cell raises."""
+    __tracebackhide__ = True
+    options = _options(line)
+    if options is None:
+        return
+    logdir = options.logdir or os.path.join(LOGDIR, time.strftime("%Y%m%d-%H%M%S"))
+    # The first line is the magic's, so that lines have the numbers that the notebook shows. Another magic comes first.
+    code = cell if cell.lstrip().startswith("%%") else f"# %%gradflow {line}\n{cell}"
+    runs: list[str] = []
+    with recorded(logdir, runs), _silent_about_errors(shell), _as_the_same_cell(shell):
+        result = shell.run_cell(code, store_history=False)
+    error = result.error_before_exec or result.error_in_exec
+    if runs or error is None:
+        show(logdir, runs)
+    if error is not None:
+        raise error
+
+
+@contextlib.contextmanager
+def recorded(logdir: str, runs: list[str]) -> Iterator[None]:
+    """While the context is open, what trains is recorded; then `runs` holds the names of the runs."""
+    started: list[Any] = []
+
+    def start() -> None:
+        if started or "tensorflow" not in sys.modules:
+            return
+        from tb_gradflow.trace.program import hooks
+        from tb_gradflow.trace.program.recording import Recording
+
+        started.append(Recording(logdir, {}))
+        hooks.start(started[0])
+
+    def imported(name: str) -> None:
+        start()
+        if started:
+            from tb_gradflow.trace.program import hooks
+
+            hooks.hook(name)
+
+    waiting = OnImport(_HEAVY, imported)
+    waiting.install()
+    try:
+        start()
+        yield
+    finally:
+        waiting.remove()
+        if started:
+            from tb_gradflow.trace.program import hooks
+
+            hooks.stop()
+            runs.extend(place.name for place in started[0].runs)
+
+
+def show(logdir: str, runs: list[str]) -> None:
+    """The reports of the runs, worst first."""
+    from IPython.display import display
+
+    logs = _logs(logdir, runs)
+    if not logs:
+        print(
+            "tb_gradflow: nothing was recorded. No Keras model was trained in this cell, and no tape took a gradient."
+        )
+        return
+    reports: dict[str, Report] = {name: log.report() for name, log in logs.items()}
+    standings = worst_first((name, standing_of(log.recorded)) for name, log in logs.items())
+    if len(standings) > 1:
+        print("\n".join(lines_of(standings, Look())))
+    for name, _ in standings[:MOST_SHOWN]:
+        display(reports[name])
+    if len(standings) > MOST_SHOWN:
+        print(f"The other {len(standings) - MOST_SHOWN} are in TensorBoard.")
+    print(f"In TensorBoard: %load_ext tensorboard, and then %tensorboard --logdir {shlex.quote(logdir)}")
+
+
+def _logs(logdir: str, runs: list[str]) -> dict[str, Log]:
+    """Those that hold something."""
+    found: dict[str, Log] = {}
+    with contextlib.suppress(LogError):
+        directories = find_runs(logdir) if runs else {}
+        for name in runs:
+            with contextlib.suppress(LogError, KeyError):
+                log = open_run(name, directories[name])
+                log.report()
+                found[name] = log
+    return found
+
+
+@contextlib.contextmanager
+def _silent_about_errors(shell: Any) -> Iterator[None]:
+    """IPython shows an error where it leaves the cell, which is the one with the magic."""
+    shown = shell.__dict__.get("showtraceback"), shell.__dict__.get("showsyntaxerror")
+
+    def nothing(*args: Any, **kwargs: Any) -> None:
+        """Shown later."""
+
+    shell.__dict__["showtraceback"] = shell.__dict__["showsyntaxerror"] = nothing
+    try:
+        yield
+    finally:
+        for name, before in zip(("showtraceback", "showsyntaxerror"), shown, strict=True):
+            if before is None:
+                del shell.__dict__[name]
+            else:
+                shell.__dict__[name] = before
+
+
+@contextlib.contextmanager
+def _as_the_same_cell(shell: Any) -> Iterator[None]:
+    """What runs in the cell is called what the cell is called, `In[3]`: IPython counts on before it runs it."""
+    count = shell.execution_count
+    shell.execution_count = next(_numbers(shell), count)
+    try:
+        yield
+    finally:
+        shell.execution_count = count
+
+
+def _numbers(shell: Any) -> Iterator[int]:
+    """Of the cells that this call comes from, the innermost first."""
+    known = getattr(shell.compile, "_filename_map", {})
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_filename in known:
+            yield known[frame.f_code.co_filename]
+        frame = frame.f_back  # type: ignore[assignment]
+
+
+def _options(line: str) -> argparse.Namespace | None:
+    parser = argparse.ArgumentParser(
+        prog="%%gradflow", description="Record what trains in this cell, and show the report below it."
+    )
+    parser.add_argument("--logdir", metavar="DIR", help=f"where the runs go (default: {LOGDIR}/DATE-TIME)")
+    try:
+        return parser.parse_args(shlex.split(line))
+    except SystemExit:  # argparse has said why; the kernel goes on
+        return None

@@ -1,0 +1,236 @@
+"""Edits of the user's files, applied to the functions in memory for a while. The files are not touched.
+
+The edited text of a file is compiled, and each live function of that file gets the code that it would have. AutoGraph
+reads a function's text through `linecache`, so that holds the edited text meanwhile. Code that ran before, such as that
+of a module or of an `__init__`, cannot be run again this way: the context says whether all that an edit changes ran.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import inspect
+import linecache
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import CodeType, FrameType, FunctionType
+from typing import Any
+
+from tb_gradflow.record.report import Edit
+from tb_gradflow.trace.source.user_line import is_users, path_in_log
+from tb_gradflow.trace.tf_internals.function_caches import traced_anew
+
+# Where AutoGraph keeps the functions that it has converted, and what it puts before their names.
+_CONVERTED, _PREFIX = "__autograph_generated_file", "tf__"
+
+
+RUN_BEFORE = "The lines ran before the step, so that the edit could not be tried in it."
+
+
+class CannotApplyError(Exception):
+    """An edit cannot be applied in memory; why, as a sentence."""
+
+
+@dataclass(slots=True)
+class Ran:
+    """Which of the code that an edit changes ran while the edit was applied.
+
+    Attributes:
+        changed: The code objects that do something else than before.
+        seen: Those of them that were called.
+    """
+
+    changed: frozenset[CodeType]
+    seen: set[CodeType] = field(default_factory=set)
+
+    @property
+    def all_of_it(self) -> bool:
+        return bool(self.changed) and self.seen == self.changed
+
+    def notice(self, frame: FrameType, event: str, _: Any) -> None:
+        """A profile function."""
+        if event != "call":
+            return
+        code = frame.f_code
+        if code in self.changed:
+            self.seen.add(code)
+        elif _CONVERTED in code.co_filename:
+            name = code.co_name.removeprefix(_PREFIX)
+            self.seen.update(each for each in self.changed if each.co_name == name or _is_lambda(each, name))
+
+
+def _is_lambda(code: CodeType, converted: str) -> bool:
+    return code.co_name == "<lambda>" and converted in ("lam", "<lambda>")
+
+
+@contextlib.contextmanager
+def edited(edits: Sequence[Edit]) -> Iterator[Ran]:
+    """The program as it is with the edits, as long as the context is open.
+
+    Raises:
+        CannotApplyError: one of them cannot be applied to the functions in memory.
+        SyntaxError: the edited text is no Python.
+    """
+    by_file: dict[str, list[FunctionType]] = {}
+    for each in gc.get_objects():
+        if isinstance(each, FunctionType) and is_users(each.__code__.co_filename):
+            by_file.setdefault(each.__code__.co_filename, []).append(each)
+    files = _files(edits, by_file)
+    new_text: dict[str, str] = {}
+    swaps: list[tuple[FunctionType, CodeType, CodeType]] = []
+    changed: set[CodeType] = set()
+    for file, listed in files.items():
+        text = "".join(linecache.getlines(file))
+        new_text[file] = _text_with(text, listed)
+        pairs = _Pairs(_compiled(text, file), _compiled(new_text[file], file), listed)
+        changed |= pairs.changed
+        swaps += [(each, each.__code__, new) for each in by_file[file] if (new := pairs.of(each.__code__)) is not None]
+    for function, _, new in swaps:
+        if function.__code__.co_freevars != new.co_freevars:
+            raise CannotApplyError(
+                f"With the edit `{new.co_name}` reads other variables of the function around it, so that it could "
+                "not be tried in memory."
+            )
+    with contextlib.ExitStack() as undo:
+        undo.enter_context(_text_of_files(new_text))
+        undo.enter_context(traced_anew(_is_of_the_user))
+        for function, old, new in swaps:
+            undo.callback(setattr, function, "__code__", old)
+            function.__code__ = new
+        ran = Ran(frozenset(changed))
+        undo.callback(sys.setprofile, sys.getprofile())
+        sys.setprofile(ran.notice)
+        yield ran
+
+
+def _is_of_the_user(function: Any) -> bool:
+    inner = inspect.unwrap(function) if callable(function) else function
+    code = getattr(getattr(inner, "__func__", inner), "__code__", None)
+    # What is no plain function, such as a bound object that is called, may lead to code of the user's too.
+    return code is None or is_users(code.co_filename)
+
+
+def _files(edits: Sequence[Edit], by_file: Mapping[str, Any]) -> dict[str, list[Edit]]:
+    """The edits by the file that Python knows them by; the log has a shorter name for it."""
+    found: dict[str, list[Edit]] = {}
+    for edit in edits:
+        meant = [file for file in by_file if path_in_log(file, os.getcwd()) == edit.file and _reads(file, edit)]
+        if not meant:
+            # Of a file without a function in memory nothing can run again.
+            raise CannotApplyError(RUN_BEFORE)
+        if len(meant) > 1:
+            raise CannotApplyError(f"Several loaded files are called {edit.file}, so that the edit was not tried.")
+        found.setdefault(meant[0], []).append(edit)
+    return found
+
+
+def _reads(file: str, edit: Edit) -> bool:
+    lines = [line.rstrip("\r\n") for line in linecache.getlines(file)[edit.line - 1 : edit.end_line]]
+    return lines == edit.before.split("\n")
+
+
+def _text_with(text: str, edits: Sequence[Edit]) -> str:
+    lines = text.splitlines(keepends=True)
+    for edit in sorted(edits, key=lambda each: -each.line):
+        after = [f"{line}\n" for line in edit.after.split("\n")] if edit.after else []
+        lines[edit.line - 1 : edit.end_line] = after
+    return "".join(lines)
+
+
+def _compiled(text: str, file: str) -> CodeType:
+    # A cell of a notebook may await at its top.
+    code: CodeType = compile(text, file, "exec", flags=_TOP_LEVEL_AWAIT, dont_inherit=True)
+    return code
+
+
+_TOP_LEVEL_AWAIT = 0x2000  # ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+
+
+@contextlib.contextmanager
+def _text_of_files(texts: Mapping[str, str]) -> Iterator[None]:
+    before = {file: linecache.cache.get(file) for file in texts}
+    # Without a time of change, `linecache` does not look at the file again.
+    entries = {file: (len(text), None, text.splitlines(keepends=True), file) for file, text in texts.items()}
+    updated = linecache.updatecache
+
+    def update(filename: str, module_globals: dict[str, Any] | None = None) -> list[str]:
+        # AutoGraph has each file of a module read again before it converts a function of it.
+        if filename not in entries:
+            return updated(filename, module_globals)
+        linecache.cache[filename] = entries[filename]
+        return entries[filename][2]
+
+    linecache.updatecache = update
+    linecache.cache.update(entries)
+    try:
+        yield
+    finally:
+        linecache.updatecache = updated
+        for file, entry in before.items():
+            if entry is None:
+                linecache.cache.pop(file, None)
+            else:
+                linecache.cache[file] = entry
+
+
+class _Pairs:
+    """For each code object of a file the one that has its place in the edited text.
+
+    Attributes:
+        changed: The new ones that do something else than the old ones.
+    """
+
+    def __init__(self, old: CodeType, new: CodeType, edits: Sequence[Edit]) -> None:
+        self._edits = sorted(edits, key=lambda each: each.line)
+        self._new: dict[CodeType, CodeType] = {}
+        self._by_place: dict[tuple[int, str], list[CodeType]] = {}
+        self.changed: set[CodeType] = set()
+        self._pair(old, new)
+
+    def of(self, live: CodeType) -> CodeType | None:
+        """The new code of a function in memory; `None` if it is not of the text of its file, or not known for sure."""
+        if live in self._new:
+            return self._new[live]
+        # What pytest has rewritten, for one, stands where it stood.
+        found = self._by_place.get((live.co_firstlineno, live.co_name), [])
+        return found[0] if len(found) == 1 else None
+
+    def _pair(self, old: CodeType, new: CodeType) -> None:
+        self._new[old] = new
+        self._by_place.setdefault((old.co_firstlineno, old.co_name), []).append(new)
+        if _own(old) != _own(new):
+            self.changed.add(new)
+        counted: Counter[tuple[int, str]] = Counter()
+        inside = {}
+        for each in _nested(new):
+            place = (each.co_firstlineno, each.co_name)
+            inside[place, counted[place]] = each
+            counted[place] += 1
+        counted.clear()
+        for each in _nested(old):
+            place = (self._line_now(each.co_firstlineno), each.co_name)
+            partner = inside.get((place, counted[place]))
+            counted[place] += 1
+            if partner is not None:
+                self._pair(each, partner)
+
+    def _line_now(self, line: int) -> int:
+        moved = 0
+        for edit in self._edits:
+            if edit.end_line < line:
+                moved += (len(edit.after.split("\n")) if edit.after else 0) - (edit.end_line - edit.line + 1)
+        return line + moved
+
+
+def _nested(code: CodeType) -> list[CodeType]:
+    return [each for each in code.co_consts if isinstance(each, CodeType)]
+
+
+def _own(code: CodeType) -> tuple[Any, ...]:
+    """What a code object does by itself, wherever it stands and whatever the functions in it do."""
+    # Types and texts, since 0 and 0.0 and -0.0 are equal.
+    constants = [each.co_name if isinstance(each, CodeType) else (type(each), repr(each)) for each in code.co_consts]
+    return (code.co_code, constants, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)

@@ -1,0 +1,55 @@
+"""What the tape answered for each term of a loss."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tb_gradflow.record.schema import TermKind
+from tb_gradflow.trace.graph.flat_ops import Ref
+from tb_gradflow.trace.source.frames import Frame
+
+
+@dataclass(slots=True)
+class TermAnswer:
+    """One term.
+
+    Attributes:
+        name: What it is called.
+        kind: As in the record.
+        ref: The flat op's output that it is; null where there is none, or where several are joined.
+        frames: The stack that the user's line for it is in.
+        trains: Whether it depends on what the gradient was requested for.
+        row: Where its value is.
+        gradients: By variable, the row with the statistics of its gradient.
+    """
+
+    name: str
+    kind: TermKind
+    ref: Ref | None
+    frames: Sequence[Frame]
+    trains: bool
+    row: int
+    gradients: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class TermAnswers:
+    """The terms of what one call of `tape.gradient` differentiated.
+
+    Attributes:
+        terms: In the order of the loss.
+        cosines: By variable that several of them reach, the first row with the cosines of each two.
+        problem: Why they could not be measured; empty if they were, or need not be.
+    """
+
+    terms: list[TermAnswer] = field(default_factory=list)
+    cosines: dict[int, int] = field(default_factory=dict)
+    problem: str = ""
+
+    def move(self, by: int) -> None:
+        """Its rows begin that much later."""
+        for term in self.terms:
+            term.row += by
+            term.gradients = {variable: row + by for variable, row in term.gradients.items()}
+        self.cosines = {variable: row + by for variable, row in self.cosines.items()}

@@ -1,0 +1,109 @@
+"""Records `train_on_batch` with the callback of `fit`: each batch is a step of one long training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+_specs: dict[Any, Any] = {}
+"""Of batches of one kind, the type: one object, so that it is soon known again."""
+
+
+class Batches:
+    """The calls of `train_on_batch` of one model.
+
+    Attributes:
+        model: The model.
+        recorder: The callback that records it.
+        has_begun: Whether a batch is being trained on.
+        callbacks: Those that are beside the recorder: none.
+    """
+
+    callbacks: tuple[Any, ...] = ()
+
+    def __init__(self, model: Any, recorder: Any) -> None:
+        self.model = model
+        self.recorder = recorder
+        self.has_begun = False
+        self._refused: Any = None
+
+    def begun(self) -> None:
+        """Keras has the model's training function, and is about to call it."""
+        self.has_begun = True
+        recorder, model = self.recorder, self.model
+        if not recorder.goes_on_with(model) and model.train_function is not self._refused:
+            recorder.set_params({})
+            recorder.set_model(model)
+            recorder.on_train_begin()
+            recorder.on_epoch_begin(0)
+            self._refused = None if recorder.goes_on_with(model) else model.train_function
+        recorder.on_train_batch_begin(0)
+        run, plain = model.train_function, recorder.plain
+        if plain is not None and run is not plain and run.__self__ is recorder:
+
+            def of_one(batches: Any) -> Any:
+                if hasattr(batches, "element_spec"):
+                    return run(batches)  # Keras 2 makes an iterator of its own
+                given = list(batches)
+                batch = _one_batch(given[0])
+                # Of plain Python values nobody can tell the type beforehand.
+                return plain(iter(given)) if batch is None else run(batch)
+
+            vars(model)["train_function"] = of_one
+
+    def ended(self) -> None:
+        """The batch was trained on, or an error has ended that."""
+        if self.has_begun:
+            self.has_begun = False
+            self.recorder.on_train_batch_end(0)
+
+
+class OneBatch:
+    """A batch as an iterator of TensorFlow that ends with it.
+
+    Attributes:
+        element_spec: Its type.
+    """
+
+    def __init__(self, batch: Any, spec: Any) -> None:
+        self._left = [batch]
+        self.element_spec = spec
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if not self._left:
+            raise StopIteration
+        return self._left.pop()
+
+    def get_next(self) -> Any:
+        if not self._left:
+            raise tf.errors.OutOfRangeError(None, None, "there is one batch")
+        return self._left.pop()
+
+
+def _one_batch(batch: Any) -> OneBatch | None:
+    """A batch as `fit` would give it to the training function; null where that cannot be told."""
+    flat = tf.nest.flatten(batch)
+    if not all(each is None or isinstance(each, (np.ndarray, tf.Tensor)) for each in flat):
+        return None
+    tensors = [None if each is None else tf.convert_to_tensor(each) for each in flat]
+    kind = tuple(None if each is None else (each.dtype, tuple(each.shape)) for each in tensors)
+    whole = tf.nest.pack_sequence_as(batch, tensors)
+    key = (kind, _structure(batch))
+    if key not in _specs:
+        _specs[key] = tf.nest.map_structure(
+            lambda each: None if each is None else tf.TensorSpec(each.shape, each.dtype), whole
+        )
+    return OneBatch(whole, _specs[key])
+
+
+def _structure(value: Any) -> Any:
+    """What of a batch tells its nesting."""
+    if isinstance(value, dict):
+        return tuple((key, _structure(each)) for key, each in sorted(value.items()))
+    return tuple(map(_structure, value)) if isinstance(value, (list, tuple)) else None

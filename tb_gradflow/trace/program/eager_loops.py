@@ -1,0 +1,306 @@
+"""Records the steps of loops that take a gradient eagerly, outside of any function.
+
+Such a loop tells nobody where its step begins or ends. A step is taken to begin where its outermost tape opens, and to
+end where all variables that got a gradient were updated by optimizers; or, where the loop updates them by itself, where
+the next outermost tape opens, or another training begins. Tapes that open at the same line are steps of one run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from tb_gradflow.trace.program import hooks
+from tb_gradflow.trace.program.attention import claim, is_left_alone, release
+from tb_gradflow.trace.program.recording import Place, Recording
+
+if TYPE_CHECKING:
+    from tb_gradflow.record.schema import Trace
+    from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, OpenStep
+    from tb_gradflow.trace.watched_run import WatchedRun
+
+MOST_VAIN_LOOKS = 3
+"""After so many tapes of a line that were asked for nothing, no more of them are observed."""
+
+
+class _OfThread(threading.local):
+    tapes = 0
+    loop: Loop | None = None
+
+
+_of_thread = _OfThread()
+_loops: dict[tuple[CodeType, int], Loop] = {}
+
+
+def install(tensorflow: Any) -> None:
+    """Replaces what opens and closes a tape, for good."""
+    kind = tensorflow.GradientTape
+    kind.__enter__ = _entering(vars(kind)["__enter__"])
+    kind.__exit__ = _leaving(vars(kind)["__exit__"])
+
+
+def is_inside_tape() -> bool:
+    """Whether this thread runs what an eager tape records."""
+    return _of_thread.tapes > 0
+
+
+def close() -> None:
+    """Whatever step of an eager loop this thread is in, it is over: another training begins."""
+    loop, _of_thread.loop = _of_thread.loop, None
+    if loop is not None:
+        loop.ends()
+
+
+def forget() -> None:
+    """Another recording begins."""
+    _loops.clear()
+
+
+def is_recorded_by_its_author() -> None:
+    """The program has called `summary.gradients`."""
+    if _of_thread.loop is not None:
+        _of_thread.loop.leave_alone()
+
+
+def name_of_line(file: str, line: int) -> str:
+    """A name for what stands at a line, such as `train_31`."""
+    from tb_gradflow.trace.source.user_line import path_in_log
+
+    stem, _ = os.path.splitext(os.path.basename(path_in_log(file, os.getcwd())))
+    return f"{stem}_{line}"
+
+
+def _entering(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def enter(self: Any) -> Any:
+        if tf.executing_eagerly() and not is_left_alone():
+            recording = hooks.current()
+            if recording is not None and _of_thread.tapes == 0:
+                _begin(recording, sys._getframe(1))
+            result = original(self)
+            _of_thread.tapes += 1
+            vars(self)["_tb_gradflow_counted"] = True
+            return result
+        return original(self)
+
+    return enter
+
+
+def _leaving(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def leave(self: Any, *error: Any) -> Any:
+        result = original(self, *error)
+        if vars(self).pop("_tb_gradflow_counted", False):
+            _of_thread.tapes -= 1
+            if _of_thread.loop is not None and _of_thread.tapes == 0 and error and error[1] is not None:
+                _of_thread.loop.fails(error[1])
+        return result
+
+    return leave
+
+
+def _begin(recording: Recording, frame: FrameType) -> None:
+    """The outermost tape of a step opens at a line."""
+    close()
+    place = (frame.f_code, frame.f_lineno)
+    loop = _loops.get(place)
+    if loop is None or loop.recording is not recording:
+        loop = _loops[place] = Loop(recording, _name(frame))
+    if not loop.is_left_alone:
+        _of_thread.loop = loop
+        loop.begins()
+
+
+def _name(frame: FrameType) -> str:
+    """By the user's own line, if it is not this one that opens the tape."""
+    from tb_gradflow.trace.source.user_line import is_users
+
+    found: FrameType | None = frame
+    while found is not None and not is_users(found.f_code.co_filename):
+        found = found.f_back
+    found = found or frame
+    return name_of_line(found.f_code.co_filename, found.f_lineno)
+
+
+class Loop:
+    """The steps whose outermost tape opens at one line.
+
+    Attributes:
+        is_left_alone: Whether no more of its steps are recorded.
+    """
+
+    def __init__(self, recording: Recording, name: str) -> None:
+        self.recording = recording
+        self.is_left_alone = False
+        self._name = name
+        self._place: Place | None = None
+        self._run: WatchedRun | None = None
+        self._open: OpenStep | None = None
+        self._recorded = False
+        self._began = 0.0
+        self._vain = 0
+        self._known: list[tuple[Any, Any]] = []
+        self._instrumented: InstrumentedStep | None = None
+        self._tracing: Any = None
+
+    def flush(self) -> None:
+        """All that was recorded can be read when this returns."""
+        if self._run is not None:
+            self._run.flush()
+
+    def leave_alone(self) -> None:
+        """The program records this loop itself."""
+        self._abandon()
+        self.is_left_alone = True
+        if self._place is not None and self._run is not None:
+            self._run.discard()
+            self.recording.drop(self._place)
+            self._place = self._run = None
+
+    def begins(self) -> None:
+        """Its outermost tape opens."""
+        self._began = time.perf_counter()
+        self._recorded = False
+        if (self._run is None or self._run.is_due()) and claim():
+            self._open = self._opened()
+            if self._open is None:
+                release()
+
+    def ends(self) -> None:
+        """The step is over, at the latest."""
+        self._finish()
+        if self._run is not None:
+            self._run.completed(time.perf_counter() - self._began, recorded=self._recorded)
+
+    def fails(self, error: BaseException) -> None:
+        """The program has raised in its step."""
+        self._abandon(error)
+
+    def _opened(self) -> OpenStep | None:
+        if self._instrumented is None:
+            self._instrumented = self._instrument()
+        step = self._instrumented.opened()
+        if step is not None:
+            step.collector.applying = self._noting_updates(step, step.collector.applying)  # type: ignore[method-assign]
+        return step
+
+    def _instrument(self) -> InstrumentedStep:
+        from tb_gradflow.trace.graph.variables import Variables
+        from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, Settings
+
+        options = self.recording.options
+        settings = Settings(options["tensors"], bool(options["source"]), eager=True)
+
+        def known() -> Any:
+            return [
+                dataclasses.replace(owned, variable=variable)
+                for owned, kept in self._known
+                if (variable := kept()) is not None
+            ]
+
+        return InstrumentedStep(lambda: None, lambda: Variables(known), settings, self._on_trace, on_fault=self._failed)
+
+    def _noting_updates(self, step: OpenStep, original: Callable[..., Any]) -> Callable[..., Any]:
+        depth = 0
+
+        def applying(apply: Callable[[], Any], *rest: Any, **named: Any) -> Any:
+            nonlocal depth
+            depth += 1
+            try:
+                result = original(apply, *rest, **named)
+            except Exception as error:
+                if depth == 1:
+                    self.fails(error)
+                raise
+            finally:
+                depth -= 1
+            if depth == 0 and self._open is step and _is_updated(step.collector):
+                self._finish()
+            return result
+
+        return applying
+
+    def _finish(self) -> None:
+        step, self._open = self._open, None
+        if step is None:
+            return
+        try:
+            if not step.collector.calls:
+                step.abandon()
+                self._vain += 1
+                self.is_left_alone = self._run is None and self._vain >= MOST_VAIN_LOOKS
+                return
+            measured = step.close()
+            self._remember(step.collector)
+            if self._run is not None and measured and not self._run.broken:
+                self._recorded = True
+                self._run.write({name: value.numpy() for name, value in measured.items()}, self._tracing)
+            self.is_left_alone = self._run is None or self._run.broken
+        finally:
+            release()
+
+    def _abandon(self, error: BaseException | None = None) -> None:
+        step, self._open = self._open, None
+        if step is not None:
+            try:
+                step.abandon(error)
+            finally:
+                release()
+
+    def _remember(self, collector: Any) -> None:
+        """What the step has read. A loop must not keep alive what its program has let go of."""
+        self._known = [(_without(owned), weakref.ref(owned.variable)) for owned in collector.variables if _lasts(owned)]
+
+    def _on_trace(self, trace: Trace, error: BaseException | None) -> None:
+        if self._run is None:
+            from tb_gradflow.trace.log.recorder import Tracing
+            from tb_gradflow.trace.program.recorders import run_of_loop
+
+            self._place = self.recording.begin(self._name)
+            if self._place is None:
+                return
+            self._run = run_of_loop(self.recording, self._place)
+            self._tracing = Tracing(self._run.recorder(self._name))
+            self.recording.keeps(self)
+        asked = {each.variable for each in trace.variable_gradients if each.outcome != "not_asked"}
+        listed = tuple(
+            dataclasses.replace(variable, tracked=number in asked) for number, variable in enumerate(trace.variables)
+        )
+        self._tracing.finished(dataclasses.replace(trace, variables=listed), error)
+
+    def _failed(self, fault: Exception) -> None:
+        self.is_left_alone = True
+        if self._run is not None:
+            self._run.broken = True
+            self._run.report_fault(fault)
+        else:
+            from tb_gradflow.trace.fidelity.warning import warn
+            from tb_gradflow.trace.log.recorder import fault_message
+
+            warn(fault_message(0, fault))
+
+
+def _is_updated(collector: Any) -> bool:
+    """Whether optimizers were given all variables that a gradient was requested for, as far as there are any."""
+    asked = {index for call in collector.calls for index, answer in call.variables.items() if answer.outcome == "value"}
+    given = {collector.variables.index_of(each.variable) for applied in collector.applied for each in applied.given}
+    return bool(asked) and asked <= given
+
+
+def _lasts(owned: Any) -> bool:
+    """Whether a later step may find it again: a tensor is gone with its own."""
+    return isinstance(owned.variable, tf.Variable)
+
+
+def _without(owned: Any) -> Any:
+    return dataclasses.replace(owned, variable=None)

@@ -1,0 +1,166 @@
+"""Records each `fit` and `train_on_batch` of a Keras model, with a callback that the program need not pass."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tb_gradflow.trace.program import eager_loops, hooks
+from tb_gradflow.trace.program.attention import is_left_alone, left_alone
+from tb_gradflow.trace.program.batches import Batches
+from tb_gradflow.trace.program.recording import Recording, keep_with, kept_with
+
+
+class _OfThread(threading.local):
+    batches: Batches | None = None
+
+
+_of_thread = _OfThread()
+
+# What else a model does with data: a gradient that is taken meanwhile is none of a training.
+_OTHERS = ("evaluate", "predict", "test_on_batch", "predict_on_batch")
+
+
+def install(keras: Any) -> None:
+    """Replaces the functions by which a model of this Keras, 3 or 2, is trained, for good."""
+    if not _is_on_tensorflow(keras):
+        return
+    owner = next(each for each in keras.Model.__mro__ if "fit" in vars(each))
+    owner.fit = _fitting(vars(owner)["fit"])
+    owner.train_on_batch = _training_on_batch(vars(owner)["train_on_batch"])
+    owner.make_train_function = _making(vars(owner)["make_train_function"])
+    for name in _OTHERS:
+        if name in vars(owner):
+            setattr(owner, name, _alone(vars(owner)[name]))
+
+
+def _is_on_tensorflow(keras: Any) -> bool:
+    backend = getattr(getattr(keras, "backend", None), "backend", None)
+    return backend is None or backend() == "tensorflow"
+
+
+def _fitting(original: Callable[..., Any]) -> Callable[..., Any]:
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def fit(self: Any, *args: Any, **kwargs: Any) -> Any:
+        recording = _recording()
+        if recording is None:
+            return original(self, *args, **kwargs)
+        eager_loops.close()
+        with left_alone():
+            try:
+                given = signature.bind(self, *args, **kwargs)
+            except TypeError:  # which the original says better
+                return original(self, *args, **kwargs)
+            callbacks = given.arguments.get("callbacks")
+            known = _known(recording, self) if _may_record(callbacks) else None
+            if known is None:
+                return original(self, *args, **kwargs)
+            recorder = known.recorder
+            if hasattr(callbacks, "on_train_batch_begin") and hasattr(callbacks, "callbacks"):
+                return _with_one_more(callbacks, recorder, self, lambda: original(self, *args, **kwargs))
+            given.arguments["callbacks"] = [*_listed(callbacks), recorder]
+            try:
+                return original(*given.args, **given.kwargs)
+            finally:
+                recorder.flush()
+
+    return fit
+
+
+def _with_one_more(listed: Any, recorder: Any, model: Any, fit: Callable[[], Any]) -> Any:
+    """Keras takes a list of callbacks that it has made before as it is, and so does the program later."""
+    recorder.set_params(getattr(listed, "params", None) or {})
+    recorder.set_model(model)
+    listed.callbacks.append(recorder)
+    try:
+        return fit()
+    finally:
+        listed.callbacks.remove(recorder)
+        recorder.flush()
+
+
+def _training_on_batch(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def train_on_batch(self: Any, *args: Any, **kwargs: Any) -> Any:
+        recording = _recording()
+        if recording is None or not tf.executing_eagerly():
+            return original(self, *args, **kwargs)
+        eager_loops.close()
+        with left_alone():
+            batches = _known(recording, self)
+            if batches is None:
+                return original(self, *args, **kwargs)
+            before, _of_thread.batches = _of_thread.batches, batches
+            try:
+                return original(self, *args, **kwargs)
+            finally:
+                _of_thread.batches = before
+                batches.ended()
+
+    return train_on_batch
+
+
+def _making(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Keras calls this in front of each batch, when the model is built."""
+
+    @functools.wraps(original)
+    def make_train_function(self: Any, *args: Any, **kwargs: Any) -> Any:
+        made = original(self, *args, **kwargs)
+        batches = _of_thread.batches
+        if batches is None or batches.model is not self or batches.has_begun:
+            return made
+        if made is not None:  # Keras 2 sets what this returns
+            self.train_function = made
+        batches.begun()
+        return made if made is None else self.train_function
+
+    return make_train_function
+
+
+def _alone(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if _recording() is None:
+            return original(*args, **kwargs)
+        eager_loops.close()
+        with left_alone():
+            return original(*args, **kwargs)
+
+    return run
+
+
+def _recording() -> Recording | None:
+    return None if is_left_alone() or eager_loops.is_inside_tape() else hooks.current()
+
+
+def _may_record(callbacks: Any) -> bool:
+    from tb_gradflow.trace.program.recorders import is_recorder
+
+    return not any(is_recorder(each) for each in _listed(getattr(callbacks, "callbacks", callbacks)))
+
+
+def _listed(callbacks: Any) -> list[Any]:
+    if callbacks is None:
+        return []
+    return list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
+
+
+def _known(recording: Recording, model: Any) -> Batches | None:
+    """The model, with what records each training of it; null if that cannot be."""
+    from tb_gradflow.trace.program.recorders import callback
+
+    kept = kept_with(model, recording)
+    if kept is None:
+        place = recording.begin(str(getattr(model, "name", None) or type(model).__name__))
+        kept = keep_with(model, recording, None if place is None else Batches(model, callback(recording, place)))
+        if kept.value is not None:
+            recording.keeps(kept.value.recorder)
+    found: Batches | None = kept.value
+    return found

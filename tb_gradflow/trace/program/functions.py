@@ -1,0 +1,160 @@
+"""Records each `tf.function` that takes a gradient, as `watch` does, where the program calls it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager.polymorphic_function import polymorphic_function
+from tensorflow.python.util import traceback_utils
+
+from tb_gradflow.trace.program import eager_loops, hooks
+from tb_gradflow.trace.program.attention import is_left_alone, left_alone
+from tb_gradflow.trace.program.code import of_library, seems_to_take_gradients
+from tb_gradflow.trace.program.recording import Place, Recording, keep_with, kept_with
+
+_LEFT_ALONE = object()
+
+
+class Call:
+    """The first call of a function.
+
+    Attributes:
+        takes_gradients: Whether a tape was asked for one meanwhile.
+        by_author: Whether the program has recorded them itself.
+    """
+
+    def __init__(self) -> None:
+        self.takes_gradients = False
+        self.by_author = False
+
+
+class _OfThread(threading.local):
+    call: Call | None = None
+
+
+_of_thread = _OfThread()
+
+
+def install() -> None:
+    """Replaces what calls a `tf.function`, for good."""
+    kind = polymorphic_function.Function
+    kind.__call__ = _calling(vars(kind)["__call__"])
+    kind.__getstate__ = _without_kept(vars(kind)["__getstate__"])
+    for name in ("gradient", "jacobian", "batch_jacobian"):
+        setattr(tf.GradientTape, name, _taking(vars(tf.GradientTape)[name]))
+
+
+def is_recorded_by_its_author() -> None:
+    """The program has called `summary.gradients`."""
+    if _of_thread.call is not None:
+        _of_thread.call.by_author = True
+
+
+def _taking(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def take(*args: Any, **kwargs: Any) -> Any:
+        if _of_thread.call is not None:
+            _of_thread.call.takes_gradients = True
+        return original(*args, **kwargs)
+
+    return take
+
+
+def _calling(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        recording = hooks.current()
+        if recording is None or is_left_alone() or not tf.executing_eagerly() or eager_loops.is_inside_tape():
+            return original(self, *args, **kwargs)
+        kept = kept_with(self, recording)
+        if kept is None:
+            return _first_call(original, recording, self, args, kwargs)
+        if kept.value is _LEFT_ALONE:
+            return original(self, *args, **kwargs)
+        eager_loops.close()
+        return _run(kept.value, args, kwargs)
+
+    return call
+
+
+def _run(watched: Any, args: Any, kwargs: Any) -> Any:
+    """A step that is recorded. What it raises has the traceback that TensorFlow gives what a `tf.function` raises."""
+    with left_alone():
+        return traceback_utils.filter_traceback(watched)(*args, **kwargs)
+
+
+def _first_call(original: Callable[..., Any], recording: Recording, function: Any, args: Any, kwargs: Any) -> Any:
+    """A function that nobody knows yet. One that seems to train is recorded from its first step on; another one from
+    the second on, if its trace turns out to take a gradient."""
+    if of_library(function.python_function):
+        keep_with(function, recording, _LEFT_ALONE)
+        return original(function, *args, **kwargs)
+    place = watched = None
+    if seems_to_take_gradients(function.python_function):
+        place, watched = _watched(recording, function)
+    try:
+        with _observed() as call:
+            if watched is None:
+                return original(function, *args, **kwargs)
+            eager_loops.close()
+            return _run(watched, args, kwargs)
+    finally:
+        if not call.takes_gradients or call.by_author:
+            if place is not None and watched is not None:
+                watched.discard()
+                recording.drop(place)
+            keep_with(function, recording, _LEFT_ALONE)
+        else:
+            if watched is None:
+                place, watched = _watched(recording, function)
+            keep_with(function, recording, _LEFT_ALONE if watched is None else watched)
+
+
+def _watched(recording: Recording, function: Any) -> tuple[Place | None, Any]:
+    place = recording.begin(name_of(function.python_function))
+    if place is None:
+        return None, None
+    # Keras is loaded here at the latest; a program that trains nothing does without.
+    from tb_gradflow.trace.program.recorders import watching
+
+    watched = watching(recording, place, function)
+    recording.keeps(watched)
+    return place, watched
+
+
+def name_of(function: Any) -> str:
+    """What its author calls it; a lambda by the line that it stands in."""
+    plain = inspect.unwrap(function)
+    plain = getattr(plain, "__func__", plain)
+    name = str(getattr(plain, "__name__", type(plain).__name__))
+    if name != "<lambda>":
+        return name
+    return eager_loops.name_of_line(plain.__code__.co_filename, plain.__code__.co_firstlineno)
+
+
+@contextlib.contextmanager
+def _observed() -> Iterator[Call]:
+    before, call = _of_thread.call, Call()
+    _of_thread.call = call
+    try:
+        yield call
+    finally:
+        _of_thread.call = before
+        if before is not None:
+            before.takes_gradients |= call.takes_gradients
+
+
+def _without_kept(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def getstate(self: Any) -> Any:
+        state = original(self)
+        state.pop("_tb_gradflow_kept", None)
+        return state
+
+    return getstate

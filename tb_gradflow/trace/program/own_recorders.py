@@ -1,0 +1,55 @@
+"""What a program does itself with tb_gradflow: for that part the hooks leave it alone."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tb_gradflow.trace.program import eager_loops, functions
+from tb_gradflow.trace.program.attention import left_alone
+
+
+def install(module: Any, names: Sequence[str]) -> None:
+    """Has functions of a module, `name` or `Class.name`, run where the hooks leave the thread alone."""
+    for name in names:
+        owner, _, last = name.rpartition(".")
+        place = getattr(module, owner) if owner else module
+        wrap = _BY_NAME.get(last, _alone)
+        setattr(place, last, wrap(vars(place)[last]))
+
+
+def _alone(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with left_alone():
+            return original(*args, **kwargs)
+
+    return run
+
+
+def _opened_alone(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    @contextlib.contextmanager
+    def opened(*args: Any, **kwargs: Any) -> Iterator[Any]:
+        with left_alone(), original(*args, **kwargs) as found:
+            yield found
+
+    return opened
+
+
+def _recording_alone(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`summary.gradients`: the step that calls it is recorded by its author."""
+
+    @functools.wraps(original)
+    def record(*args: Any, **kwargs: Any) -> Any:
+        functions.is_recorded_by_its_author()
+        eager_loops.is_recorded_by_its_author()
+        with left_alone():
+            return original(*args, **kwargs)
+
+    return record
+
+
+_BY_NAME = {"opened": _opened_alone, "record_gradients": _recording_alone}

@@ -1,0 +1,35 @@
+"""The public recorders, as the hooks use them. Loads Keras: not before something trains."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+# As in `tb_gradflow.__getattr__`: Keras 3 draws numbers while it is loaded.
+_state = random.getstate()
+from tb_gradflow.trace.callback import GradFlowCallback  # noqa: E402
+from tb_gradflow.trace.program.recording import Place, Recording  # noqa: E402
+from tb_gradflow.trace.watch import Watched  # noqa: E402
+from tb_gradflow.trace.watched_run import WatchedRun  # noqa: E402
+
+random.setstate(_state)
+
+
+def watching(recording: Recording, place: Place, function: Any) -> Watched:
+    """What stands for a `tf.function` that is recorded."""
+    return Watched(function, WatchedRun(recording.checked(place), compiles=False))
+
+
+def run_of_loop(recording: Recording, place: Place) -> WatchedRun:
+    """The log of an eager loop."""
+    return WatchedRun(recording.checked(place), compiles=False)
+
+
+def callback(recording: Recording, place: Place) -> GradFlowCallback:
+    """What records each `fit` of one model."""
+    return GradFlowCallback(place.log_dir, **recording.options)
+
+
+def is_recorder(value: Any) -> bool:
+    """Whether the program itself records a `fit`."""
+    return isinstance(value, GradFlowCallback)

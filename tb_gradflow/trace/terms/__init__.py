@@ -1,0 +1,1 @@
+"""The terms of a loss that is a sum: which they are, what they are called, and the gradient of each."""

@@ -1,0 +1,69 @@
+"""The ops that a loss hands its terms on through: sums, weights, means. What each makes of a weight on its way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+SUMS = frozenset({"AddV2", "Add", "Sub", "AddN"})
+"""Each input is a term, or a sum of terms."""
+
+PACKED = frozenset({"Pack"})
+"""Numbers beside each other, to be added up by what takes them."""
+
+HANDING_ON = frozenset({"Identity", "Cast", "Neg", "Reshape", "Squeeze", "ExpandDims", "EnsureShape", "Snapshot"})
+REDUCTIONS = frozenset({"Sum", "Mean"})
+QUOTIENTS = frozenset({"RealDiv", "Div", "DivNoNan"})
+WEIGHTED = frozenset({"Mul"}) | QUOTIENTS
+
+Actual = Callable[[Any], Any]
+"""The tensor of the step that a tensor of the graph stands for."""
+
+
+def is_small(tensor: Any) -> bool:
+    """Whether a tensor is a number, or one for each row of a batch."""
+    return tensor.shape.rank is not None and tensor.shape.rank <= 1
+
+
+def weight_of_input(op: Any, slot: int, weight: Any, actual: Actual) -> Any:
+    """What one input of an op counts for in a loss, element by element, where `weight` is what its output does."""
+    given = actual(op.inputs[slot])
+    kind = op.type
+    if kind in ("AddV2", "Add", "AddN"):
+        return _as_given(weight, given)
+    if kind == "Sub":
+        return _as_given(weight if slot == 0 else -weight, given)
+    if kind == "Neg":
+        return -weight
+    if kind == "Cast":
+        return tf.cast(weight, given.dtype)
+    if kind == "Pack":
+        return weight[slot]
+    if kind == "Mul":
+        return _as_given(weight * actual(op.inputs[1 - slot]), given)
+    if kind in QUOTIENTS:
+        divisor = actual(op.inputs[1])
+        divided = tf.math.divide_no_nan(weight, divisor) if kind == "DivNoNan" else weight / divisor
+        return _as_given(divided, given)
+    if kind in REDUCTIONS:
+        # Of a scalar, or of one number for each row: all of it.
+        spread = tf.fill(tf.shape(given), tf.reshape(weight, []))
+        return spread / tf.cast(tf.maximum(tf.size(given), 1), given.dtype) if kind == "Mean" else spread
+    return tf.reshape(weight, tf.shape(given))
+
+
+def _as_given(weight: Any, given: Any) -> Any:
+    """The weight of an input that may have been broadcast."""
+    if weight.shape.rank == 0 and given.shape.rank == 0:
+        return weight
+    if weight.shape.rank != 0 and given.shape.rank == 0:
+        return tf.reduce_sum(weight)
+    if weight.shape.is_fully_defined() and weight.shape == given.shape:
+        return weight
+    # One row may have been broadcast to all, and how many there are is often not known while a step is traced.
+    shape = tf.shape(given)
+    rows = tf.broadcast_to(weight, tf.broadcast_dynamic_shape(tf.shape(weight), shape))
+    along = tf.raw_ops.BroadcastGradientArgs(s0=shape, s1=tf.shape(rows)).r0
+    return tf.reshape(tf.reduce_sum(rows, along), shape)

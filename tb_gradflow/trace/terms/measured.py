@@ -1,0 +1,83 @@
+"""The gradient of each term, and the angles between them, as rows of statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tb_gradflow.record.schema import COSINES_IN_ROW
+from tb_gradflow.trace.graph.flat_ops import Ref
+from tb_gradflow.trace.graph.term_answers import TermAnswer, TermAnswers
+from tb_gradflow.trace.numerics.loss_scale import unscaled
+from tb_gradflow.trace.numerics.statistics import GRADIENT_COLUMNS, gradient_cosine, gradient_statistics
+from tb_gradflow.trace.terms.linear import Actual
+from tb_gradflow.trace.terms.named import Term
+from tb_gradflow.trace.tf_internals.kept_tapes import Asked
+
+
+def measure(
+    terms: Sequence[Term],
+    asked: Asked,
+    sources: Mapping[int, int],
+    count: int,
+    actual: Actual,
+    scale: Any,
+    ref_of: Callable[[Any], Ref | None],
+) -> tuple[TermAnswers, list[Any]]:
+    """What there is to know of the terms, with rows that are numbered from zero; and these, float32 `[6]` each.
+
+    Args:
+        terms: Two or more.
+        asked: The request for the gradient of their sum.
+        sources: By index of the variable, its place among the sources.
+        count: How many sources there are.
+        actual: See `linear`.
+        scale: What the loss was multiplied with; null if it was not.
+        ref_of: The flat op's output that a tensor of the graph is.
+    """
+    found = TermAnswers()
+    rows = [_value_row(term, actual, scale) for term in terms]
+    gradients = [_gradients(term, asked, count, actual) for term in terms]
+    for row, (term, arrived) in enumerate(zip(terms, gradients, strict=True)):
+        ref = ref_of(term.summands[0].tensor) if len(term.summands) == 1 else None
+        answer = TermAnswer(term.name, term.kind, ref, term.frames, term.moves, row)
+        for variable, place in sources.items():
+            if arrived[place] is not None:
+                answer.gradients[variable] = len(rows)
+                rows.append(unscaled([gradient_statistics(arrived[place])], scale)[0])
+        found.terms.append(answer)
+    for variable, place in sources.items():
+        reaching = [arrived[place] for arrived in gradients if arrived[place] is not None]
+        if len(reaching) > 1:
+            found.cosines[variable] = len(rows)
+            rows += _cosine_rows(reaching)
+    return found, rows
+
+
+def _gradients(term: Term, asked: Asked, count: int, actual: Actual) -> list[Any]:
+    moving = [each for each in term.summands if each.moves]
+    if not moving:
+        return [None] * count
+    return asked.again([actual(each.tensor) for each in moving], [each.weight for each in moving], count)
+
+
+def _value_row(term: Term, actual: Actual, scale: Any) -> Any:
+    """What a term adds to the loss, and what it would add if it was one throughout."""
+    parts, weights = [], []
+    for each in term.summands:
+        given, weight = (tf.cast(tensor, tf.float32) for tensor in (actual(each.tensor), each.weight))
+        # A weight of zero hides a term, whatever that is: a NaN there is one in the loss as well.
+        parts.append(tf.reduce_sum(given * weight))
+        weights.append(tf.reduce_sum(tf.abs(weight)))
+    row = tf.stack([tf.add_n(parts), tf.add_n(weights)])
+    row = row if scale is None else row / tf.cast(scale, tf.float32)
+    return tf.concat([row, tf.zeros([GRADIENT_COLUMNS - 2])], 0)
+
+
+def _cosine_rows(gradients: Sequence[Any]) -> list[Any]:
+    """The cosine of each two, in the order (0, 1), (0, 2), …, (1, 2), …, as many in a row as it has columns."""
+    angles = [gradient_cosine(one, other) for place, one in enumerate(gradients) for other in gradients[place + 1 :]]
+    angles += [tf.constant(float("nan"))] * (-len(angles) % COSINES_IN_ROW)
+    return [tf.stack(angles[first : first + COSINES_IN_ROW]) for first in range(0, len(angles), COSINES_IN_ROW)]

@@ -1,0 +1,162 @@
+"""The terms of a loss, found in the graph of its step.
+
+From the loss back: through sums to their inputs, through means and weights to what they are of. Where to stop is what
+a person would say: `recon + beta * kl` has two terms, and the formula of `kl`, which adds up pieces of its own, is
+one. So a sum over a batch is taken apart only where the user's line adds up values that have names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tb_gradflow.trace.graph.differentiable import custom_gradient_name, is_differentiable_dtype
+from tb_gradflow.trace.terms.linear import (
+    HANDING_ON,
+    PACKED,
+    QUOTIENTS,
+    REDUCTIONS,
+    SUMS,
+    WEIGHTED,
+    Actual,
+    is_small,
+    weight_of_input,
+)
+from tb_gradflow.trace.terms.written import Written, is_named, parts_of, written_by
+
+# A running total of so many parts is no loss that a person would take apart, and Python's stack is not endless.
+_DEEPEST = 150
+
+
+@dataclass(frozen=True, slots=True)
+class Summand:
+    """A term, or a place on the way to some.
+
+    Attributes:
+        tensor: In the graph.
+        weight: What each element of it counts for in the loss, in the step; of the tensor's shape.
+        written: What the user wrote there.
+        moves: Whether it depends on what a gradient is requested for.
+        origin: The tensor whose line says what it is; null where that is the tensor itself.
+    """
+
+    tensor: Any
+    weight: Any
+    written: Written
+    moves: bool = True
+    origin: Any = None
+
+    @property
+    def made_by(self) -> Any:
+        """The tensor whose line says what it is."""
+        return self.tensor if self.origin is None else self.origin
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What is known of the graph.
+
+    Attributes:
+        actual: The tensor of the step that one of the graph stands for; null if there is none.
+        moves: Whether a tensor depends on what a gradient is requested for.
+        is_constant: Whether nothing but constants go into a tensor.
+        in_layer: Whether an op belongs to a layer.
+    """
+
+    actual: Actual
+    moves: Callable[[Any], bool]
+    is_constant: Callable[[Any], bool]
+    in_layer: Callable[[Any], bool]
+
+
+def summands_of(targets: Sequence[tuple[Any, Any]], ground: Ground) -> list[Summand]:
+    """The terms of what is differentiated, each tensor once; `targets` are tensors of the graph, with what each counts
+    for."""
+    found: list[Summand] = []
+    for tensor, weight in targets:
+        for each in _taken_apart(Summand(tensor, weight, Written()), ground, 0):
+            if not ground.is_constant(each.tensor):
+                _add(found, replace(each, moves=ground.moves(each.tensor)))
+    return found
+
+
+def _taken_apart(here: Summand, ground: Ground, depth: int) -> list[Summand]:
+    """The terms that a tensor is the sum of; itself, without the weight that is written with it, if it is one."""
+    parts = list(_parts(here, ground)) if depth < _DEEPEST else []
+    found = [each for part in parts for each in _taken_apart(part, ground, depth + 1)]
+    if len(parts) != 1 or len(found) != 1:
+        return found or [here]
+    # What has a name is the term; without one the number, and not what it is the mean of.
+    if written_by(here.tensor.op, here.written).is_settled:
+        return [here]
+    if not _is_like(here.tensor, parts[0].tensor):
+        return [replace(here, written=found[0].written, origin=found[0].made_by)]
+    return found
+
+
+def _is_like(one: Any, other: Any) -> bool:
+    return bool(one.shape.rank == other.shape.rank)
+
+
+def _add(found: list[Summand], new: Summand) -> None:
+    """A tensor that is added twice is one term."""
+    for place, known in enumerate(found):
+        if known.tensor is new.tensor:
+            found[place] = replace(known, weight=known.weight + new.weight)
+            return
+    found.append(new)
+
+
+def _parts(here: Summand, ground: Ground) -> Iterator[Summand]:
+    op = here.tensor.op
+    if custom_gradient_name(op) is not None or len(op.outputs) != 1 or not ground.moves(here.tensor):
+        return
+    written = written_by(op, here.written)
+    slots = list(_slots(op, ground))
+    if op.type in SUMS | PACKED:
+        if any(ground.actual(op.inputs[slot]) is None for slot in slots) or not _is_open(op, written, slots, ground):
+            return
+        nodes = parts_of(written, op)
+        for slot in slots:
+            weight = weight_of_input(op, slot, here.weight, ground.actual)
+            yield Summand(op.inputs[slot], weight, nodes[slot])
+    elif len(slots) == 1 and ground.actual(op.inputs[slots[0]]) is not None:
+        weight = weight_of_input(op, slots[0], here.weight, ground.actual)
+        yield Summand(op.inputs[slots[0]], weight, written.through(op, slots[0]))
+
+
+def _slots(op: Any, ground: Ground) -> Iterator[int]:
+    """The inputs that terms come from; none where the op is a term's own."""
+    if op.type in SUMS | PACKED:
+        if all(tensor.shape.rank == 0 if op.type in PACKED else is_small(tensor) for tensor in op.inputs):
+            yield from range(len(op.inputs))
+    elif op.type in HANDING_ON or op.type in REDUCTIONS:
+        given = op.inputs[0]
+        if is_small(given) and is_differentiable_dtype(given) and (op.type in HANDING_ON or _is_whole(op)):
+            yield 0
+    elif op.type in WEIGHTED and all(is_small(tensor) for tensor in op.inputs):
+        moving = [slot for slot, tensor in enumerate(op.inputs) if ground.moves(tensor)]
+        if moving == [0] or (len(moving) == 1 and op.type not in QUOTIENTS):
+            yield moving[0]
+
+
+def _is_whole(op: Any) -> bool:
+    """Whether a sum or a mean is over everything that it is given."""
+    return op.outputs[0].shape.num_elements() == 1
+
+
+def _is_open(op: Any, written: Written, slots: Sequence[int], ground: Ground) -> bool:
+    """Whether a person would call what is added up here terms."""
+    if op.type in PACKED:
+        return written.is_open
+    numbers = all(tensor.shape.rank == 0 for tensor in op.inputs)
+    nodes = parts_of(written, op)
+    named = all(is_named(nodes[slot]) for slot in slots if ground.moves(op.inputs[slot]))
+    if not written.is_open:
+        return False
+    if not written.is_users:
+        return numbers
+    if not numbers or ground.in_layer(op):
+        return named
+    return named or written.is_first or written.is_running

@@ -1,0 +1,30 @@
+"""What a `tf.function` was traced to, set aside for a while."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tensorflow.core.function.polymorphism.function_cache import FunctionCache
+from tensorflow.python.eager.polymorphic_function import polymorphic_function
+
+
+@contextlib.contextmanager
+def traced_anew(is_meant: Callable[[Any], bool]) -> Iterator[None]:
+    """While the context is open, the `tf.function`s whose Python function is meant are traced anew when called.
+
+    Afterwards they have the traces that they had before.
+    """
+    functions = [each for each in gc.get_objects() if isinstance(each, polymorphic_function.Function)]
+    caches = [each._function_cache for each in functions if is_meant(each.python_function)]
+    fresh = [(cache, cache._primary, cache._dispatch_dict) for cache in caches]
+    for cache in caches:
+        empty = FunctionCache()
+        cache._primary, cache._dispatch_dict = empty._primary, empty._dispatch_dict
+    try:
+        yield
+    finally:
+        for cache, primary, dispatch in fresh:
+            cache._primary, cache._dispatch_dict = primary, dispatch

@@ -1,0 +1,376 @@
+"""`tb-gradflow run`, in processes of its own: the program must notice nothing, and its trainings be recorded."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import tb_gradflow
+from tests.serve.processes import environment
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+def python(*arguments: str, directory: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """What Python does by itself."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=directory,
+        env=environment(tensorflow=True),
+        input=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+
+
+def run(*arguments: str, directory: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """What it does under `tb-gradflow run`."""
+    return python("-m", "tb_gradflow.cli.main", "run", *arguments, directory=directory, stdin=stdin)
+
+
+def program(directory: Path, code: str, name: str = "train.py") -> str:
+    (directory / name).write_text(code, encoding="utf-8")
+    return name
+
+
+def runs_of(logdir: Path) -> list[str]:
+    return sorted(each.parent.name for each in logdir.glob("*/gradflow"))
+
+
+@pytest.mark.parametrize(
+    ("name", "runs"),
+    [
+        ("fit.py", ["critic", "regressor"]),
+        ("batches.py", ["regressor"]),
+        ("batches_2.py", ["regressor"]),
+        ("compiled.py", ["dispatched", "late", "train_step", "train_step-2"]),
+        ("eager.py", ["eager_20", "eager_28", "eager_38", "eager_46"]),
+        ("eagerly.py", ["train_step"]),
+    ],
+)
+def test_a_program_trains_the_same_to_the_bit(tmp_path: Path, name: str, runs: list[str]) -> None:
+    """Its losses and weights are printed as hexadecimal numbers."""
+    path = str(PROGRAMS / name)
+    plain = python(path, directory=tmp_path)
+
+    recorded = run("--logdir", "logs", "--update-freq", "2", path, directory=tmp_path)
+
+    assert (plain.returncode, recorded.returncode) == (0, 0), plain.stderr + recorded.stderr
+    assert recorded.stdout == plain.stdout != ""
+    assert runs_of(tmp_path / "logs") == runs
+    for each in runs:
+        assert tb_gradflow.open_log(tmp_path / "logs" / each).steps[:2] in ((0, 2), (2, 4)), recorded.stderr
+    assert "tensorboard --logdir logs" in recorded.stderr
+
+
+AS_PYTHON_SEES_IT = """\
+import os, pickle, sys
+class Mine: pass
+print(sys.argv, __name__, __file__, __spec__, sys.path, os.getcwd(), __package__)
+print(pickle.dumps(Mine()), sys.modules["__main__"].__dict__.keys(), sys.flags)
+print({name: value for name, value in os.environ.items() if name.startswith(("PYTHON", "TB_"))})
+print(sys.stdin.read(), sys.excepthook is sys.__excepthook__, "tb_gradflow.trace" in sys.modules)
+sys.stdout.flush()
+os.write(2, b"to the error")
+"""
+
+
+@pytest.mark.parametrize("status", ["", "sys.exit(7)", "sys.exit('text')", "os._exit(9)", "raise SystemExit"])
+def test_a_program_sees_what_it_sees_under_python(tmp_path: Path, status: str) -> None:
+    arguments = [program(tmp_path, AS_PYTHON_SEES_IT + status), "--logdir", "mine", "--", "-m", "x"]
+
+    plain = python(*arguments, directory=tmp_path, stdin="given")
+    recorded = run(*arguments, directory=tmp_path, stdin="given")
+
+    assert recorded.stdout == plain.stdout
+    assert recorded.returncode == plain.returncode
+    assert recorded.stderr.startswith(plain.stderr)
+    assert "nothing of train.py was recorded" in recorded.stderr
+
+
+def test_a_module_is_run_as_python_runs_it(tmp_path: Path) -> None:
+    (tmp_path / "package").mkdir()
+    program(tmp_path / "package", "", "__init__.py")
+    program(tmp_path / "package", AS_PYTHON_SEES_IT.replace("__spec__", "__spec__.name"), "train.py")
+
+    plain = python("-m", "package.train", "1", directory=tmp_path)
+    recorded = run("-m", "package.train", "1", directory=tmp_path)
+
+    assert recorded.stdout == plain.stdout != ""
+
+
+SPAWNING = """\
+import multiprocessing, os, sys
+class Mine:
+    def __init__(self, value): self.value = value
+def work(mine): return type(mine).__module__, mine.value, os.environ.get("TB_GRADFLOW_RUN"), os.environ.get("PYTHONPATH")
+if __name__ == "__main__":
+    for method in ("spawn", "fork"):
+        with multiprocessing.get_context(method).Pool(2) as pool:
+            print(pool.map(work, [Mine(1), Mine(2)]))
+"""
+
+
+def test_other_processes_of_the_program_find_what_they_would_find(tmp_path: Path) -> None:
+    arguments = [program(tmp_path, SPAWNING)]
+
+    assert run(*arguments, directory=tmp_path).stdout == python(*arguments, directory=tmp_path).stdout != ""
+
+
+def test_a_sitecustomize_of_the_users_runs_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    program(tmp_path / "own", "import sys; sys.was_customized = True", "sitecustomize.py")
+    name = program(tmp_path, "import sys, sitecustomize; print(sys.was_customized, sitecustomize.__file__)")
+    env = environment(tensorflow=True)
+    env["PYTHONPATH"] = os.pathsep.join([str(tmp_path / "own"), env["PYTHONPATH"]])
+
+    done = subprocess.run(
+        [sys.executable, "-m", "tb_gradflow.cli.main", "run", name],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.stdout == f"True {tmp_path / 'own' / 'sitecustomize.py'}\n"
+
+
+CUT = """\
+import sys, tensorflow as tf
+threshold = tf.Variable(0.5, name="threshold")
+x = tf.constant([0.1, 0.9])
+"""
+
+CUT_STEP = """\
+@tf.function
+def train_step():
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.cast(x > threshold, tf.float32) * x)
+    gradient = tape.gradient(loss, threshold)
+    if gradient is None:
+        raise ValueError("no gradient for the threshold")
+"""
+
+CUT_LOOP = """\
+def train_step():
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.cast(x > threshold, tf.float32) * x)
+    tf.keras.optimizers.SGD(0.1).apply_gradients([(tape.gradient(loss, threshold), threshold)])
+"""
+
+CUT_FIT = """\
+import keras
+class Step(keras.layers.Layer):
+    def build(self, shape): self.threshold = self.add_weight(name="threshold")
+    def call(self, x): return keras.ops.cast(x > self.threshold, "float32")
+def train_step():
+    model = keras.Sequential([Step()])
+    model.compile("sgd", "mse")
+    model.fit(tf.ones([4, 2]), tf.ones([4, 2]), verbose=0)
+"""
+
+
+@pytest.mark.parametrize("step", [CUT_STEP, CUT_LOOP, CUT_FIT], ids=["compiled", "eager", "fit"])
+def test_a_crash_ends_as_it_does_under_python_and_the_report_says_why(tmp_path: Path, step: str) -> None:
+    name = program(tmp_path, CUT + step + "train_step()\n")
+
+    plain = python(name, directory=tmp_path)
+    recorded = run(name, directory=tmp_path)
+
+    assert recorded.returncode == plain.returncode == 1
+    assert traceback_of(recorded.stderr) == traceback_of(plain.stderr) != ""
+    assert "ERROR  nondiff_comparison" in recorded.stderr
+
+
+def traceback_of(said: str) -> str:
+    """Up to the report; without what differs from one process to another."""
+    last = said.rpartition("Traceback (most recent call last):")[2].partition("\n\n")[0]
+    return re.sub(r"0x[0-9a-f]+|__autograph_generated_file\w+|/tmp/\S+", "", last)
+
+
+ENDLESS = (
+    CUT
+    + """\
+import signal, time
+w = tf.Variable(1.0, name="w")
+HANDLER
+@tf.function
+def train_step():
+    with tf.GradientTape() as tape:
+        loss = (w - 3.0) ** 2
+    w.assign_sub(0.1 * tape.gradient(loss, w))
+for _ in range(20):
+    train_step()
+print("trained", flush=True)
+try:
+    time.sleep(600)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    raise
+"""
+)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda each: each.name)
+def test_a_signal_ends_it_as_it_ends_python(tmp_path: Path, number: signal.Signals) -> None:
+    """A signal that is sent to the command's process. It dies of what its program dies of, and reports before."""
+    name = program(tmp_path, ENDLESS.replace("HANDLER", ""))
+    process = begun(tmp_path, name)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "trained\n"
+
+    target = process.pid if number != signal.SIGKILL else child_of(process.pid)
+    os.kill(target, number)
+    out, err = process.communicate(timeout=120)
+
+    assert out == ("interrupted\n" if number == signal.SIGINT else "")
+    assert process.returncode == -number
+    assert "Healthy: the loss reaches" in err
+    assert ("KeyboardInterrupt" in err) == (number == signal.SIGINT)
+
+
+def test_a_program_that_handles_a_signal_goes_on(tmp_path: Path) -> None:
+    handler = "signal.signal(signal.SIGTERM, lambda *_: (print('saved', flush=True), sys.exit(5)))"
+    process = begun(tmp_path, program(tmp_path, ENDLESS.replace("HANDLER", handler)))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "trained\n"
+
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=120)
+
+    assert (out, process.returncode) == ("saved\n", 5)
+    assert "Healthy: the loss reaches" in err
+
+
+def begun(directory: Path, name: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "tb_gradflow.cli.main", "run", name],
+        cwd=directory,
+        env=environment(tensorflow=True),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def child_of(pid: int) -> int:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        [found, *_] = [*Path(f"/proc/{pid}/task/{pid}/children").read_text().split(), ""]
+        if found:
+            return int(found)
+    raise AssertionError(f"{pid} has no child")
+
+
+FITTED = """\
+import keras, numpy as np, sys, tb_gradflow, tensorflow as tf
+model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)], name="own")
+model.compile("sgd", "mse")
+x, y = np.ones((8, 2)), np.ones((8, 1))
+"""
+
+RECORDING_ITSELF = {
+    "callback": 'model.fit(x, y, verbose=0, callbacks=[tb_gradflow.GradFlowCallback("own_log")])',
+    "explain": "print(tb_gradflow.explain(model, x, y).healthy)",
+    "explain a function": "print(tb_gradflow.explain(lambda: model(x)[0, 0], variables=model.variables).healthy)",
+    "check": "print(tb_gradflow.check_gradients(lambda v: tf.reduce_sum(v * v), [tf.constant([1.0])]))",
+    "watch": """
+@tb_gradflow.watch("own_log")
+def step():
+    with tf.GradientTape() as tape: loss = tf.reduce_mean((model(x) - y) ** 2)
+    return tape.gradient(loss, model.variables)
+for _ in range(3): step()""",
+    "summary": """
+with tf.summary.create_file_writer("own_log").as_default():
+    for number in range(3):
+        tf.summary.experimental.set_step(number)
+        with tf.GradientTape() as tape: loss = tf.reduce_mean((model(x) - y) ** 2)
+        tb_gradflow.summary.gradients(loss, model.variables, tape.gradient(loss, model.variables))""",
+    "summary in a function": """
+@tf.function
+def step(number):
+    with tf.GradientTape() as tape: loss = tf.reduce_mean((model(x) - y) ** 2)
+    with writer.as_default(step=number):
+        tb_gradflow.summary.gradients(loss, model.variables, tape.gradient(loss, model.variables))
+writer = tf.summary.create_file_writer("own_log")
+for number in range(3): step(tf.constant(number, tf.int64))""",
+}
+
+
+@pytest.mark.parametrize("code", RECORDING_ITSELF.values(), ids=RECORDING_ITSELF)
+def test_a_program_that_records_itself_is_left_alone(tmp_path: Path, code: str) -> None:
+    recorded = run("--logdir", "logs", program(tmp_path, FITTED + code), directory=tmp_path)
+
+    assert recorded.returncode == 0, recorded.stderr
+    assert runs_of(tmp_path / "logs") == [], recorded.stderr
+    assert "nothing of train.py was recorded" in recorded.stderr
+
+
+def test_what_it_does_not_record_itself_is_recorded(tmp_path: Path) -> None:
+    code = RECORDING_ITSELF["callback"] + "\nother = keras.models.clone_model(model)\nother.compile('sgd', 'mse')\n"
+    name = program(tmp_path, FITTED + code + "other.fit(x, y, verbose=0)")
+
+    recorded = run("--logdir", "logs", name, directory=tmp_path)
+
+    assert runs_of(tmp_path / "logs") == ["own"], recorded.stderr
+    assert tb_gradflow.open_log(tmp_path / "own_log").steps == (0,)
+
+
+def test_a_finding_decides_the_status_where_that_is_wanted(tmp_path: Path) -> None:
+    name = program(tmp_path, CUT + CUT_STEP.replace("raise ValueError", "print") + "train_step()\n")
+
+    assert run("--logdir", "a", "--fail-on", "error", name, directory=tmp_path).returncode == 1
+    again = run("--logdir", "a", name, directory=tmp_path)
+
+    assert again.returncode == 0
+    assert "train_step-2, step 0" in again.stderr, "a run of the same name has a directory of its own"
+    assert runs_of(tmp_path / "a") == ["train_step", "train_step-2"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--update-freq", "0"],
+        ["--update-freq", "often"],
+        ["--overhead", "2"],
+        ["--tensors", "some"],
+        ["--fail-on", "info"],
+        ["--logdir", "/proc/nowhere"],
+        [],
+    ],
+    ids=" ".join,
+)
+def test_wrong_options_are_said_before_the_program_starts(tmp_path: Path, options: list[str]) -> None:
+    script = [program(tmp_path, "print('started')")] if options else []
+    recorded = run(*options, *script, directory=tmp_path)
+
+    assert recorded.returncode == 2
+    assert recorded.stdout == ""
+    assert recorded.stderr != ""
+
+
+def test_options_reach_the_recorder(tmp_path: Path) -> None:
+    name = program(tmp_path, FITTED + "model.fit(x, y, batch_size=1, verbose=0)")
+
+    run("--logdir", "a", "--update-freq", "3", "--no-source", "--expected", "own/*", name, directory=tmp_path)
+
+    log = tb_gradflow.open_log(tmp_path / "a" / "own")
+    assert log.steps == (0, 3, 6)
+
+
+def test_a_program_without_tensorflow_loads_no_recorder(tmp_path: Path) -> None:
+    name = program(tmp_path, "import sys; print(sorted(each for each in sys.modules if 'gradflow' in each))")
+
+    recorded = run(name, directory=tmp_path)
+
+    assert recorded.stdout == "['tb_gradflow', 'tb_gradflow.on_import', 'tb_gradflow.startup']\n"

@@ -1,0 +1,324 @@
+"""`explain(..., try_fixes=True)`: the edits of a report, run in memory."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import linecache
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tb_gradflow
+from tb_gradflow.record.report import Alternative, Finding
+from tb_gradflow.trace.explain import tried_edits
+from tb_gradflow.trace.explain.tried_edits import Seen, with_tried
+
+HEAD = """
+import functools
+import keras
+import tensorflow as tf
+
+threshold = tf.Variable(2.2, name="threshold")
+weight = tf.Variable([0.5, -1.0, 2.0, 1.0], name="weight")
+x = tf.constant([[0.1, 1.4, 2.6, 3.0], [2.1, 0.4, 1.6, 5.0]])
+"""
+
+# Each loses `threshold` in a comparison, in another form of program.
+FORMS = {
+    "function": """
+def loss():
+    gate = tf.cast(x > threshold, tf.float32)
+    return tf.reduce_mean(gate * weight * x)
+""",
+    "lambda": "loss = lambda: tf.reduce_mean(tf.cast(x > threshold, tf.float32) * weight * x)\n",
+    "nested function": """
+def make(scale):
+    def gated(values):
+        def gate(v):
+            return tf.cast(v > threshold, tf.float32)
+        return gate(values) * scale
+    return lambda: tf.reduce_mean(gated(x) * weight * x)
+loss = make(2.0)
+""",
+    "tf.function that was traced before": """
+@tf.function
+def gated(values):
+    return tf.cast(values > threshold, tf.float32)
+def loss():
+    return tf.reduce_mean(gated(x) * weight * x)
+loss()
+""",
+    "decorated": """
+def logged(function):
+    @functools.wraps(function)
+    def call(*args):
+        return function(*args)
+    return call
+@logged
+def gated(values):
+    return tf.cast(
+        values > threshold,
+        tf.float32,
+    )
+def loss():
+    return tf.reduce_mean(gated(x) * weight * x)
+""",
+    "method": """
+class Gate:
+    def __call__(self, values):
+        return tf.cast(values > threshold, tf.float32)
+gated = Gate()
+def loss():
+    return tf.reduce_mean(gated(x) * weight * x)
+""",
+    "branch of autograph": """
+def loss():
+    if tf.reduce_sum(x) > 1.0:
+        gate = tf.cast(x > threshold, tf.float32)
+    else:
+        gate = tf.ones_like(x)
+    return tf.reduce_mean(gate * weight * x)
+""",
+}
+
+MODEL = """
+import keras
+import tensorflow as tf
+
+class Gate(keras.layers.Layer):
+    def build(self, shape):
+        self.threshold = self.add_weight(name="threshold", shape=(), initializer=keras.initializers.Constant(0.3))
+    def call(self, values):
+        return tf.cast(values > self.threshold, tf.float32) * values
+
+def model_of(**settings):
+    keras.utils.set_random_seed(3)
+    layers = [keras.Input((4,)), keras.layers.Dense(3, name="first"), Gate(name="gate"), keras.layers.Dense(1)]
+    model = keras.Sequential(layers)
+    model.compile("sgd", "mse", **settings)
+    return model
+"""
+
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Iterator[Any]:
+    """Writes a program and loads it."""
+    names = []
+
+    def load(text: str) -> ModuleType:
+        number = next(_NUMBERS)
+        names.append(f"program_{number}")
+        path = tmp_path / f"{names[-1]}.py"
+        # AutoGraph takes equal functions, at one and the same line of two files, for one.
+        path.write_text("\n" * number + text, encoding="utf-8")
+        spec = importlib.util.spec_from_file_location(names[-1], path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[names[-1]] = module
+        spec.loader.exec_module(module)
+        return module
+
+    yield load
+    for name in names:
+        del sys.modules[name]
+
+
+def first(report: Any) -> Finding:
+    found: Finding = report.findings[0]
+    return found
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_edit_is_run_in_each_form_of_a_program(form: str, written: Any) -> None:
+    program = written(HEAD + FORMS[form])
+
+    report = tb_gradflow.explain(program.loss, variables=[program.threshold, program.weight], try_fixes=True)
+
+    tried = first(report).tried
+    assert tried is not None
+    assert tried.works
+    assert tried.loss[0] == pytest.approx(float(program.loss()), rel=1e-5)
+    assert [each.variable for each in tried.gradient_norm] == ["threshold"]
+    assert "Tried on this batch: `threshold` now gets a gradient of norm" in " ".join(str(report).split())
+
+
+@pytest.mark.parametrize("settings", [{}, {"run_eagerly": True}, {"jit_compile": True}])
+def test_an_edit_is_run_in_the_step_of_a_model(settings: dict[str, Any], written: Any) -> None:
+    model = written(MODEL).model_of(**settings)
+    x, y = np.random.default_rng(0).normal(size=(8, 4)).astype("f4"), np.ones((8, 1), "f4")
+
+    report = tb_gradflow.explain(model, x, y, try_fixes=True)
+
+    tried = first(report).tried
+    assert tried is not None
+    assert tried.works
+    assert "sequential/gate/threshold" in [each.variable for each in tried.gradient_norm]
+
+
+def test_an_edit_is_run_while_functions_run_eagerly(written: Any) -> None:
+    program = written(HEAD + FORMS["tf.function that was traced before"])
+
+    tf.config.run_functions_eagerly(True)
+    try:
+        report = tb_gradflow.explain(program.loss, variables=[program.threshold, program.weight], try_fixes=True)
+    finally:
+        tf.config.run_functions_eagerly(False)
+
+    tried = first(report).tried
+    assert tried is not None
+    assert tried.works
+
+
+def test_the_numbers_are_those_of_the_edited_file(written: Any) -> None:
+    program = written(HEAD + FORMS["function"])
+    finding = first(tb_gradflow.explain(program.loss, variables=[program.threshold, program.weight], try_fixes=True))
+    assert finding.edit is not None
+    assert finding.tried is not None
+    text = Path(program.__file__).read_text(encoding="utf-8").split("\n")
+    text[finding.edit.line - 1 : finding.edit.end_line] = finding.edit.after.split("\n")
+
+    edited = written("\n".join(text))
+    with tf.GradientTape() as tape:
+        loss = edited.loss()
+    gradient = tape.gradient(loss, edited.threshold)
+
+    assert finding.tried.loss[1] == pytest.approx(float(loss), rel=1e-5)
+    assert finding.tried.gradient_norm[0].norm == pytest.approx(abs(float(gradient)), rel=1e-5)
+
+
+def test_all_is_left_as_it_was(written: Any) -> None:
+    program = written(HEAD + FORMS["tf.function that was traced before"])
+    function = program.gated.python_function
+    before = (
+        function.__code__,
+        program.loss.__code__,
+        Path(program.__file__).read_text(encoding="utf-8"),
+        linecache.getlines(program.__file__),
+        linecache.updatecache,
+        sys.getprofile(),
+        program.gated.experimental_get_tracing_count(),
+        program.gated(program.x).numpy().tolist(),
+    )
+
+    tb_gradflow.explain(program.loss, variables=[program.threshold, program.weight], try_fixes=True)
+
+    assert before == (
+        function.__code__,
+        program.loss.__code__,
+        Path(program.__file__).read_text(encoding="utf-8"),
+        linecache.getlines(program.__file__),
+        linecache.updatecache,
+        sys.getprofile(),
+        program.gated.experimental_get_tracing_count(),
+        program.gated(program.x).numpy().tolist(),
+    )
+    assert float(program.threshold) == pytest.approx(2.2)
+
+
+def test_a_path_that_is_cut_twice_is_tried_with_both_edits(written: Any) -> None:
+    program = written(
+        HEAD
+        + """
+def loss():
+    gate = tf.cast(x > threshold, tf.float32)
+    return tf.reduce_mean(tf.round(gate * weight * x) ** 2)
+"""
+    )
+
+    report = tb_gradflow.explain(program.loss, variables=[program.threshold, program.weight], try_fixes=True)
+
+    together = {each.cause: each.tried.with_others for each in report.findings if each.tried is not None}
+    assert together == {"nondiff_rounding": False, "nondiff_comparison": True}
+
+
+def test_what_ran_before_the_step_is_not_tried(written: Any) -> None:
+    program = written(
+        """
+import keras
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, activation="softmax", name="last")])
+model.compile("sgd", "binary_crossentropy")
+"""
+    )
+
+    finding = first(tb_gradflow.explain(program.model, np.ones((8, 4)), np.ones((8, 1)), try_fixes=True))
+
+    assert finding.cause == "softmax_single_class"
+    assert finding.edit is not None
+    assert finding.tried is None
+    assert finding.not_tried == "The lines ran before the step, so that the edit could not be tried in it."
+
+
+def outcome_of(finding: Finding, program: ModuleType) -> Finding:
+    """What is left of a finding whose edits were changed."""
+    variables = [program.threshold, program.weight]
+    report = tb_gradflow.explain(program.loss, variables=variables)
+    before = Seen(replace(report.diagnosis, findings=(finding,)), (float(program.loss()),))
+
+    def again() -> Seen:
+        now = tb_gradflow.explain(program.loss, variables=variables)
+        return Seen(now.diagnosis, (float(program.loss()),))
+
+    return with_tried(before, again).findings[0]
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "    gate = tf.cast(x > unknown, tf.float32)",
+        "    gate = tf.cast(x >= threshold, tf.float32)",
+        "    gate = (x - threshold) / 0.0",
+        "    gate = tf.sigmoid(x - threshold); weight = tf.stop_gradient(globals()['weight'])",
+        "    gate = tf.sigmoid(x - threshold",
+    ],
+    ids=["raises", "is cut as before", "is not finite", "cuts another variable", "is no Python"],
+)
+def test_an_edit_that_does_not_work_is_not_offered(after: str, written: Any) -> None:
+    program = written(HEAD + FORMS["function"])
+    finding = first(tb_gradflow.explain(program.loss, variables=[program.threshold, program.weight]))
+    assert finding.edit is not None
+    wrong = replace(finding.edit, after=after)
+
+    assert outcome_of(replace(finding, edit=wrong, alternatives=()), program).edit is None
+
+
+def test_the_next_best_edit_is_offered_in_the_place_of_one_that_does_not_work(written: Any) -> None:
+    program = written(HEAD + FORMS["function"])
+    finding = first(tb_gradflow.explain(program.loss, variables=[program.threshold, program.weight]))
+    assert finding.edit is not None
+    wrong = replace(finding.edit, after="    gate = tf.cast(x > unknown, tf.float32)")
+
+    left = outcome_of(replace(finding, edit=wrong, alternatives=(Alternative(finding.edit, "Soft."),)), program)
+
+    assert left.edit == finding.edit
+    assert left.cost == "Soft."
+    assert left.tried is not None
+    assert left.tried.works
+
+
+def test_the_step_is_not_run_again_without_end(written: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tried_edits, "MOST_RUNS", 0)
+    program = written(HEAD + FORMS["function"])
+
+    finding = first(tb_gradflow.explain(program.loss, variables=[program.threshold, program.weight], try_fixes=True))
+
+    assert finding.edit is not None
+    assert finding.tried is None
+    assert "was not tried" in finding.not_tried
+
+
+def test_a_healthy_step_is_run_once(written: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = written(HEAD + "def loss():\n    return tf.reduce_mean((x - threshold) * weight)\n")
+    monkeypatch.setattr(tried_edits, "edited", None)
+
+    assert tb_gradflow.explain(program.loss, variables=[program.threshold, program.weight], try_fixes=True).healthy
