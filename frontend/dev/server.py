@@ -20,6 +20,8 @@ from fixtures import CHUNK, Run, runs
 
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.schema import VARIABLE_STATISTICS, Session
+from tb_gradflow.serve.shared_settings import shared_settings, varying
+from tb_gradflow.serve.standing import Standing, worst_of
 
 STATIC = Path(__file__).parents[2] / "tb_gradflow" / "serve" / "static"
 ROUTES = "/data/plugin/gradflow/"
@@ -33,12 +35,17 @@ OUTER = b"""<!DOCTYPE html><style>body{margin:0} iframe{display:block;border:0;w
 <body><iframe src="data/plugin_entry.html?name=gradflow"></iframe></body>"""
 
 RUNS: dict[str, Run] = {}
+UNKNOWN = {"began": 0, "health": "unknown"}
 BEGIN = time.time()
 
 
 def shown_steps(run: Run) -> list[int]:
     """The run `live` grows by a step a second."""
     return run.steps if run.name != "live" else run.steps[: 3 + int(time.time() - BEGIN)]
+
+
+def loss_at(step: int) -> float:
+    return 2.3 / (1 + step / 90) + 0.2
 
 
 def overview(run: Run) -> object:
@@ -54,7 +61,7 @@ def overview(run: Run) -> object:
         "steps": steps,
         "step_trace": [0] * len(steps),
         "wall_times": [1.7e9 + step for step in steps],
-        "losses": [[2.3 / (1 + step / 90) + 0.2] for step in steps],
+        "losses": [[loss_at(step)] for step in steps],
     }
 
 
@@ -101,14 +108,50 @@ def course(run: Run) -> object:
     }
 
 
+def standing(run: Run) -> Standing:
+    """As the plugin says it; the runs are given learning rates, so that there is something to see."""
+    diagnosis = run.report(run.steps[-1])
+    worst = worst_of(diagnosis.findings)
+    step = shown_steps(run)[-1]
+    return Standing(
+        health="healthy" if worst is None else worst.severity,
+        summary=diagnosis.summary,
+        cause="" if worst is None else worst.cause,
+        place="" if worst is None or worst.source is None else f"{worst.source.file}:{worst.source.line}",
+        first=None if worst is None else run.steps[0],
+        step=step,
+        steps=len(shown_steps(run)),
+        loss=loss_at(step),
+        recorded=1.7e9 + step,
+        hyperparameters={"lr": 0.01 if worst is None else 0.1},
+    )
+
+
+def standings() -> object:
+    known = {name: standing(run) for name, run in RUNS.items()}
+    shared = shared_settings(list(known.values()))
+    return {
+        "format": 1,
+        "runs": [{"run": name, "name": name, **each.to_json()} for name, each in known.items()],
+        "complete": True,
+        "shared": shared,
+        "hyperparameters": varying(list(known.values()), shared),
+    }
+
+
 def answer(route: str, query: dict[str, str]) -> object:
     """Bytes for numbers, anything else for JSON."""
     if route == "runs":
-        entries: list[object] = [{"run": name, "name": name, "error": None} for name in RUNS]
+        health = {name: standing(run).health for name, run in RUNS.items()}
+        entries: list[object] = [
+            {"run": name, "name": name, "error": None, "began": 1.7e9, "health": health[name]} for name in RUNS
+        ]
         return {
             "format": 1,
-            "runs": [*entries, {"run": "old", "name": "old", "error": "The log of `old` has format 99."}],
+            "runs": [*entries, {"run": "old", "name": "old", "error": "The log of `old` has format 99.", **UNKNOWN}],
         }
+    if route == "standings":
+        return standings()
     run = RUNS[query["run"]]
     number = {name: int(value) for name, value in query.items() if name not in ("run", "session", "quantity")}
     routes: dict[str, Callable[[], object]] = {

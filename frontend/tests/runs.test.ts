@@ -1,13 +1,13 @@
 import {describe, expect, test} from "vitest";
 import type {Health, RunEntry, Standing} from "../src/api/routes.ts";
-import {agoInWords, countsOf, filteredRuns, linesOf, runToOpen, sortedRuns} from "../src/model/runs.ts";
+import {agoInWords, countsOf, filteredRuns, linesOf, runToOpen, settingInWords, sortedRuns} from "../src/model/runs.ts";
 
 function entry(run: string, began: number, health: Health | null, error: string | null = null): RunEntry {
   return {run, name: run, error, began, health};
 }
 
 function standing(name: string, health: Health, more: Partial<Standing> = {}): Standing {
-  return {run: name, name, health, summary: "", cause: "", place: "", first: null, step: 9, steps: 2, loss: 1, recorded: 1, ...more};
+  return {run: name, name, health, summary: "", cause: "", place: "", first: null, step: 9, steps: 2, loss: 1, recorded: 1, hyperparameters: {}, ...more};
 }
 
 const names = (runs: readonly Standing[]): string[] => runs.map(({name}) => name);
@@ -55,6 +55,22 @@ describe("the list of all runs", () => {
     expect(found("LOG_ZERO model.py:3")).toEqual(["old"]);
     expect(found("nothing")).toEqual([]);
     expect(names(filteredRuns(runs, {words: "log", health: "warning"}))).toEqual(["odd"]);
+  });
+
+  test("is sorted and searched by hyperparameters, as they were chosen", () => {
+    const sweep = [
+      standing("a", "healthy", {hyperparameters: {lr: 0.001, optimizer: "sgd"}}),
+      standing("b", "healthy", {hyperparameters: {lr: 10, optimizer: "adam"}}),
+      standing("c", "error", {hyperparameters: {lr: 0.1}}),
+      standing("d", "error"),
+    ];
+
+    expect(names(sortedRuns(sweep, {column: "=lr", descending: true}))).toEqual(["b", "c", "a", "d"]);
+    expect(names(sortedRuns(sweep, {column: "=optimizer", descending: false}))).toEqual(["b", "a", "c", "d"]);
+    expect(names(filteredRuns(sweep, {words: "lr=0.001", health: null}))).toEqual(["a"]);
+    expect(settingInWords(0.30000001192092896)).toBe("0.3");
+    expect(settingInWords(true)).toBe("true");
+    expect(settingInWords(undefined)).toBe("");
   });
 
   test("counts how many are how", () => {

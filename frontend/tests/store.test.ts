@@ -37,7 +37,7 @@ class Log implements Source {
 
   async standings(): Promise<Standings> {
     this.#ask("standings");
-    return {runs: [], complete: true};
+    return {runs: [], shared: [], hyperparameters: [], complete: true};
   }
 
   async overview(run: string): Promise<Overview> {

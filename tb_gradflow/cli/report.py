@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from tb_gradflow.serve.report import Report
 from tb_gradflow.serve.standing import Standing, standing_of, unknown, worst_first
 from tb_gradflow.serve.standing_text import lines_of as standing_lines
 from tb_gradflow.serve.text import Look, count
+from tb_gradflow.store.hyperparameters import Hyperparameters, below, of_run
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -86,7 +88,9 @@ def run(options: argparse.Namespace) -> int:
             print(f"tb-gradflow: run {name}: {error}", file=sys.stderr)
             unreadable[name] = str(error)
     if options.format == "text" or (options.format is None and not options.html):
-        print_text(logs, list(reports.values()), unreadable, options.step)
+        logged = below(options.logdir) if len(reports) > 1 else {}
+        settings = [of_run(name, logged) for name in reports]
+        print_text(logs, list(reports.values()), unreadable, options.step, settings=settings)
     failing = SEVERITIES_THAT_FAIL.get(options.fail_on, frozenset())
     if options.format in FORMATS:
         runs = [
@@ -108,17 +112,20 @@ def print_text(
     unreadable: Mapping[str, str],
     step: int | None,
     *,
+    settings: Sequence[Hyperparameters] = (),
     is_over: bool = False,
 ) -> None:
     """Of several runs a table comes first. Of very many only those are printed in full that have their own trouble.
 
-    `is_over` says that their trainings have ended.
+    `settings` are the hyperparameters of each run, or nothing where they are not known. `is_over` says that their
+    trainings have ended.
     """
     order = list(range(len(reports)))
     more: dict[int, int] = {}
     if len(reports) + len(unreadable) > 1:
         standings = [
-            (report.run, standing_of(log.recorded, report.diagnosis)) for log, report in zip(logs, reports, strict=True)
+            (report.run, replace(standing_of(log.recorded, report.diagnosis), hyperparameters=values))
+            for log, report, values in zip(logs, reports, settings or [{}] * len(logs), strict=True)
         ]
         known = worst_first([*standings, *((name, unknown(problem)) for name, problem in unreadable.items())])
         print("\n".join(standing_lines(known, look())))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,10 +19,14 @@ from tb_gradflow.record.schema import FORMAT
 from tb_gradflow.serve.background import Background
 from tb_gradflow.serve.course import Course
 from tb_gradflow.serve.history import Caches, History
+from tb_gradflow.serve.shared_settings import shared_settings, varying
 from tb_gradflow.serve.standing import Health, Standing, standing_or_unknown
+from tb_gradflow.store.hyperparameters import Hyperparameters, of_provider, of_run
 from tb_gradflow.store.layout import Tag, name_of_root, run_name
 from tb_gradflow.store.provider import ProviderReader, list_runs, newest_steps
 from tb_gradflow.store.run import RunIndex, StoredRun, newest_session
+
+LOGGER = logging.getLogger("tb_gradflow")
 
 Json = dict[str, Any]
 Found = TypeVar("Found")
@@ -105,9 +111,25 @@ class Runs:
         """How each run is, as far as it is known by now."""
         runs = list_runs(self._provider, context, experiment_id)
         known = self._standings.ask(self._jobs(context, experiment_id, runs, self._standing), SECONDS_OF_JUDGING)
-        told = {key.run: standing for key, standing in known.items()}
+        logged = self._hyperparameters(context, experiment_id)
+        told = {
+            key.run: replace(standing, hyperparameters=of_run(run_name(key.run), logged))
+            for key, standing in known.items()
+        }
         entries = [{"run": run, "name": self._name(run, runs), **told[run].to_json()} for run in runs if run in told]
-        return {"format": FORMAT, "runs": entries, "complete": len(entries) == len(runs)}
+        is_complete = len(entries) == len(runs)
+        # What the first ones share, the others may not.
+        said = shared_settings(list(told.values())) if is_complete else []
+        names = varying(list(told.values()), said)
+        return {"format": FORMAT, "runs": entries, "complete": is_complete, "shared": said, "hyperparameters": names}
+
+    def _hyperparameters(self, context: RequestContext, experiment_id: str) -> Mapping[str, Hyperparameters]:
+        try:
+            return of_provider(self._provider, context, experiment_id)
+        except Exception:
+            # They are an extra: a provider that has no such listing must not take the list of runs.
+            LOGGER.debug("no hyperparameters can be read", exc_info=True)
+            return {}
 
     def history(self, context: RequestContext, experiment_id: str, run: str) -> History:
         """Raises NotThere if there is no such run."""

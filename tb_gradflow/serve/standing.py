@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from tb_gradflow.errors import LogError
 from tb_gradflow.record.report import Diagnosis, Finding
 from tb_gradflow.serve.course import MOST_OPS
 from tb_gradflow.serve.history import History
+from tb_gradflow.store.hyperparameters import Hyperparameters
 from tb_gradflow.store.run import RunIndex
 
 LOGGER = logging.getLogger("tb_gradflow")
@@ -40,6 +41,7 @@ class Standing:
         steps: How many were recorded.
         loss: The value of the first target at the last step; null if it was not finite, or there is none.
         recorded: Seconds since the epoch when the last step was recorded; else when the recording began.
+        hyperparameters: As HParams logged them beside the run; empty where it did not.
     """
 
     health: Health
@@ -51,6 +53,7 @@ class Standing:
     steps: int = 0
     loss: float | None = None
     recorded: float = 0.0
+    hyperparameters: Hyperparameters = field(default_factory=dict)
 
     def to_json(self) -> Json:
         """As docs/http.md says it."""

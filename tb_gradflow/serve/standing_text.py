@@ -7,27 +7,37 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
+from tb_gradflow.serve.shared_settings import shared_settings, varying, written
 from tb_gradflow.serve.standing import WORST_FIRST, Health, Standing
 from tb_gradflow.serve.text import Look, Role, clean, count, table
 
 ROLES: dict[Health, Role] = {"error": "error", "warning": "warning", "unknown": "dim", "healthy": "good"}
+
+# Columns of hyperparameters, and their width.
+_MOST_NAMES, _LONGEST = 4, 14
 
 _HEADINGS = ("", "run", "since step", "loss", "recorded", "worst finding")
 
 
 def lines_of(standings: Sequence[tuple[str, Standing]], look: Look) -> Iterator[str]:
     """How many runs are how, and a line for each, in the order that is given; a line is as long as it must be."""
-    counts = Counter(standing.health for _, standing in standings)
+    all_of_them = [standing for _, standing in standings]
+    shared = shared_settings(all_of_them)
+    names = varying(all_of_them, shared)[:_MOST_NAMES]
+    counts = Counter(standing.health for standing in all_of_them)
     said = ", ".join(f"{counts[health]} {health}" for health in WORST_FIRST if counts[health])
     yield look.paint(f"{count(len(standings), 'run')}: {said}", "strong")
+    yield from (clean(sentence.replace("`", "")) for sentence in shared)
     yield ""
-    heading, *rows = table([_HEADINGS, *(_row(run, standing, look) for run, standing in standings)])
+    headings = (*_HEADINGS[:-1], *(look.short(clean(name), _LONGEST) for name in names), _HEADINGS[-1])
+    heading, *rows = table([headings, *(_row(run, standing, names, look) for run, standing in standings)])
     yield look.paint(f"  {''.join(heading)}".rstrip(), "dim")
     for (mark, *cells), (_, standing) in zip(rows, standings, strict=True):
         yield f"  {look.paint(mark, ROLES[standing.health])}{''.join(cells)}".rstrip()
 
 
-def _row(run: str, standing: Standing, look: Look) -> tuple[str, ...]:
+def _row(run: str, standing: Standing, names: Sequence[str], look: Look) -> tuple[str, ...]:
+    settings = standing.hyperparameters
     found = f"{standing.cause}  {clean(PurePosixPath(standing.place).name)}".rstrip()
     return (
         standing.health,
@@ -35,5 +45,6 @@ def _row(run: str, standing: Standing, look: Look) -> tuple[str, ...]:
         "" if standing.first is None else str(standing.first),
         "" if standing.step < 0 else "not finite" if standing.loss is None else f"{standing.loss:.3g}",
         "" if not standing.recorded else time.strftime("%Y-%m-%d %H:%M", time.localtime(standing.recorded)),
+        *(look.short(clean(written(settings[name])), _LONGEST) if name in settings else "" for name in names),
         look.short(standing.summary, look.width) if standing.health == "unknown" else found,
     )

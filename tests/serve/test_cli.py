@@ -9,6 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.plugins.hparams.api import hparams_pb
+from tensorboard.summary.writer.record_writer import RecordWriter
 
 from tb_gradflow.cli.main import main
 from tb_gradflow.record.schema import FORMAT
@@ -78,6 +81,32 @@ def test_of_a_sweep_each_trouble_is_printed_once_in_full(tmp_path: Path, capsys:
     assert out.count("ERROR  nondiff_comparison") == 1
     assert "8 other runs have the same worst finding" in out
     assert out.count("healthy1") == 1, "it is in the table alone"
+
+
+def test_a_sweep_says_which_hyperparameters_its_broken_runs_share(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(6):
+        write_log(tmp_path / f"broken{number}")
+        log_hyperparameters(tmp_path / f"broken{number}", lr=0.1 * (1 + number), optimizer="sgd")
+        of_kernel(tmp_path / f"healthy{number}")
+        log_hyperparameters(tmp_path / f"healthy{number}", lr=0.01, optimizer="sgd")
+
+    main(["report", str(tmp_path)])
+
+    title, shared, _, heading, *rows = capsys.readouterr().out.splitlines()
+    assert title == "12 runs: 6 error, 6 healthy"
+    assert shared == "All 6 broken runs have lr \u2265 0.1, of 6 healthy ones none."
+    # What all of them have alike has no column.
+    assert heading.split() == ["run", "since", "step", "loss", "recorded", "lr", "worst", "finding"]
+    [first] = [row for row in rows if "broken0" in row][:1]
+    assert first.split()[-3:] == ["0.1", "nondiff_comparison", "model.py:17"]
+
+
+def log_hyperparameters(where: Path, **values: float | str) -> None:
+    """As `hp.hparams` logs them, without TensorFlow."""
+    with open(where / "events.out.tfevents.1", "wb") as file:
+        RecordWriter(file).write(Event(summary=hparams_pb(values)).SerializeToString())
 
 
 def test_a_training_that_may_still_be_running_says_how_old_its_last_step_is(

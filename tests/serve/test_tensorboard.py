@@ -101,6 +101,7 @@ def test_each_run_says_how_it_is_once_all_are_judged(board: TensorBoard) -> None
         "steps": 100,
         "loss": 0.5,
         "recorded": 1_700_000_099.0,
+        "hyperparameters": {},
     }
     assert standings["newer/gradflow"]["health"] == "unknown"
     assert standings["newer/gradflow"]["summary"].startswith(f"log has format {FORMAT + 98}")

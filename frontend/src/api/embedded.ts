@@ -85,7 +85,7 @@ export class EmbeddedSource implements Source {
   }
 
   async standings(): Promise<Standings> {
-    return {runs: Object.values(this.#data.runs).map(({standing}) => standing), complete: true};
+    return {runs: Object.values(this.#data.runs).map(({standing}) => standing), shared: [], hyperparameters: [], complete: true};
   }
 
   async overview(run: string): Promise<Overview> {

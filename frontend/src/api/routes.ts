@@ -39,10 +39,18 @@ export interface Standing {
   readonly loss: number | null;
   /** Seconds since the epoch when the last step was recorded. */
   readonly recorded: number;
+  /** As HParams logged them beside the run. */
+  readonly hyperparameters: Readonly<Record<string, Hyperparameter>>;
 }
+
+export type Hyperparameter = number | string | boolean;
 
 export interface Standings {
   readonly runs: readonly Standing[];
+  /** Sentences on the hyperparameters that the broken runs share. */
+  readonly shared: readonly string[];
+  /** Names of those in which the runs differ, the telling ones first. */
+  readonly hyperparameters: readonly string[];
   /** Whether all runs are there. */
   readonly complete: boolean;
 }

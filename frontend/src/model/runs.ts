@@ -1,6 +1,6 @@
 /** All runs of a log directory: which to look at first, in which order, which of them a reader wants to see. */
 
-import type {Health, RunEntry, Standing} from "../api/routes.ts";
+import type {Health, Hyperparameter, RunEntry, Standing} from "../api/routes.ts";
 
 export const HEALTH: Readonly<Record<Health, {readonly icon: string; readonly word: string; readonly tone: "bad" | "warn" | "quiet" | "good"}>> = {
   error: {icon: "⊘", word: "error", tone: "bad"},
@@ -27,12 +27,27 @@ export function runToOpen(runs: readonly RunEntry[]): RunEntry | null {
 export function linesOf(runs: readonly RunEntry[], standings: readonly Standing[]): readonly Standing[] {
   const known = new Map(standings.map((standing) => [standing.run, standing]));
   return runs.map(({run, name, error, health}) => {
-    const nothing = {cause: "", place: "", first: null, step: -1, steps: 0, loss: null, recorded: 0};
+    const nothing = {cause: "", place: "", first: null, step: -1, steps: 0, loss: null, recorded: 0, hyperparameters: {}};
     return known.get(run) ?? {run, name, health: health ?? "unknown", summary: error ?? "Not judged yet.", ...nothing};
   });
 }
 
-export type RunColumn = "health" | "name" | "first" | "cause" | "loss" | "recorded";
+/** Of a hyperparameter its name after a mark that no other column has. */
+export type RunColumn = "health" | "name" | "first" | "cause" | "loss" | "recorded" | `=${string}`;
+
+/** What a run has in a column that it may be sorted by. */
+function valueIn(run: Standing, column: Exclude<RunColumn, "health">): Hyperparameter | null {
+  return column.startsWith("=") ? (run.hyperparameters[column.slice(1)] ?? null) : run[column as "name" | "first" | "cause" | "loss" | "recorded"];
+}
+
+export function settingInWords(value: Hyperparameter | undefined): string {
+  return typeof value === "number" ? formatSetting(value) : value === undefined ? "" : String(value);
+}
+
+/** A number as somebody chose it: `0.001`, `64`. */
+function formatSetting(value: number): string {
+  return String(Number(value.toPrecision(6)));
+}
 
 export interface RunSorting {
   readonly column: RunColumn;
@@ -50,7 +65,8 @@ export interface RunFilter {
 export function filteredRuns(runs: readonly Standing[], {words, health}: RunFilter): readonly Standing[] {
   const wanted = words.toLowerCase().split(/\s+/).filter((word) => word !== "");
   return runs.filter((run) => {
-    const line = [run.name, run.health, run.cause, run.cause.replaceAll("_", " "), run.place, run.summary].join("\n").toLowerCase();
+    const settings = Object.entries(run.hyperparameters).map(([name, value]) => `${name}=${settingInWords(value)}`);
+    const line = [run.name, run.health, run.cause, run.cause.replaceAll("_", " "), run.place, run.summary, ...settings].join("\n").toLowerCase();
     return (health === null || run.health === health) && wanted.every((word) => line.includes(word));
   });
 }
@@ -64,7 +80,7 @@ export function sortedRuns(runs: readonly Standing[], sorting: RunSorting | null
   }
   const {column, descending} = sorting;
   return [...runs].sort((a, b) => {
-    const [one, other] = [a[column], b[column]];
+    const [one, other] = [valueIn(a, column), valueIn(b, column)];
     const absent = Number(isAbsent(one)) - Number(isAbsent(other));
     return absent || (isAbsent(one) ? 0 : (descending ? -1 : 1) * compared(one, other)) || worst(a, b);
   });
@@ -85,10 +101,10 @@ export function agoInWords(seconds: number): string {
   return `${count} ${unit}${count === 1 ? "" : "s"} ago`;
 }
 
-function isAbsent(value: string | number | null): boolean {
+function isAbsent(value: Hyperparameter | null): boolean {
   return value === null || value === "";
 }
 
-function compared(a: string | number | null, b: string | number | null): number {
+function compared(a: Hyperparameter | null, b: Hyperparameter | null): number {
   return typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), undefined, {numeric: true});
 }

@@ -22,6 +22,9 @@ export const appStyles = css`
     padding: 2px 14px;
     font-size: 12px;
   }
+  .last {
+    margin-left: auto;
+  }
   .all {
     flex: none;
     white-space: nowrap;
@@ -307,6 +310,14 @@ export const appStyles = css`
     background: var(--gf-raised);
     padding: 14px 18px;
     text-align: left;
+  }
+  .spacious {
+    white-space: nowrap;
+  }
+  @media (max-width: 1199px) {
+    .spacious {
+      display: none;
+    }
   }
   @media (max-width: 899px) {
     .wide {

@@ -137,8 +137,10 @@ export class FindingsPanel extends LitElement {
       ${finding.fix === "" ? nothing : this.#fix(finding)} ${this.#edits(finding)}
       ${key === this.chosen ? follow(this.stops, this.selected, (node) => this.#go(node)) : nothing}
       <div class="about" title=${finding.variables.join("\n")}>
-        ${about(finding.variables)}<span class="cause">${this.#cause(finding.cause)}${finding.op === null ? nothing : ` · ${finding.op.type}`}</span>
-        ${this.#elsewhere()}
+        ${about(finding.variables)}
+        <div class="foot">
+          <span class="cause">${this.#cause(finding.cause)}${finding.op === null ? nothing : ` · ${finding.op.type}`}</span>${this.#elsewhere()}
+        </div>
       </div>
     </article>`;
   }

@@ -157,15 +157,17 @@ export const findingsStyles = css`
   .cause a {
     color: inherit;
   }
-  .series {
-    float: right;
-    color: var(--gf-accent);
-    font-size: 11.5px;
-  }
-  .cause {
-    display: inline-block;
+  .foot {
+    display: flex;
+    flex-wrap: wrap;
+    justify-content: space-between;
+    gap: 1px 10px;
     margin-top: 1px;
     font-size: 11.5px;
+  }
+  .series {
+    color: var(--gf-accent);
+    white-space: nowrap;
   }
   .about {
     margin-top: 9px;

@@ -12,7 +12,14 @@ import "./search.ts";
 import "./timeline.ts";
 
 export function header(scope: Scope): TemplateResult {
-  const {derived, ask} = scope;
+  const {derived, view, store, ask} = scope;
+  if (view.all && (store.state.runs?.length ?? 0) > 1) {
+    // The rest is about one run.
+    return html`<header>
+      ${allRunsButton(scope)} ${runPicker(scope)}
+      <button class="quiet last" aria-label="Keys" title="Keys (?)" @click=${ask.toggleKeys}>?</button>
+    </header>`;
+  }
   return html`<header>
     <button class="quiet" aria-label="Show or hide the findings" title="Show or hide the findings (f)" @click=${ask.toggleSide}>☰</button>
     ${allRunsButton(scope)} ${runPicker(scope)} ${earlier(scope)} ${cost(scope)} ${besidePicker(scope)} ${lossPicker(scope)}
@@ -87,7 +94,7 @@ function earlier({store}: Scope): TemplateResult | typeof nothing {
   const count = store.state.overview?.earlier_sessions ?? 0;
   return count === 0
     ? nothing
-    : html`<span class="muted wide" title="The log directory holds ${plural(count, "earlier recording")}, which this page does not show. Give each training a directory of its own to see them all.">newest of ${count + 1} recordings</span>`;
+    : html`<span class="muted spacious" title="The log directory holds ${plural(count, "earlier recording")}, which this page does not show. Give each training a directory of its own to see them all.">newest of ${count + 1} recordings</span>`;
 }
 
 /** Only where the log says it, and there was a step without it to compare with. */
@@ -95,7 +102,7 @@ function cost({store}: Scope): TemplateResult | typeof nothing {
   const known = store.state.overview?.cost ?? null;
   return known === null || known.seconds === 0 || known.recorded === known.steps
     ? nothing
-    : html`<span class="muted wide" title=${costInWords(known)}>recording: ${percent(known.share)} of the time</span>`;
+    : html`<span class="muted spacious" title=${costInWords(known)}>recording: ${percent(known.share)} of the time</span>`;
 }
 
 /** Only where there is another run. */

@@ -3,7 +3,7 @@
 import {html, LitElement, nothing, type PropertyValues, type TemplateResult} from "lit";
 import type {Health, RunEntry, Standing, Standings} from "../api/routes.ts";
 import {fileName, formatCount, formatNumber, plural} from "../model/format.ts";
-import {agoInWords, countsOf, filteredRuns, HEALTH, HEALTHS, linesOf, sortedRuns, type RunColumn, type RunSorting} from "../model/runs.ts";
+import {agoInWords, countsOf, filteredRuns, HEALTH, HEALTHS, linesOf, settingInWords, sortedRuns, type RunColumn, type RunSorting} from "../model/runs.ts";
 import {given} from "./given.ts";
 import {prose} from "./prose.ts";
 import {ROW_HEIGHT, runsStyles} from "./runs_styles.ts";
@@ -12,7 +12,16 @@ import {shared} from "./styles.ts";
 /** Rows above and below the view that are there too. */
 const SPARE = 6;
 
-const COLUMNS: readonly {readonly column: RunColumn; readonly title: string; readonly hint: string}[] = [
+interface Column {
+  readonly column: RunColumn;
+  readonly title: string;
+  readonly hint: string;
+}
+
+/** Columns of hyperparameters. */
+const MOST_SETTINGS = 5;
+
+const COLUMNS: readonly Column[] = [
   {column: "health", title: "Health", hint: "The worst finding at the last recorded step"},
   {column: "name", title: "Run", hint: "Name of the run"},
   {column: "cause", title: "Worst finding", hint: "Its cause, and its line of code"},
@@ -103,11 +112,12 @@ export class RunsPanel extends LitElement {
         <span class="muted" role="status">${this.#count()}</span>
         <span class="out">${this.#compare()}<button class="quiet" title="Back to the run (a)" @click=${() => this.#tell("gf-close", null)}>Close</button></span>
       </div>
+      ${this.standings === null || this.standings.shared.length === 0 ? nothing : html`<ul class="shared" aria-label="What the broken runs share">${this.standings.shared.map((sentence) => html`<li>${prose(sentence)}</li>`)}</ul>`}
       <div class="scroller" @scroll=${this.#scrolled}>
-        <div role="table" aria-label="All runs" aria-rowcount=${this.#shown.length + 1}>
+        <div role="table" aria-label="All runs" style="--settings:${this.#settings.length === 0 ? "" : `repeat(${this.#settings.length}, minmax(60px, 0.6fr))`}" aria-rowcount=${this.#shown.length + 1}>
           <div role="row" class="header" aria-rowindex="1">
             <div role="columnheader"><span class="hidden">Compare</span></div>
-            ${COLUMNS.map((each) => this.#heading(each))}
+            ${this.#columns.map((each) => this.#heading(each))}
           </div>
           <div role="rowgroup" class="body" style="height:${this.#shown.length * ROW_HEIGHT}px">
             ${this.#shown.slice(first, last).map((standing, index) => this.#row(standing, first + index))}
@@ -151,7 +161,17 @@ export class RunsPanel extends LitElement {
     return [...this.chosen].sort((a, b) => began(a) - began(b));
   }
 
-  #heading({column, title, hint}: (typeof COLUMNS)[number]): TemplateResult {
+  get #settings(): readonly string[] {
+    return this.standings?.hyperparameters.slice(0, MOST_SETTINGS) ?? [];
+  }
+
+  /** Hyperparameters stand before what they may be the reason of. */
+  get #columns(): readonly Column[] {
+    const settings = this.#settings.map((name): Column => ({column: `=${name}`, title: name, hint: `Hyperparameter ${name}`}));
+    return [...COLUMNS.slice(0, 2), ...settings, ...COLUMNS.slice(2)];
+  }
+
+  #heading({column, title, hint}: Column): TemplateResult {
     const active = this.sorting?.column === column;
     const order = active ? (this.sorting?.descending ? "descending" : "ascending") : "none";
     const arrow = active ? (this.sorting?.descending ? " ↓" : " ↑") : "";
@@ -178,6 +198,7 @@ export class RunsPanel extends LitElement {
       </div>
       <div role="cell" class=${tone}><span class="icon" aria-hidden="true">${icon}</span>${word}</div>
       <div role="cell" class="name" title=${name}>${name}</div>
+      ${this.#settings.map((setting) => html`<div role="cell" class="right" title=${settingInWords(standing.hyperparameters[setting])}>${settingInWords(standing.hyperparameters[setting])}</div>`)}
       <div role="cell" class="finding" title=${standing.summary}>${this.#finding(standing)}</div>
       <div role="cell" class="right">${first === null ? (health === "healthy" ? "" : "–") : formatCount(first)}</div>
       <div role="cell" class="right ${loss === null ? "quiet" : ""}">${!isJudged || step < 0 ? "–" : loss === null ? "not finite" : formatNumber(loss)}</div>
@@ -263,7 +284,7 @@ export class RunsPanel extends LitElement {
 }
 
 function isNumber(column: RunColumn): boolean {
-  return column === "first" || column === "loss" || column === "recorded";
+  return column === "first" || column === "loss" || column === "recorded" || column.startsWith("=");
 }
 
 customElements.define("gf-runs", RunsPanel);

@@ -54,13 +54,22 @@ export const runsStyles = css`
     overflow: auto;
     border-top: 1px solid var(--gf-line);
   }
+  .shared {
+    margin: 0;
+    border-top: 1px solid var(--gf-line);
+    background: var(--gf-warnSoft);
+    padding: 6px 14px;
+    font-weight: 600;
+    list-style: none;
+  }
   [role="table"] {
     position: relative;
-    min-width: 760px;
+    width: max-content;
+    min-width: 100%;
   }
   [role="row"] {
     display: grid;
-    grid-template-columns: 18px 92px minmax(150px, 2fr) minmax(210px, 3fr) 82px 90px minmax(150px, 190px);
+    grid-template-columns: 18px 84px minmax(120px, 2fr) var(--settings,) minmax(230px, 3fr) 76px 76px minmax(140px, 190px);
     align-items: center;
     height: ${ROW_HEIGHT}px;
     padding: 0 14px;
@@ -81,8 +90,13 @@ export const runsStyles = css`
     color: var(--gf-muted);
     font-size: 12px;
     font-weight: 600;
+    overflow: hidden;
     text-align: inherit;
+    text-overflow: ellipsis;
     white-space: nowrap;
+  }
+  [role="columnheader"] {
+    min-width: 0;
   }
   .body {
     position: relative;

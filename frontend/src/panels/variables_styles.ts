@@ -32,11 +32,11 @@ export const variablesStyles = css`
   }
   [role="table"] {
     position: relative;
-    min-width: 940px;
+    min-width: 1010px;
   }
   [role="row"] {
     display: grid;
-    grid-template-columns: minmax(220px, 3fr) 172px repeat(5, minmax(92px, 1fr));
+    grid-template-columns: minmax(220px, 3fr) 172px repeat(5, minmax(106px, 1fr));
     align-items: center;
     height: ${ROW_HEIGHT}px;
     padding: 0 14px;
