@@ -76,7 +76,19 @@ def forward_pass_inside(group: Group) -> Iterator[Candidate]:
             first = listed[before[0] : here] if before else []
             last = listed[here + 1 : after[-1] + 1] if after else []
             yield from candidates(_NOTHING, _moved_inside(code, block, first, last))
+            yield from candidates(_TWICE, _again_inside(code, block, [listed[index] for index in before]))
             return
+
+
+_TWICE = "It is computed twice."
+
+
+def _again_inside(code: Code, block: ast.With, before: list[ast.stmt]) -> Edit | None:
+    """What the block reads, computed again at its beginning: others, such as another tape, use it in front of it."""
+    given = [each for each in before if isinstance(each, ast.Assign)]
+    if not given or not code.starts_a_line(block.body[0]):
+        return None
+    return Draft(code).insert_before(block.body[0], *map(ast.unparse, given)).edit()
 
 
 def _calls_that_feed(before: list[ast.stmt], block: ast.With, modules: Mapping[str, str]) -> list[int]:
