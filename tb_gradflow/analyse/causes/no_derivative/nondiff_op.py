@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.images import image_by_hand
+from tb_gradflow.analyse.edits.written_out import by_arithmetic
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.fields import SIZE, Template
 from tb_gradflow.analyse.words.names import Group, Text
@@ -64,4 +66,5 @@ CAUSE = Cause(
     fix="another op, or `tf.custom_gradient`",
     text=message_and_fix,
     verb="cuts {them} off",
+    edits=(image_by_hand, by_arithmetic),
 )

@@ -1,0 +1,73 @@
+"""Fixes for grids and tables of numbers whose ops have no gradient: the same by arithmetic."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
+from tb_gradflow.analyse.user_code.library import Library
+from tb_gradflow.analyse.user_code.place import Place, argument_of, is_number, name_of, place_of_group
+from tb_gradflow.analyse.words.names import Group
+
+_SAME = "It computes the same values."
+
+
+def by_arithmetic(group: Group) -> Iterator[Candidate]:
+    """`linspace`, `range` and `one_hot` made of numbers that are learned."""
+    place = place_of_group(group)
+    call = place.call if place is not None else None
+    if place is None or call is None or place.library is None:
+        return
+    written = _WRITTEN.get(name_of(call.func), lambda _place, _call: None)(place, call)
+    if written is not None:
+        yield from candidates(_SAME, place.draft().replace(call, in_place_of(place.code, call, written)).edit())
+
+
+def _linspace(place: Place, call: ast.Call) -> str | None:
+    start, stop, count = argument_of(call, 0, "start"), argument_of(call, 1, "stop"), argument_of(call, 2, "num")
+    if start is None or stop is None or count is None or len(call.args) + len(call.keywords) != 3:
+        return None
+    library, code = _library(place), place.code
+    first, last = code.operand(start), code.operand(stop)
+    return f"{first} + ({last} - {first}) * {library('linspace', '0.0', '1.0', code.written(count))}"
+
+
+def _range(place: Place, call: ast.Call) -> str | None:
+    given = list(call.args)
+    if call.keywords or not 2 <= len(given) <= 3:
+        return None
+    code, library = place.code, _library(place)
+    start, limit = (code.operand(each) for each in given[:2])
+    step = code.operand(given[2]) if len(given) == 3 else "1.0"
+    length = limit if is_number(given[0]) and float(ast.literal_eval(given[0])) == 0 else f"({limit} - {start})"
+    count = library("ceil", f"{length} / {step}")
+    scaled = f"{step} * {library('range' if not library.is_keras else 'arange', count)}"
+    return scaled if length == limit else f"{start} + {scaled}"
+
+
+def _one_hot(place: Place, call: ast.Call) -> str | None:
+    on, off = argument_of(call, 2, "on_value"), argument_of(call, 3, "off_value")
+    if on is None or any(isinstance(each, ast.Starred) for each in call.args):
+        return None
+    code = place.code
+    rest = [code.written(each) for each in call.args[:2]]
+    rest += [
+        f"{each.arg}={code.written(each.value)}" for each in call.keywords if each.arg not in ("on_value", "off_value")
+    ]
+    if not any(each.arg == "dtype" for each in call.keywords):
+        rest.append(f"dtype={_library(place).dtype('float32')}")
+    hot = f"{code.written(call.func)}({', '.join(rest)})"
+    high = code.operand(on)
+    if off is None:
+        return f"{high} * {hot}"
+    low = code.operand(off)
+    return f"{low} + ({high} - {low}) * {hot}"
+
+
+def _library(place: Place) -> Library:
+    assert place.library is not None
+    return place.library
+
+
+_WRITTEN = {"linspace": _linspace, "range": _range, "arange": _range, "one_hot": _one_hot}
