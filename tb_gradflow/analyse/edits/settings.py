@@ -74,6 +74,32 @@ def _is_function(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Constant) and node.value == name
 
 
+def wider_range(group: Group) -> Iterator[Candidate]:
+    """bfloat16 in the place of float16: its numbers reach as far as those of float32."""
+    cost = "bfloat16 has three bits fewer for the digits, and as many for the range as float32."
+    found = [
+        (code, node)
+        for code in program_of(group.trace).passages
+        for node in ast.walk(code.tree)
+        if (isinstance(node, ast.Constant) and node.value in _HALVES)
+        or (isinstance(node, ast.Attribute) and node.attr in _HALVES)
+    ]
+    # NumPy has no bfloat16.
+    if len({id(code) for code, _ in found}) != 1 or any(_is_of_numpy(node) for _, node in found):
+        return
+    draft = Draft(found[0][0])
+    for code, node in found:
+        draft.replace(node, code.written(node).replace("float16", "bfloat16").replace("half", "bfloat16"))
+    yield from candidates(cost, draft.edit())
+
+
+_HALVES = ("float16", "half", "mixed_float16")
+
+
+def _is_of_numpy(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and ast.unparse(node).partition(".")[0] in ("np", "numpy")
+
+
 _OF_CLASSES = ("categorical_crossentropy", "sparse_categorical_crossentropy")
 
 

@@ -12,7 +12,8 @@ _IN_TENSORFLOW = {
     "softmax": "nn.softmax", "log": "math.log", "sum": "reduce_sum", "mean": "reduce_mean", "clip": "clip_by_value",
     "softplus": "math.softplus", "leaky_relu": "nn.leaky_relu", "log_sigmoid": "math.log_sigmoid",
     "divide_no_nan": "math.divide_no_nan", "var": "math.reduce_variance", "logsumexp": "reduce_logsumexp",
-    "take": "gather", "floor": "floor", "ceil": "math.ceil", "log_softmax": "nn.log_softmax", "prod": "reduce_prod", "max": "reduce_max",
+    "take": "gather", "floor": "floor", "ceil": "math.ceil", "log_softmax": "nn.log_softmax",
+    "prod": "reduce_prod", "max": "reduce_max",
     "arange": "range", "log1p": "math.log1p", "power": "pow",
 }  # fmt: skip
 """Where TensorFlow's name differs from that of `keras.ops`."""

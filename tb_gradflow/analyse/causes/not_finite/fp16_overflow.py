@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.not_finite.singular import accused, singular_here
+from tb_gradflow.analyse.edits.settings import wider_range
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
 from tb_gradflow.analyse.words.broken import BROKEN
@@ -90,4 +91,5 @@ CAUSE = Cause(
     severity="error",
     fix="float32 or bfloat16",
     text=message_and_fix,
+    edits=(wider_range,),
 )
