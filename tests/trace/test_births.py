@@ -101,6 +101,18 @@ def test_the_column_is_named_where_it_is_one() -> None:
     )
 
 
+def test_a_batch_that_holds_nan_has_its_rows_named() -> None:
+    kernel = tf.Variable(tf.ones([3, 1]))
+    x = np.ones((20, 3), "float32")
+    x[[5, 11], 2] = np.nan
+
+    finding = first(
+        tb_gradflow.explain(lambda x: tf.reduce_mean(tf.square(x @ kernel)), args=(tf.constant(x),), variables=[kernel])
+    )
+
+    assert (finding.cause, finding.op, finding.examples) == ("nonfinite_input", None, (5, 11))
+
+
 def test_rows_are_none_where_every_row_breaks() -> None:
     assert first(explained(births.temperature_of_zero)).examples is None
 
