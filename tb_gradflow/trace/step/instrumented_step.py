@@ -102,6 +102,7 @@ class InstrumentedStep:
         self._agreement = Agreement() if settings.among_workers else None
         self._traces = 0
         self._movements_from: dict[int, int] = {}
+        self._scaled: set[int] = set()
         self._places: list[Place] = []
         self._number_of: NumberOf = lambda flattener, ref: -1
         self.graph: Any = None
@@ -151,7 +152,11 @@ class InstrumentedStep:
 
     def is_broken(self, values: Mapping[str, Any]) -> bool:
         """Whether a step that has measured this had a loss, a gradient or a batch that is not finite."""
-        first = self._movements_from.get(int(np.ravel(values["trace"])[0]))
+        index = int(np.ravel(values["trace"])[0])
+        first = self._movements_from.get(index)
+        if index in self._scaled:
+            # A scale that is too large makes infinities all the time, and the optimizer skips those steps.
+            return not np.all(np.isfinite(values["losses"]))
         return not np.all(np.isfinite(values["losses"])) or has_nonfinite(values["gradients"][:first])
 
     @contextlib.contextmanager
@@ -237,6 +242,8 @@ class InstrumentedStep:
             )
         else:
             trace = trace_of(collector, index, keep_source=self._settings.source)
+        if any(target.scaled for target in trace.targets):
+            self._scaled.add(index)
         inputs = tuple(Input(name, collector.row_count + place) for place, (name, _) in enumerate(given))
         first = self._movements_from[index] = collector.row_count + len(given)
         movements = tuple(
