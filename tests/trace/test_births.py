@@ -313,6 +313,26 @@ def test_a_healthy_step_is_not_run_again(monkeypatch: Any) -> None:
     assert len(runs) == 1
 
 
+@pytest.mark.parametrize("options", [{}, {"jit_compile": True}, {"steps_per_execution": 3}, {"freq": 1}], ids=str)
+def test_a_step_is_recorded_without_its_values_where_they_cannot_be_measured(
+    options: dict[str, Any], tmp_path: Any, monkeypatch: Any
+) -> None:
+    def failing(*arguments: Any) -> Any:
+        raise RuntimeError("cannot")
+
+    monkeypatch.setattr("tb_gradflow.trace.step.instrumented_step.forward_values", failing)
+    x, y = prices(6 * 64)
+    x[4 * 64 + 3, 4] = 0.0
+    model = keras.Sequential([keras.Input((5,)), Logarithm(), keras.layers.Dense(1)])
+    callback = tb_gradflow.GradFlowCallback(tmp_path, update_freq=options.pop("freq", 100))
+    model.compile("sgd", "mse", **options)
+
+    model.fit(x, y, batch_size=64, shuffle=False, verbose=0, callbacks=[callback])
+
+    finding = first(tb_gradflow.open_log(tmp_path).report(4))
+    assert (finding.cause, finding.examples) == ("log_zero", None)
+
+
 HOSTILE: dict[str, Any] = {
     "plain": np.asarray([[1, -2, 0], [3, 0, -0.0]], "float32"),
     "nan": np.asarray([[np.nan, 1, 2], [1, 1, np.inf], [0, 0, 0], [-np.inf, 0, np.nan]], "float32"),
