@@ -280,9 +280,9 @@ class GradFlowCallback(KerasCallback):
         return monitor_of_fit(self._fitting, step, self._instrumented, self._sampled, self._again)
 
     def _again(self) -> TrainFunction:
-        """The function that records, to be traced anew."""
+        """The function that records, to be traced anew. To compile what measures a forward pass takes XLA minutes."""
         assert self._fitting is not None
-        return self._fitting.recording(lambda data: self._instrumented(data), self._numbers)
+        return self._fitting.recording(lambda data: self._instrumented(data), self._numbers, without_xla=True)
 
     def _run_monitored(self, iterator: Any) -> Any:
         plain = self._plain

@@ -184,7 +184,7 @@ class Watched:
             self._compiled_alike,
             instrumented,
             self._sampled,
-            lambda: self._compiled_recording(instrumented),
+            lambda: self._recording_again(instrumented),
             devices,
             for_xla=bool(self._plain._jit_compile),
         )
@@ -223,7 +223,7 @@ class Watched:
             self._on_trace,
             on_fault=self._tracing.failed,
         )
-        self._measured_again = RecordedAgain(step, lambda: self._compiled_recording(step))
+        self._measured_again = RecordedAgain(step, lambda: self._recording_again(step))
         return self._compiled_recording(step)
 
     def _compiled_recording(self, step: InstrumentedStep) -> Any:
@@ -232,6 +232,12 @@ class Watched:
             return step(*args, **kwargs)
 
         return self._compiled_as_plain(recorded)
+
+    def _recording_again(self, step: InstrumentedStep) -> Any:
+        """To compile what measures a forward pass takes XLA minutes: TensorFlow runs it."""
+        recording = self._compiled_recording(step)
+        recording._jit_compile = False
+        return recording
 
     def _on_trace(self, trace: Trace, error: BaseException | None) -> None:
         asked = {each.variable for each in trace.variable_gradients if each.outcome != "not_asked"}

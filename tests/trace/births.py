@@ -220,6 +220,52 @@ def hidden_logarithm(*, fixed: bool = False) -> Program:
     return loss_fn, (tf.constant(x),), [kernel]
 
 
+def scores_masked_by_a_product(*, fixed: bool = False) -> Program:
+    """What is kept is zero times minus infinity."""
+    query = _dense(4, 4, seed=1)
+    x, keep = _rows(6, 5, 4), np.ones((6, 5), "float32")
+    keep[2, 3:] = 0.0
+
+    def loss_fn(x: Any, keep: Any) -> Any:
+        scores = tf.matmul(x @ query, x, transpose_b=True)
+        mask = (1 - keep) * (-1e9 if fixed else -np.inf)  # born
+        return tf.reduce_mean(tf.matmul(tf.nn.softmax(scores + mask[:, None, :]), x))
+
+    return loss_fn, (tf.constant(x), tf.constant(keep)), [query]
+
+
+def target_with_a_gap(*, fixed: bool = False) -> Program:
+    """The targets are no argument, and row 7 of them is missing."""
+    kernel = _dense(4, 1, seed=1)
+    x, y = _rows(16, 4), _rows(16, 1, seed=2)
+    y[7] = 0.0 if fixed else np.nan
+    targets = tf.constant(y)
+
+    def loss_fn(x: Any) -> Any:
+        return tf.reduce_mean(tf.square(x @ kernel - targets))  # born
+
+    return loss_fn, (tf.constant(x),), [kernel]
+
+
+def exponential_in_a_function(*, fixed: bool = False) -> Program:
+    """The values inside of a compiled function are not seen, those around it are."""
+    kernel = _dense(4, 1, seed=1)
+    x = _rows(16, 4)
+    x[3] = 2000.0
+
+    @tf.function
+    def rate(hidden: Any) -> Any:
+        hidden = tf.minimum(hidden, 10.0) if fixed else hidden
+        return tf.exp(hidden)  # born
+
+    def loss_fn(x: Any) -> Any:
+        rates = rate(tf.abs(x @ kernel))
+        logits = rates - tf.reduce_mean(rates)
+        return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(tf.zeros_like(logits), logits))
+
+    return loss_fn, (tf.constant(x),), [kernel]
+
+
 EXPECTED: dict[Any, tuple[str, str, tuple[int, ...] | None]] = {
     exponential_far_below_the_cross_entropy: ("exp_overflow", "Exp", (5, 40)),
     attention_over_a_masked_row: ("softmax_all_masked", "Softmax", (7,)),
@@ -233,5 +279,8 @@ EXPECTED: dict[Any, tuple[str, str, tuple[int, ...] | None]] = {
     temperature_of_zero: ("zero_over_zero", "RealDiv", None),
     feature_of_zero_in_three_rows: ("log_zero", "Log", (17, 203, 400)),
     length_of_nothing: ("sqrt_at_zero", "Sqrt", (6, 11)),
+    scores_masked_by_a_product: ("not_finite", "Mul", None),
+    target_with_a_gap: ("nonfinite_input", "Sub", (7,)),
+    exponential_in_a_function: ("exp_overflow", "Exp", (3,)),
     hidden_logarithm: ("where_inactive_branch", "Log", (2, 13)),
 }

@@ -101,6 +101,18 @@ def test_the_column_is_named_where_it_is_one() -> None:
     )
 
 
+def test_a_batch_that_holds_nan_has_its_rows_named() -> None:
+    kernel = tf.Variable(tf.ones([3, 1]))
+    x = np.ones((20, 3), "float32")
+    x[[5, 11], 2] = np.nan
+
+    finding = first(
+        tb_gradflow.explain(lambda x: tf.reduce_mean(tf.square(x @ kernel)), args=(tf.constant(x),), variables=[kernel])
+    )
+
+    assert (finding.cause, finding.op, finding.examples) == ("nonfinite_input", None, (5, 11))
+
+
 def test_rows_are_none_where_every_row_breaks() -> None:
     assert first(explained(births.temperature_of_zero)).examples is None
 
@@ -299,6 +311,26 @@ def test_a_healthy_step_is_not_run_again(monkeypatch: Any) -> None:
 
     assert tb_gradflow.explain(model, x, y).healthy
     assert len(runs) == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"jit_compile": True}, {"steps_per_execution": 3}, {"freq": 1}], ids=str)
+def test_a_step_is_recorded_without_its_values_where_they_cannot_be_measured(
+    options: dict[str, Any], tmp_path: Any, monkeypatch: Any
+) -> None:
+    def failing(*arguments: Any) -> Any:
+        raise RuntimeError("cannot")
+
+    monkeypatch.setattr("tb_gradflow.trace.step.instrumented_step.forward_values", failing)
+    x, y = prices(6 * 64)
+    x[4 * 64 + 3, 4] = 0.0
+    model = keras.Sequential([keras.Input((5,)), Logarithm(), keras.layers.Dense(1)])
+    callback = tb_gradflow.GradFlowCallback(tmp_path, update_freq=options.pop("freq", 100))
+    model.compile("sgd", "mse", **options)
+
+    model.fit(x, y, batch_size=64, shuffle=False, verbose=0, callbacks=[callback])
+
+    finding = first(tb_gradflow.open_log(tmp_path).report(4))
+    assert (finding.cause, finding.examples) == ("log_zero", None)
 
 
 HOSTILE: dict[str, Any] = {

@@ -91,7 +91,7 @@ def test_no_row_is_named_where_none_stands_out() -> None:
 def test_rows_that_depend_on_each_other_are_refused(layer: Any) -> None:
     x, y = data()
 
-    examples = tb_gradflow.explain(model(layer), x, y, examples=True).examples
+    examples = measured(model(layer), x, y)
 
     assert examples.norms == ()
     assert "do not add up" in examples.reason

@@ -66,6 +66,12 @@ class Values:
         """The inputs of an op that no op of the trace makes."""
         return [value for (each, _), value in self._inputs.items() if each == op]
 
+    def inputs(self, op: int) -> list[OpValue]:
+        """The inputs of an op that were measured."""
+        edges = self._topology.trace.ops[op].inputs
+        made = [self.of(edge.op, edge.output) for edge in edges if edge.op >= 0]
+        return [*(value for value in made if value is not None), *self.given(op)]
+
     def makers(self, op: int, test: Test) -> list[int]:
         """The ops that make those inputs of an op that are so."""
         edges = self._topology.trace.ops[op].inputs

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from math import prod
 
-from tb_gradflow.analyse.step.birth import Values, is_bad, values_of
+from tb_gradflow.analyse.step.birth import Values, birth_of, is_bad, is_infinite, is_nan, values_of
 from tb_gradflow.analyse.words.code import is_simple
 from tb_gradflow.analyse.words.names import Group, call_of
 from tb_gradflow.record.schema import OpValue, Rows
 
 CAUSES = frozenset(
     {"acos_at_one", "degenerate_decomposition", "exp_overflow", "exploding_recurrence", "fp16_overflow", "log_zero"}
-    | {"not_finite", "pow_fraction_at_zero", "softmax_all_masked", "sqrt_at_zero", "where_inactive_branch"}
+    | {
+        "nonfinite_input",
+        "not_finite",
+        "pow_fraction_at_zero",
+        "softmax_all_masked",
+        "sqrt_at_zero",
+        "where_inactive_branch",
+    }
     | {"zero_over_zero"}
 )
 """Of findings with these causes values are spoken of."""
@@ -41,7 +48,7 @@ def seen(group: Group) -> str:
     values = values_of(group.suspect.measured)
     if values is None or not _is_broken(group):
         return ""
-    given, rows = _given(group, values), rows_of(group)
+    given, rows = _given(group, values) if group.culprit >= 0 else "", rows_of(group)
     began = f" It begins in {_written(rows, group)}.{_example(group, rows)}" if rows is not None else ""
     return f" {given}" * bool(given) + began
 
@@ -50,6 +57,15 @@ def examples_of(group: Group) -> tuple[int, ...] | None:
     """The rows of the batch in which it begins, the first of many; null where that is not known."""
     rows = rows_of(group) if _is_broken(group) else None
     return rows.first if rows is not None else None
+
+
+def makes_nan_of_infinity(group: Group) -> bool:
+    """Whether the culprit was seen to be given infinities and no NaN, and to make NaN of them."""
+    values = values_of(group.suspect.measured)
+    if values is None or group.culprit < 0 or not any(map(is_nan, values.outputs(group.culprit))):
+        return False
+    given = values.inputs(group.culprit)
+    return any(map(is_infinite, given)) and not any(map(is_nan, given))
 
 
 def argument_of(group: Group) -> OpValue | None:
@@ -76,8 +92,10 @@ def rows_of(group: Group) -> Rows | None:
     """The rows of the batch in which the culprit breaks; null where that is not known, or it is all of them."""
     measured = group.suspect.measured
     values, known = values_of(measured), measured.values
-    if values is None or known is None or group.culprit < 0:
+    if values is None or known is None:
         return None
+    if group.culprit < 0:
+        return _rows_of_data(group, values)
     found = _rows_of_gradient(group) if measured.loss_is_finite(group.suspect.target) else None
     found = found if found is not None else _rows_of_value(group, values)
     return found if found is not None and found.count < known.batch else None
@@ -87,7 +105,14 @@ def _is_broken(group: Group) -> bool:
     broken = group.suspect.state.status in ("nan", "inf") or not group.suspect.measured.loss_is_finite(
         group.suspect.target
     )
-    return broken and group.culprit >= 0 and group.verdict.cause in CAUSES
+    is_known = group.culprit >= 0 or group.verdict.cause == "nonfinite_input"
+    return broken and is_known and group.verdict.cause in CAUSES
+
+
+def _rows_of_data(group: Group, values: Values) -> Rows | None:
+    birth = birth_of(group.suspect.measured, group.suspect.target)
+    given = values.given(birth.op) if birth is not None and birth.given else []
+    return next((value.rows for value in given if is_bad(value) and value.rows is not None), None)
 
 
 def _rows_of_gradient(group: Group) -> Rows | None:
@@ -138,7 +163,7 @@ def _example(group: Group, rows: Rows) -> str:
 def _column(group: Group) -> str:
     """Where along the last axis, if it is one place; empty otherwise."""
     values = values_of(group.suspect.measured)
-    made = values.of(group.culprit) if values is not None else None
+    made = values.of(group.culprit) if values is not None and group.culprit >= 0 else None
     if made is None or made.columns is None or made.columns.count != 1 or made.shape[-1] < 2:
         return ""
     argument, name = argument_of(group), name_of_argument(group).strip("`")

@@ -235,7 +235,9 @@ def _is_broken(explained: Explained) -> bool:
         return False
     gradients = np.frombuffer(record.gradients, "<f4").reshape(-1, len(GRADIENT_STATISTICS))
     rows = [row for row in range(len(gradients)) if row not in movements]
-    return not np.all(np.isfinite(record.losses)) or has_nonfinite(gradients[rows])
+    targets = explained.trace.targets
+    losses = [loss for loss, target in zip(record.losses, targets, strict=False) if target.measured]
+    return not np.all(np.isfinite(losses)) or has_nonfinite(gradients[rows])
 
 
 def _with_values(plan: Plan, broken: Explained) -> Explained:

@@ -158,12 +158,19 @@ class Fitting:
             return self.step_of_batch(step, recorded).on_next
         return self._drawn_for(self.function_of(step), most=1)
 
-    def recording(self, step: Callable[..., Any], numbers: TracedNumbers) -> TrainFunction:
+    def recording(
+        self, step: Callable[..., Any], numbers: TracedNumbers, *, without_xla: bool = False
+    ) -> TrainFunction:
         """A training function that runs `step`, which records. It raises `StepFailed` where its batches can be drawn
-        for it. `numbers` are those that the step is traced with."""
+        for it. `numbers` are those that the step is traced with. What is `without_xla` is compiled in seconds; not so
+        where Keras draws the batches."""
         model = self._model
         of_batch = self.is_of_batches and not self.is_eager
-        function = self.step_of_batch(step).on_next if of_batch else self._drawn_for(self.function_of(step))
+        function = (
+            self.step_of_batch(step, without_xla=without_xla).on_next
+            if of_batch
+            else self._drawn_for(self.function_of(step))
+        )
         compiled, plain = getattr(model, "train_tf_function", None), model.train_function
 
         def run(iterator: Any) -> Any:
@@ -220,7 +227,9 @@ class Fitting:
         base: type = keras.Model
         return base
 
-    def step_of_batch(self, step: Callable[..., Any], whole: TrainFunction | None = None) -> StepOfBatch:
+    def step_of_batch(
+        self, step: Callable[..., Any], whole: TrainFunction | None = None, *, without_xla: bool = False
+    ) -> StepOfBatch:
         """`step`, compiled as the function inside of the model's training function is that runs the model's own.
 
         `whole` is what to run where the data have ended; see `StepOfBatch`.
@@ -231,7 +240,8 @@ class Fitting:
             return _returned(self.strategy.run(step, args=(batch,)))
 
         alone = tf.autograph.experimental.do_not_convert(one_step_on_data)
-        return StepOfBatch(tf.function(alone, reduce_retracing=True, jit_compile=self._model.jit_compile), whole)
+        for_xla = False if without_xla else self._model.jit_compile
+        return StepOfBatch(tf.function(alone, reduce_retracing=True, jit_compile=for_xla), whole)
 
     @contextlib.contextmanager
     def _stepping(self, step: Callable[..., Any]) -> Iterator[None]:

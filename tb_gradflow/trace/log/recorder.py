@@ -111,7 +111,7 @@ class Recorder:
         if self.meter is not None:
             writer.write_cost(self.meter.cost())
         writer.write_step(record)
-        if tell or not self._pinned:
+        if tell or values is not None or not self._pinned:
             self._pinned.append(step)
         if writer.is_full and self._may_thin:
             self._thin(writer)

@@ -50,6 +50,7 @@ class FitReplayMonitor(ReplayMonitor):
         self._calls = _Calls(self._keep)
         self._function = fitted.monitoring(self._kept_and_flagged(step), recorded)
         self._results: list[Any] = []
+        self._taken: list[list[Any]] = []
         self._spec: Any = None
 
     def _run(self, iterator: Any) -> Any:
@@ -86,7 +87,7 @@ class FitReplayMonitor(ReplayMonitor):
         return self._batches.forget()
 
     def _repeated(self, first: int) -> Measured | None:
-        steps = self._batches.taken()
+        self._taken = steps = self._taken or self._batches.taken()
         if len(steps) != self._flags.count:  # traced again, and nobody saw it
             return None
         rates = [step[0][1] for step in steps[:: self._per_execution]]

@@ -102,7 +102,7 @@ class InstrumentedStep:
         self._left = Left()
         self._agreement = Agreement() if settings.among_workers else None
         self._traces = 0
-        self._movements_from: dict[int, int] = {}
+        self._told: dict[int, Trace] = {}
         self._places: list[Place] = []
         self._number_of: NumberOf = lambda flattener, ref: -1
         self.graph: Any = None
@@ -167,8 +167,17 @@ class InstrumentedStep:
 
     def is_broken(self, values: Mapping[str, Any]) -> bool:
         """Whether a step that has measured this had a loss, a gradient or a batch that is not finite."""
-        first = self._movements_from.get(int(np.ravel(values["trace"])[0]))
-        return not np.all(np.isfinite(values["losses"])) or has_nonfinite(values["gradients"][:first])
+        trace = self._told.get(int(np.ravel(values["trace"])[0]))
+        if trace is None:
+            return False
+        losses = [loss for loss, target in zip(values["losses"], trace.targets, strict=False) if target.measured]
+        if not np.all(np.isfinite(losses)):
+            return True
+        # A scale that is too large makes infinities all the time, and the optimizer skips those steps.
+        is_scaled = any(target.scaled for target in trace.targets)
+        movements = {each.row for each in trace.movements}
+        rows = [row for row in range(len(values["gradients"])) if row not in movements]
+        return not is_scaled and has_nonfinite(values["gradients"][rows])
 
     @contextlib.contextmanager
     def measuring_values(self) -> Iterator[None]:
@@ -259,13 +268,15 @@ class InstrumentedStep:
         else:
             trace = trace_of(collector, index, keep_source=self._settings.source)
         inputs = tuple(Input(name, collector.row_count + place) for place, (name, _) in enumerate(given))
-        first = self._movements_from[index] = collector.row_count + len(given)
+        first = collector.row_count + len(given)
         movements = tuple(
             Movement(variable, number, first + place, each.decay, each.constraint)
             for place, (variable, number, each) in enumerate(moving)
         )
         optimizers = tuple(each.in_log(keep_source=self._settings.source) for each in collector.applied)
         trace = dataclasses.replace(trace, inputs=inputs, optimizers=optimizers, movements=movements)
+        if not self._settings.eager:  # each of whose steps has a structure of its own
+            self._told[index] = trace
         self._on_trace(trace, error)
         return index
 

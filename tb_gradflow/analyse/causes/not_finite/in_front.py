@@ -12,7 +12,7 @@ from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.op_sets import passes_gradient
 from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Topology
-from tb_gradflow.analyse.step.birth import Values, birth_before, birth_of, values_of
+from tb_gradflow.analyse.step.birth import Values, birth_before, birth_of, is_infinite, is_nan, values_of
 from tb_gradflow.record.schema import OpValue
 
 # Finite themselves where their derivative is not. The others show it in their value, and so in the loss, unless
@@ -102,6 +102,24 @@ def singular_first(suspect: Suspect) -> Verdict | None:
         return None
     cause = suspect.measured.once(("cause of birth", op), lambda: _cause(suspect, op))
     return Verdict(cause, "error", op) if cause else None
+
+
+def undefined_first(suspect: Suspect) -> Verdict | None:
+    """Infinities that the program has on purpose, and that an op makes NaN of: zero times one, one minus the other."""
+    op, values = first_of(suspect), values_of(suspect.measured)
+    if op < 0 or values is None or not any(map(is_nan, values.outputs(op))):
+        return None
+    return Verdict("not_finite", "error", op) if any(map(is_infinite, values.inputs(op))) else None
+
+
+def given_first(suspect: Suspect) -> Verdict | None:
+    """NaN in data that is no argument of the step."""
+    measured = suspect.measured
+    birth, values = birth_of(measured, suspect.target), values_of(measured)
+    if birth is None or values is None or not birth.given or measured.nonfinite_inputs:
+        return None
+    is_data = any(map(is_nan, values.given(birth.op))) and not measured.nonfinite_weights(suspect.target)
+    return Verdict("nonfinite_input", "error", birth.op) if is_data else None
 
 
 def first_of(suspect: Suspect) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.not_finite.singular import CAUSE_OF_TYPE
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
-from tb_gradflow.analyse.words.fields import fields
+from tb_gradflow.analyse.words.broken import BROKEN
+from tb_gradflow.analyse.words.fields import Template, fields
 from tb_gradflow.analyse.words.names import Group, Text
 from tb_gradflow.analyse.words.phrases import of_batch
 
@@ -30,6 +31,11 @@ def last_resort_input(suspect: Suspect) -> Verdict | None:
 
 
 def message_and_fix(group: Group) -> Text:
+    if not group.suspect.measured.nonfinite_inputs:
+        return Template(
+            BROKEN + "{op} is given data that holds NaN before the step begins.",
+            "Clean the data before training: `np.nan_to_num(data)`, or leave those rows out.",
+        )(group)
     [(first, _), *_] = group.suspect.measured.nonfinite_inputs
     x = first if first.isidentifier() else "x"
     return Text(

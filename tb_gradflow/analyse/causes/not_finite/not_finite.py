@@ -9,6 +9,7 @@ from tb_gradflow.analyse.words.code import Call
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, call_of
 from tb_gradflow.analyse.words.phrases import CHECK
+from tb_gradflow.analyse.words.seen import makes_nan_of_infinity
 
 
 def rule(suspect: Suspect) -> Verdict | None:
@@ -33,6 +34,18 @@ def message_and_fix(group: Group) -> Text:
         return Template(
             BROKEN + "the gradients are finite all the way, so a value broke where no gradient shows it.",
             "Look for it with `tf.debugging.enable_check_numerics()`.",
+        )(group)
+    if makes_nan_of_infinity(group):
+        product = group.op is not None and group.op.type in ("Mul", "MatMul", "BatchMatMulV2", "Einsum")
+        how = (
+            "multiplies zero with infinity"
+            if product
+            else "is given infinities, and what it makes of them is no number"
+        )
+        return Template(
+            BROKEN + "{op} " + how + ", which is NaN." * product + "." * (not product),
+            "Take a large number in the place of infinity, `-1e9` for scores that are masked; or choose, "
+            "`tf.where(keep, 0.0, -1e9)`, where you multiply.",
         )(group)
     x = _predicted(call_of(group)) or "{x}"
     return Template(

@@ -14,7 +14,7 @@ from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
 from tb_gradflow.analyse.graph.op_sets import LOOPS
 from tb_gradflow.analyse.graph.paths import walked
-from tb_gradflow.analyse.step.birth import values_of
+from tb_gradflow.analyse.step.birth import is_bad, is_infinite, values_of
 from tb_gradflow.analyse.words.fields import SIZE, Template
 from tb_gradflow.analyse.words.names import Group, Text
 from tb_gradflow.analyse.words.phrases import CHECK
@@ -77,7 +77,7 @@ def overflow_first(suspect: Suspect) -> Verdict | None:
     op, values = first_of(suspect), values_of(suspect.measured)
     if op < 0 or values is None or is_recurrent(suspect):
         return None
-    overflows = any(value.inf_count or value.negative_inf_count for value in values.outputs(op))
+    overflows = any(map(is_infinite, values.outputs(op))) and not any(map(is_bad, values.inputs(op)))
     return Verdict("exploding_recurrence", "error", op) if overflows else None
 
 
