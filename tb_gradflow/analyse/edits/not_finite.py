@@ -96,9 +96,13 @@ def bounded_angle(group: Group) -> Iterator[Candidate]:
     place = _place(group)
     if place is None or place.subject is None or place.library is None or group.op is None:
         return
+    given = place.code.written(place.subject)
+    if group.op.type == "Acosh":
+        above = place.library("maximum", given, f"1.0 + {_NEAR_ONE}")
+        cost = "Distances below a thousandth get no gradient."
+        yield from candidates(cost, place.draft().replace(place.subject, above).edit())
     if group.op.type not in ("Acos", "Asin", "Atanh"):
         return
-    given = place.code.written(place.subject)
     clipped = place.library("clip", given, f"-1.0 + {_NEAR_ONE}", f"1.0 - {_NEAR_ONE}")
     yield from candidates(
         "Angles within a thousandth of the ends get no gradient.", place.draft().replace(place.subject, clipped).edit()
@@ -294,6 +298,18 @@ def safe_branch(group: Group) -> Iterator[Candidate]:
         sides = (written, harmless) if holds else (harmless, written)
         kept = place.library("where", place.code.written(condition), *sides)
         yield from candidates(_SAME, place.draft().replace(given, kept).edit())
+
+
+def bounded_in_branch(group: Group) -> Iterator[Candidate]:
+    """Where it is not known what to give the branch that is not taken: a value that stays finite everywhere."""
+    makers = {
+        "Log": bounded_logarithm, "Log1p": bounded_logarithm, "Sqrt": bounded_root, "Rsqrt": bounded_root,
+        "Pow": bounded_power, "Acos": bounded_angle, "Asin": bounded_angle, "Acosh": bounded_angle,
+        "Exp": bounded_exponential, "RealDiv": no_quotient_of_nothing, "Div": no_quotient_of_nothing,
+    }  # fmt: skip
+    maker = makers.get(group.op.type) if group.op is not None else None
+    if maker is not None:
+        yield from maker(group)
 
 
 def _singular_argument(place: Place) -> ast.expr | None:

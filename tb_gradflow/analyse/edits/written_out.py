@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
+from tb_gradflow.analyse.user_code.draft import is_plain
 from tb_gradflow.analyse.user_code.library import Library
 from tb_gradflow.analyse.user_code.place import Place, argument_of, is_number, name_of, place_of_group
 from tb_gradflow.analyse.words.names import Group
@@ -65,9 +66,22 @@ def _one_hot(place: Place, call: ast.Call) -> str | None:
     return f"{low} + ({high} - {low}) * {hot}"
 
 
+def _shuffle(place: Place, call: ast.Call) -> str | None:
+    """The rows gathered in a random order: the order needs no gradient."""
+    given = argument_of(call, 0, "value")
+    prefix = ast.unparse(call.func).rpartition(".random.shuffle")[0]
+    if given is None or not is_plain(given) or not prefix:
+        return None
+    rest = [f"{each.arg}={place.code.written(each.value)}" for each in call.keywords if each.arg != "value"]
+    rest = [*(place.code.written(each) for each in call.args[1:]), *rest]
+    written = place.code.written(given)
+    order = ", ".join([f"{prefix}.range({prefix}.shape({written})[0])", *rest])
+    return f"{prefix}.gather({written}, {place.code.written(call.func)}({order}))"
+
+
 def _library(place: Place) -> Library:
     assert place.library is not None
     return place.library
 
 
-_WRITTEN = {"linspace": _linspace, "range": _range, "arange": _range, "one_hot": _one_hot}
+_WRITTEN = {"linspace": _linspace, "range": _range, "arange": _range, "one_hot": _one_hot, "shuffle": _shuffle}

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.not_finite.singular import CAUSE_OF_TYPE
-from tb_gradflow.analyse.edits.not_finite import safe_branch
+from tb_gradflow.analyse.edits.not_finite import bounded_in_branch, safe_branch
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.code import Call, bracketed, call_on, calls_in, is_whole_power, negated
 from tb_gradflow.analyse.words.fields import fields
@@ -228,5 +228,5 @@ CAUSE = Cause(
     severity="error",
     fix="make its input safe too",
     text=message_and_fix,
-    edits=(safe_branch,),
+    edits=(safe_branch, bounded_in_branch),
 )
