@@ -51,6 +51,8 @@ class GradFlowCallback(KerasCallback):
             steps, or several workers.
         expected: Name patterns (fnmatch) of variables that are meant to get no gradient.
         source: Whether the user's file names, line numbers and lines are kept in the log.
+        terms: Whether recorded steps also take the gradient of each term of a loss that is a sum, one more backward
+            pass for each. Not with several replicas.
 
     Raises:
         SetupError: an argument is wrong, or `log_dir` cannot be written.
@@ -66,6 +68,7 @@ class GradFlowCallback(KerasCallback):
         catch_nonfinite: bool = True,
         expected: Sequence[str] = (),
         source: bool = True,
+        terms: bool = False,
     ) -> None:
         super().__init__()
         check_backend()
@@ -74,7 +77,7 @@ class GradFlowCallback(KerasCallback):
                 "tb_gradflow: `fit` of Keras 3 does not support MultiWorkerMirroredStrategy. Train with `fit` of "
                 "tf_keras, or with a loop of your own under `tb_gradflow.watch`."
             )
-        self._options = checked(log_dir, update_freq, overhead, tensors, catch_nonfinite, expected, source)
+        self._options = checked(log_dir, update_freq, overhead, tensors, catch_nonfinite, expected, source, terms)
         self._began = self._ready = 0.0
         self._recorder: Recorder | None = None
         self._broken = False

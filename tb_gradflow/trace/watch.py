@@ -46,6 +46,7 @@ def watch(
     catch_nonfinite: bool = True,
     expected: Sequence[str] = (),
     source: bool = True,
+    terms: bool = False,
 ) -> Callable[[Callable[..., Any]], Watched]:
     """Records the gradients that a training step takes, for the tab "Gradient flow" of TensorBoard.
 
@@ -60,7 +61,7 @@ def watch(
     Raises:
         SetupError: an argument is wrong, or `log_dir` cannot be written.
     """
-    options = checked(log_dir, update_freq, overhead, tensors, catch_nonfinite, expected, source)
+    options = checked(log_dir, update_freq, overhead, tensors, catch_nonfinite, expected, source, terms)
     return lambda step: Watched(_compiled(step), WatchedRun(options, compiles=not _is_compiled(step)))
 
 

@@ -45,6 +45,7 @@ def checked(
     catch_nonfinite: bool,
     expected: Sequence[str],
     source: bool,
+    terms: bool = False,
 ) -> Options:
     """Raises SetupError if an argument is wrong, or if `log_dir` cannot be written."""
     if tensors not in ("all", "layers", "variables"):
@@ -61,7 +62,8 @@ def checked(
     rule = cadence(update_freq, overhead)
     directory = _fixed(os.fspath(log_dir))
     check_directory(directory)
-    return Options(directory, rule, tuple(expected), Settings(tensors, bool(source)), bool(catch_nonfinite))
+    settings = Settings(tensors, bool(source), terms=bool(terms))
+    return Options(directory, rule, tuple(expected), settings, bool(catch_nonfinite))
 
 
 def _fixed(log_dir: str) -> str:
