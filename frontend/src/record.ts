@@ -374,8 +374,8 @@ export interface Term {
   /** Index in `Trace.sources` of the user's line; null if unknown. */
   readonly source: number | null;
   /**
-   * Row of `Chunk.gradients`, whose first two columns are its value, as it adds to the loss, and the largest weight
-   * that one of its elements has in that.
+   * Row of `Chunk.gradients`, whose first two columns are its value, as it adds to the loss, and its weight: what it
+   * would add if it was one, or minus one, throughout.
    */
   readonly row: number;
   /** Whether it depends on what the gradient was requested for. */
@@ -649,7 +649,7 @@ export interface TermReport {
   readonly value: number | null;
   /** Index of the target in the trace. */
   readonly target: number;
-  /** The largest weight that one of its elements has in the loss; null if that was not finite. */
+  /** What it would add if it was one, or minus one, throughout; null if that was not finite. */
   readonly weight: number | null;
   /** Those that its gradient reaches. */
   readonly variables: readonly TermVariable[];

@@ -157,7 +157,15 @@ def name_of(node: Any, *, calls: bool = True) -> str:
         return name_of(node.operand, calls=calls)
     if calls and isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
         return name_of(node.left)
+    if calls and (inner := _unweighted(node)) is not node and _is_number(node):
+        return name_of(inner)
     return _short(node) if calls and isinstance(node, ast.expr) and not isinstance(node, ast.Constant) else ""
+
+
+def _is_number(node: Any) -> bool:
+    """Whether a product has a number for a weight."""
+    sides = (node.left, node.right) if isinstance(node, ast.BinOp) else ()
+    return any(isinstance(side, ast.Constant) for side in sides)
 
 
 def _name_inside(call: ast.Call) -> str:
