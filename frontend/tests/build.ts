@@ -94,7 +94,7 @@ export function diagnosis(base: Trace, statuses: Readonly<Record<string, Status>
     gradient: null,
     listed: true,
   }));
-  return {format: 1, step: 0, trace: 0, summary: "", variables, findings, unverified: []};
+  return {format: 1, step: 0, trace: 0, summary: "", variables, findings, unverified: [], terms: []};
 }
 
 /** A finding that blames the op called `culprit`, on a way given by the names of ops. */

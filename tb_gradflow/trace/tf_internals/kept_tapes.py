@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tensorflow.python import pywrap_tfe
-from tensorflow.python.eager import imperative_grad, tape
-from tensorflow.python.ops import gradients_util
+from tensorflow.python.eager import backprop, imperative_grad, tape
+from tensorflow.python.ops import array_ops, gradients_util
 
 from tb_gradflow.trace.tf_internals.patching import replaced
 
@@ -43,10 +43,37 @@ class Asked:
     def again(self, targets: Sequence[Any], output_gradients: Sequence[Any], count: int) -> list[Any]:
         """The gradients of other tensors that the tape has seen, for the first `count` of the same sources."""
         assert self._original is not None
-        found: list[Any] = self._original(
-            self._tape, list(targets), list(self._sources[:count]), output_gradients=list(output_gradients)
-        )
+        sources = list(self._sources[:count])
+        with _outputs_added():
+            found: list[Any] = self._original(
+                self._tape, list(targets), sources, output_gradients=list(output_gradients)
+            )
         return found
+
+
+_REWRITTEN = frozenset({"If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"})
+"""To differentiate one of these, TensorFlow has it put out what its body computes on the way."""
+
+
+@contextlib.contextmanager
+def _outputs_added() -> Iterator[None]:
+    """While the context is open, branches and loops that were differentiated before can be once more: they have more
+    outputs than when the tape recorded them, and the gradient of these is zero."""
+    original = backprop._gradient_function
+
+    def gradient_function(
+        name: Any, attributes: Any, count: Any, inputs: Any, outputs: Any, gradients: Any, *rest: Any
+    ) -> Any:
+        if name in _REWRITTEN and hasattr(outputs[0], "op"):
+            added = outputs[0].op.outputs[len(gradients) :]
+            gradients = [*gradients, *(array_ops.zeros_like(each) for each in added)]
+        return original(name, attributes, count, inputs, outputs, gradients, *rest)
+
+    pywrap_tfe.TFE_Py_RegisterGradientFunction(gradient_function)
+    try:
+        yield
+    finally:
+        pywrap_tfe.TFE_Py_RegisterGradientFunction(original)
 
 
 class _Open(threading.local):
