@@ -124,6 +124,7 @@ def test_branches_and_functions_are_called_as_without_terms(branch: Any) -> None
     def ops(*, terms: bool) -> list[str]:
         report = tb_gradflow.explain(step, args=(tf.ones([3, 1]),), variables=[w], terms=terms)
         assert len(report.terms) == 2 * terms
+        assert report._history is not None
         history = report._history()
         return [op.name for op in history.trace(history.index().session.id, 0).ops]
 

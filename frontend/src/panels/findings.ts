@@ -11,6 +11,7 @@ import type {Diagnosis, Edit, Finding, Passage, Severity, Source, SourceReport} 
 import {findingsStyles} from "./findings_styles.ts";
 import {codeIn, firstSentence, prose} from "./prose.ts";
 import {shared} from "./styles.ts";
+import {termsStyles, termsTable} from "./terms.ts";
 
 export class FindingsPanel extends LitElement {
   static override properties = {
@@ -35,7 +36,7 @@ export class FindingsPanel extends LitElement {
   /** Whether the chosen card is to be brought into view, once it is there. */
   #mustShow = false;
 
-  static override styles = [shared, findingsStyles];
+  static override styles = [shared, findingsStyles, termsStyles];
 
   constructor() {
     super();
@@ -63,7 +64,7 @@ export class FindingsPanel extends LitElement {
             <summary>${infos.length} ${SEVERITY.info.many}</summary>
             ${infos.map((finding) => this.#card(finding))}
           </details>`}
-      ${this.#unverified(this.diagnosis.unverified)}
+      ${termsTable(this.diagnosis.terms)} ${this.#unverified(this.diagnosis.unverified)}
     `;
   }
 

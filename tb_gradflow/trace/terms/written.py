@@ -225,6 +225,7 @@ def _is_running(statement: Any) -> bool:
 
 
 def _kept_under(statement: Any) -> frozenset[str]:
+    targets: Sequence[ast.expr]
     if isinstance(statement, ast.AugAssign):
         targets = [statement.target]
     elif isinstance(statement, ast.Assign):
