@@ -46,7 +46,8 @@ def _layer_lines(terms: Sequence[TermReport], layers: Sequence[LayerTerms], look
 def _shares(terms: Sequence[TermReport], layer: LayerTerms) -> Iterator[str]:
     """The terms that give a layer most, the largest first."""
     ranked = sorted(layer.shares.items(), key=lambda item: -item[1])
-    told = [(place, share) for place, share in ranked[:_MOST_SHARES] if share >= _LEAST_SHARE]
+    least = _LEAST_SHARE if len(ranked) > _MOST_SHARES else 0.0
+    told = [(place, share) for place, share in ranked[:_MOST_SHARES] if share >= least]
     for place, share in told:
         yield f"{terms[place].name} {percent(share)}"
     if len(ranked) > len(told):

@@ -53,6 +53,8 @@ class GradFlowCallback(KerasCallback):
             steps, or several workers.
         expected: Name patterns (fnmatch) of variables that are meant to get no gradient.
         source: Whether the user's file names, line numbers and lines are kept in the log.
+        terms: Whether recorded steps also take the gradient of each term of a loss that is a sum, one more backward
+            pass for each. Not with several replicas.
         examples: Whether the log may keep the rows of the batch in which a step stops being finite: up to eight, and
             64 numbers of each. Without it their numbers are kept, and none of what is in them.
 
@@ -70,6 +72,7 @@ class GradFlowCallback(KerasCallback):
         catch_nonfinite: bool = True,
         expected: Sequence[str] = (),
         source: bool = True,
+        terms: bool = False,
         examples: bool = False,
     ) -> None:
         super().__init__()
@@ -79,7 +82,9 @@ class GradFlowCallback(KerasCallback):
                 "tb_gradflow: `fit` of Keras 3 does not support MultiWorkerMirroredStrategy. Train with `fit` of "
                 "tf_keras, or with a loop of your own under `tb_gradflow.watch`."
             )
-        self._options = checked(log_dir, update_freq, overhead, tensors, catch_nonfinite, expected, source, examples)
+        self._options = checked(
+            log_dir, update_freq, overhead, tensors, catch_nonfinite, expected, source, terms, examples
+        )
         self._began = self._ready = 0.0
         self._recorder: Recorder | None = None
         self._broken = False

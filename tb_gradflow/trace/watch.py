@@ -47,6 +47,7 @@ def watch(
     catch_nonfinite: bool = True,
     expected: Sequence[str] = (),
     source: bool = True,
+    terms: bool = False,
     examples: bool = False,
 ) -> Callable[[Callable[..., Any]], Watched]:
     """Records the gradients that a training step takes, for the tab "Gradient flow" of TensorBoard.
@@ -62,7 +63,7 @@ def watch(
     Raises:
         SetupError: an argument is wrong, or `log_dir` cannot be written.
     """
-    options = checked(log_dir, update_freq, overhead, tensors, catch_nonfinite, expected, source, examples)
+    options = checked(log_dir, update_freq, overhead, tensors, catch_nonfinite, expected, source, terms, examples)
     return lambda step: Watched(_compiled(step), WatchedRun(options, compiles=not _is_compiled(step)))
 
 

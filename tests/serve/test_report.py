@@ -7,6 +7,7 @@ import pytest
 
 from tb_gradflow.errors import UnhealthyGradients
 from tb_gradflow.record.report import (
+    Cosine,
     Diagnosis,
     Finding,
     GradientReport,
@@ -14,6 +15,8 @@ from tb_gradflow.record.report import (
     Severity,
     SourceReport,
     Status,
+    TermReport,
+    TermVariable,
     VariableReport,
 )
 from tb_gradflow.serve.report import Report
@@ -91,6 +94,22 @@ def test_the_report_has_the_form_that_others_rely_on() -> None:
         ],
         "terms": None,
     }
+
+
+def test_terms_have_the_form_that_others_rely_on() -> None:
+    taught = TermVariable("encoder/kernel", 0.75, 0.9, (Cosine("recon", -0.5), Cosine("size", None)))
+    terms = (TermReport("kl", SOURCE, 0.5, 0, 0.1, (taught,)), TermReport("recon", None, None, 0, 1.0, ()))
+    report = Report(replace(diagnosis(), terms=terms))
+
+    assert json.loads(json.dumps(report.to_dict()))["terms"] == [
+        {
+            "name": "kl",
+            "source": {"file": SOURCE.file, "line": SOURCE.line, "code": SOURCE.code},
+            "value": 0.5,
+            "variables": {"encoder/kernel": {"norm": 0.75, "share": 0.9, "cosine": {"recon": -0.5, "size": None}}},
+        },
+        {"name": "recon", "source": None, "value": None, "variables": {}},
+    ]
 
 
 def test_a_norm_that_json_cannot_hold_is_null() -> None:

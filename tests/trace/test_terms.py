@@ -442,7 +442,7 @@ def test_a_scaled_loss_has_the_terms_of_the_loss() -> None:
     check_norm_of_sum(scaled)
 
 
-class Sampling(layers.Layer):
+class Sampling(keras.layers.Layer):
     """Adds the divergence of its input from a normal distribution to the loss."""
 
     def __init__(self) -> None:

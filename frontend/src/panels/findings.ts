@@ -14,6 +14,7 @@ import {findingsStyles} from "./findings_styles.ts";
 import {follow, followStyles} from "./follow.ts";
 import {codeIn, firstSentence, instruction, prose} from "./prose.ts";
 import {shared} from "./styles.ts";
+import {termsStyles, termsTable} from "./terms.ts";
 
 export class FindingsPanel extends LitElement {
   static override properties = {
@@ -49,7 +50,7 @@ export class FindingsPanel extends LitElement {
   /** Whether the chosen card is to be brought into view, once it is there. */
   #mustShow = false;
 
-  static override styles = [shared, codeStyles, findingsStyles, followStyles];
+  static override styles = [shared, codeStyles, findingsStyles, followStyles, termsStyles];
 
   constructor() {
     super();
@@ -78,7 +79,7 @@ export class FindingsPanel extends LitElement {
             <summary>${infos.length} ${SEVERITY.info.many}</summary>
             ${infos.map((finding) => this.#card(finding))}
           </details>`}
-      ${this.#unverified(this.diagnosis.unverified)}
+      ${termsTable(this.diagnosis.terms)} ${this.#unverified(this.diagnosis.unverified)}
     `;
   }
 

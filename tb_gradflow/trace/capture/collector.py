@@ -127,7 +127,7 @@ class Collector(Symbols):
             raise
         with self._own_work(), record.stop_recording():
             self._keep(call, sources, asked, extra, on_the_way, self._scale_of(target))
-            if noted.is_known and not call.inner:
+            if noted.is_known and not call.inner and call.measured:
                 try:
                     self._keep_terms(call, target, sources, noted)
                 except Exception as error:  # it costs the terms, and nothing else of what the step shows
@@ -408,7 +408,7 @@ class Collector(Symbols):
     def _keep_terms(self, call: Call, target: Any, sources: Any, asked: Asked) -> None:
         """The gradient of each term of what was differentiated, if that is a sum, and their statistics."""
         flat = [each for each in tf.nest.flatten(target) if isinstance(each, tf.Tensor) and self.knows(each)]
-        if len(flat) != len(tf.nest.flatten(target)) or is_replica():
+        if len(flat) != len(tf.nest.flatten(target)):
             return
         given = asked.output_gradients or [None] * len(flat)
         weights = [tf.ones_like(each) if weight is None else weight for each, weight in zip(flat, given, strict=True)]
@@ -418,6 +418,9 @@ class Collector(Symbols):
             lambda tensor: self._layer_behind(call, tensor),
         )
         if len(terms) < 2:
+            return
+        if is_replica():
+            call.terms = TermAnswers(problem=_OF_REPLICAS)
             return
         listed = flat_sources(sources)
         places = {self.variables.index_of_source(source): place for place, source in enumerate(listed)}
@@ -429,6 +432,7 @@ class Collector(Symbols):
             self.actual,
             self._scale_of(target),
             lambda tensor: call.flattener.ref(tensor),
+            exact=self._exact,
         )
         call.terms.move(self.row_count)
         call.statistics = tf.concat([call.statistics, tf.stack(rows)], 0)
@@ -558,6 +562,7 @@ class Collector(Symbols):
         return self._scales.behind(self.symbol(each) for each in tf.nest.flatten(target) if self.knows(each))
 
 
+_OF_REPLICAS = "The gradient of each term of the loss is not measured where a step runs on several replicas."
 _UNMEASURED = "The gradient of each term of the loss could not be measured. Please report this:"
 
 

@@ -45,6 +45,7 @@ def checked(
     catch_nonfinite: bool,
     expected: Sequence[str],
     source: bool,
+    terms: bool = False,
     examples: bool = False,
 ) -> Options:
     """Raises SetupError if an argument is wrong, or if `log_dir` cannot be written."""
@@ -62,7 +63,7 @@ def checked(
     rule = cadence(update_freq, overhead)
     directory = _fixed(os.fspath(log_dir))
     check_directory(directory)
-    settings = Settings(tensors, bool(source), examples=bool(examples))
+    settings = Settings(tensors, bool(source), terms=bool(terms), examples=bool(examples))
     return Options(directory, rule, tuple(expected), settings, bool(catch_nonfinite))
 
 

@@ -93,14 +93,14 @@ def seen_apart(gradient: Any, needed: Needed | None = None, depth: int = _CHAIN)
     """
     made = gradient.op
     if made.type == "Const" and gradient.dtype.is_floating:
-        return _behind(gradient)
+        return behind(gradient)
     if depth == 0 or not isinstance(gradient, tf.Tensor) or made.type not in _REPEATED or _is_of_broadcast(made):
         return None
     inputs = [_seen_input(tensor, needed, depth - 1) for tensor in made.inputs]
     if any(tensor is None for tensor in inputs):
         return None
     if all(is_constant(tensor.op) for tensor in inputs):
-        inputs = [_behind(inputs[0]), *inputs[1:]]
+        inputs = [behind(inputs[0]), *inputs[1:]]
     return made.graph.create_op(
         made.type, inputs, [tensor.dtype for tensor in made.outputs], attrs=dict(made.node_def.attr), name="seen_apart"
     ).outputs[gradient.value_index]
@@ -122,10 +122,10 @@ def _seen_input(tensor: Any, needed: Needed | None, depth: int) -> Any:
     is_taken_again = needed is not None and not needed.is_made(tensor.op) and len(tensor.consumers()) > 1
     if not is_taken_again and may_be_merged(tensor, needed):
         return seen_apart(tensor, needed, depth)
-    return _behind(tensor)
+    return behind(tensor)
 
 
-def _behind(tensor: Any) -> Any:
+def behind(tensor: Any) -> Any:
     """The same value from an op that the optimizer does not look through."""
     if tensor.op.type == "Const" and tensor.dtype.is_floating:
         # Not of the constant itself, nor of one that is equal: they would be made one.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
@@ -10,6 +11,7 @@ import tensorflow as tf
 from tb_gradflow.record.schema import COSINES_IN_ROW
 from tb_gradflow.trace.graph.flat_ops import Ref
 from tb_gradflow.trace.graph.term_answers import TermAnswer, TermAnswers
+from tb_gradflow.trace.numerics.fusion import behind, may_be_merged, recomputed, seen_apart
 from tb_gradflow.trace.numerics.loss_scale import unscaled
 from tb_gradflow.trace.numerics.statistics import GRADIENT_COLUMNS, gradient_cosine, gradient_statistics
 from tb_gradflow.trace.terms.linear import Actual
@@ -25,6 +27,8 @@ def measure(
     actual: Actual,
     scale: Any,
     ref_of: Callable[[Any], Ref | None],
+    *,
+    exact: bool,
 ) -> tuple[TermAnswers, list[Any]]:
     """What there is to know of the terms, with rows that are numbered from zero; and these, float32 `[6]` each.
 
@@ -36,9 +40,12 @@ def measure(
         actual: See `linear`.
         scale: What the loss was multiplied with; null if it was not.
         ref_of: The flat op's output that a tensor of the graph is.
+        exact: Whether the step must round as it does without this: see `fusion`.
     """
     found = TermAnswers()
-    rows = [_value_row(term, actual, scale) for term in terms]
+    if exact:
+        terms = [_apart(term) for term in terms]
+    rows = [_value_row(term, actual, scale, exact=exact) for term in terms]
     gradients = [_gradients(term, asked, count, actual) for term in terms]
     for row, (term, arrived) in enumerate(zip(terms, gradients, strict=True)):
         ref = ref_of(term.summands[0].tensor) if len(term.summands) == 1 else None
@@ -56,24 +63,42 @@ def measure(
     return found, rows
 
 
+def _apart(term: Term) -> Term:
+    """The term with weights that TensorFlow's graph optimizer does not take for what the step itself computes."""
+    summands = [replace(each, weight=behind(each.weight)) for each in term.summands]
+    return replace(term, summands=summands)
+
+
 def _gradients(term: Term, asked: Asked, count: int, actual: Actual) -> list[Any]:
     moving = [each for each in term.summands if each.moves]
     if not moving:
         return [None] * count
-    return asked.again([actual(each.tensor) for each in moving], [each.weight for each in moving], count)
+    # What a gradient makes of forward values alone, such as 2 * x, would be merged with the step's own, and that one no
+    # longer be merged with what it is multiplied by. Ops that wait for something are not the same as ops that do not.
+    with tf.control_dependencies([each.weight for each in moving]):
+        return asked.again([actual(each.tensor) for each in moving], [each.weight for each in moving], count)
 
 
-def _value_row(term: Term, actual: Actual, scale: Any) -> Any:
+def _value_row(term: Term, actual: Actual, scale: Any, *, exact: bool) -> Any:
     """What a term adds to the loss, and what it would add if it was one throughout."""
     parts, weights = [], []
     for each in term.summands:
-        given, weight = (tf.cast(tensor, tf.float32) for tensor in (actual(each.tensor), each.weight))
-        # A weight of zero hides a term, whatever that is: a NaN there is one in the loss as well.
-        parts.append(tf.reduce_sum(given * weight))
+        given = _seen(each.tensor) if exact else actual(each.tensor)
+        weight = tf.cast(each.weight, tf.float32)
         weights.append(tf.reduce_sum(tf.abs(weight)))
+        # A NaN is one in the loss as well, whatever its weight.
+        parts.append(float("nan") if given is None else tf.reduce_sum(tf.cast(given, tf.float32) * weight))
     row = tf.stack([tf.add_n(parts), tf.add_n(weights)])
     row = row if scale is None else row / tf.cast(scale, tf.float32)
     return tf.concat([row, tf.zeros([GRADIENT_COLUMNS - 2])], 0)
+
+
+def _seen(tensor: Any) -> Any:
+    """The value of a term, without looking at it where it may be merged with what the step makes of it; null where
+    that cannot be had."""
+    if tensor.shape.rank == 0:
+        return recomputed(tensor)
+    return seen_apart(tensor) if may_be_merged(tensor) else tensor
 
 
 def _cosine_rows(gradients: Sequence[Any]) -> list[Any]:

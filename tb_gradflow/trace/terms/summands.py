@@ -143,7 +143,7 @@ def _slots(op: Any, ground: Ground) -> Iterator[int]:
 
 def _is_whole(op: Any) -> bool:
     """Whether a sum or a mean is over everything that it is given."""
-    return op.outputs[0].shape.num_elements() == 1
+    return bool(op.outputs[0].shape.num_elements() == 1)
 
 
 def _is_open(op: Any, written: Written, slots: Sequence[int], ground: Ground) -> bool:

@@ -152,13 +152,37 @@ def name_of(node: Any, *, calls: bool = True) -> str:
         key = node.slice
         return key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else _short(node)
     if isinstance(node, ast.Call):
-        called = name_of(node.func, calls=calls) if not isinstance(node.func, ast.Call) else name_of(node.func)
-        if called in _REDUCING and node.args and (inner := name_of(_unweighted(node.args[0]), calls=False)):
-            return inner
-        return called if calls and called.isidentifier() and called not in _REDUCING else _short(node) * calls
+        return _name_of_call(node) if calls else _name_inside(node)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
         return name_of(node.operand, calls=calls)
+    if calls and isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+        return name_of(node.left)
+    if calls and (inner := _unweighted(node)) is not node and _is_number(node):
+        return name_of(inner)
     return _short(node) if calls and isinstance(node, ast.expr) and not isinstance(node, ast.Constant) else ""
+
+
+def _is_number(node: Any) -> bool:
+    """Whether a product has a number for a weight."""
+    sides = (node.left, node.right) if isinstance(node, ast.BinOp) else ()
+    return any(isinstance(side, ast.Constant) for side in sides)
+
+
+def _name_inside(call: ast.Call) -> str:
+    """The name of what is added up: `kl` of `tf.reduce_mean(kl)`."""
+    reduces = name_of(call.func, calls=False) in _REDUCING and bool(call.args)
+    return name_of(_unweighted(call.args[0]), calls=False) if reduces else ""
+
+
+def _name_of_call(call: ast.Call) -> str:
+    """`residual` of `tf.reduce_mean(tf.square(residual))`, `critic(real)` of `tf.reduce_mean(self.critic(real))`."""
+    called = name_of(call.func)
+    if called in _REDUCING | {"square"} and call.args:
+        return name_of(_unweighted(call.args[0])) or called
+    if not called.isidentifier():
+        return _short(call)
+    only = call.args[0] if len(call.args) == 1 and not call.keywords else None
+    return f"{called}({only.id})" if isinstance(only, ast.Name) else called
 
 
 def _short(node: ast.AST) -> str:
@@ -201,6 +225,7 @@ def _is_running(statement: Any) -> bool:
 
 
 def _kept_under(statement: Any) -> frozenset[str]:
+    targets: Sequence[ast.expr]
     if isinstance(statement, ast.AugAssign):
         targets = [statement.target]
     elif isinstance(statement, ast.Assign):

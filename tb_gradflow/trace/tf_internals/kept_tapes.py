@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tensorflow.python.eager import imperative_grad, tape
+from tensorflow.python import pywrap_tfe
+from tensorflow.python.eager import backprop, imperative_grad, tape
+from tensorflow.python.ops import array_ops, gradients_util
 
 from tb_gradflow.trace.tf_internals.patching import replaced
 
@@ -40,25 +43,114 @@ class Asked:
     def again(self, targets: Sequence[Any], output_gradients: Sequence[Any], count: int) -> list[Any]:
         """The gradients of other tensors that the tape has seen, for the first `count` of the same sources."""
         assert self._original is not None
-        found: list[Any] = self._original(
-            self._tape, list(targets), list(self._sources[:count]), output_gradients=list(output_gradients)
-        )
+        sources = list(self._sources[:count])
+        with _outputs_added():
+            found: list[Any] = self._original(
+                self._tape, list(targets), sources, output_gradients=list(output_gradients)
+            )
         return found
+
+
+_REWRITTEN = frozenset({"If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"})
+"""To differentiate one of these, TensorFlow has it put out what its body computes on the way."""
+
+
+@contextlib.contextmanager
+def _outputs_added() -> Iterator[None]:
+    """While the context is open, branches and loops that were differentiated before can be once more: they have more
+    outputs than when the tape recorded them, and the gradient of these is zero."""
+    original = backprop._gradient_function
+
+    def gradient_function(
+        name: Any, attributes: Any, count: Any, inputs: Any, outputs: Any, gradients: Any, *rest: Any
+    ) -> Any:
+        if name in _REWRITTEN and hasattr(outputs[0], "op"):
+            added = outputs[0].op.outputs[len(gradients) :]
+            gradients = [*gradients, *(array_ops.zeros_like(each) for each in added)]
+        return original(name, attributes, count, inputs, outputs, gradients, *rest)
+
+    pywrap_tfe.TFE_Py_RegisterGradientFunction(gradient_function)
+    try:
+        yield
+    finally:
+        pywrap_tfe.TFE_Py_RegisterGradientFunction(original)
+
+
+class _Open(threading.local):
+    """The tapes of this thread that record, each with whether its user made it for one answer."""
+
+    def __init__(self) -> None:
+        self.tapes: list[tuple[Any, bool]] = []
 
 
 @contextlib.contextmanager
 def tapes_kept() -> Iterator[None]:
-    """Tapes that are made while the context is open keep their records after an answer."""
+    """Tapes that are made while the context is open keep their records after an answer.
+
+    TensorFlow calls functions, branches and loops otherwise where a tape may be asked twice. Here they are called as
+    they are without this.
+    """
+    single: list[Any] = []
+    recording = _Open()
 
     def keeping(original: Callable[..., Any]) -> Callable[..., Any]:
         def push_new_tape(persistent: bool = False, watch_accessed_variables: bool = True) -> Any:
-            return original(persistent=True, watch_accessed_variables=watch_accessed_variables)
+            made = original(persistent=True, watch_accessed_variables=watch_accessed_variables)
+            if not persistent:
+                single.append(made)
+            recording.tapes.append((made, not persistent))
+            return made
 
         return push_new_tape
 
+    def pushing(original: Callable[..., Any]) -> Callable[..., Any]:
+        def push_tape(pushed: Any) -> None:
+            original(pushed)
+            recording.tapes.append((pushed, any(pushed is each for each in single)))
+
+        return push_tape
+
+    def popping(original: Callable[..., Any]) -> Callable[..., Any]:
+        def pop_tape(popped: Any) -> None:
+            original(popped)
+            recording.tapes[:] = [each for each in recording.tapes if each[0] is not popped]
+
+        return pop_tape
+
+    def telling(original: Callable[..., Any]) -> Callable[..., Any]:
+        def PossibleTapeGradientTypes(tensors: Any) -> Any:  # noqa: N802 - TensorFlow's name
+            found = original(tensors)
+            if found != gradients_util.POSSIBLE_GRADIENT_TYPES_HIGHER_ORDER:
+                return found
+            watching = _watching(recording.tapes, lambda: bool(original(tensors)))
+            is_single = len(watching) == 1 and watching[0]
+            return gradients_util.POSSIBLE_GRADIENT_TYPES_FIRST_ORDER if is_single else found
+
+        return PossibleTapeGradientTypes
+
     with contextlib.ExitStack() as undo:
         replaced(undo, tape, "push_new_tape", keeping)
+        replaced(undo, tape, "push_tape", pushing)
+        replaced(undo, tape, "pop_tape", popping)
+        replaced(undo, gradients_util, "PossibleTapeGradientTypes", telling)
         yield
+
+
+def _watching(tapes: Sequence[tuple[Any, bool]], asked: Callable[[], bool]) -> list[bool]:
+    """Of the tapes that `asked` holds for, each by itself, whether it was made for one answer. One that is not known
+    counts as made for several."""
+    raw = [each._tape for each, _ in tapes]
+    for each in raw:
+        pywrap_tfe.TFE_Py_TapeSetRemove(each)
+    found = [False] if asked() else []
+    for each, (_, is_single) in zip(raw, tapes, strict=True):
+        pywrap_tfe.TFE_Py_TapeSetAdd(each)
+        if asked():
+            found.append(is_single)
+        pywrap_tfe.TFE_Py_TapeSetRemove(each)
+    for each in raw:
+        pywrap_tfe.TFE_Py_TapeSetAdd(each)
+    return found
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.causes.loss_terms.term_findings import Told, called, finding_of, own_variables, pairs_in
 from tb_gradflow.analyse.step.measured import Measured
+from tb_gradflow.analyse.step.term_layers import Pair
 from tb_gradflow.analyse.step.terms import terms_in
 from tb_gradflow.record.report import Finding
 
@@ -20,7 +21,8 @@ def conflicting(measured: Measured) -> Iterator[Finding]:
     in every good model, and that is its job. So only terms count that have variables of their own, as the heads of
     several tasks do.
     """
-    terms, found = terms_in(measured), {}
+    terms = terms_in(measured)
+    found: dict[int, tuple[float, Pair]] = {}
     for pair in pairs_in(measured):
         together = pair.together
         if together is None or not min(pair.norms) > 0 or together >= min(pair.norms):

@@ -1,0 +1,81 @@
+/** The matrix of the terms of each loss by layers: shares of the gradient, and the cosine of those that pull apart. */
+
+import {css, html, nothing, type TemplateResult} from "lit";
+import {formatNumber} from "../model/format.ts";
+import {byLayer, losses, percent, type LayerTerms} from "../model/terms.ts";
+import type {TermReport} from "../record.ts";
+
+export const termsStyles = css`
+  .terms {
+    overflow-x: auto;
+    margin: 14px 0;
+  }
+  .terms table {
+    border-collapse: collapse;
+    font-size: 12px;
+  }
+  .terms caption {
+    text-align: left;
+    color: var(--gf-muted);
+    padding: 0 2px 6px;
+  }
+  .terms th,
+  .terms td {
+    padding: 3px 8px;
+    text-align: right;
+    font-weight: normal;
+    border-top: 1px solid var(--gf-line);
+    white-space: nowrap;
+  }
+  .terms th:first-child {
+    text-align: left;
+  }
+  .terms td.share {
+    background: linear-gradient(to right, var(--gf-line) var(--share), transparent var(--share));
+  }
+  .terms td.against {
+    color: var(--gf-bad);
+  }
+`;
+
+// From here on two terms pull against each other more than beside each other.
+const AGAINST = -0.5;
+
+/** Nothing where no term was measured. */
+export function termsTable(terms: readonly TermReport[]): TemplateResult | typeof nothing {
+  if (terms.length === 0) {
+    return nothing;
+  }
+  return html`${losses(terms).map(
+    (own) => html`<div class="terms">
+      <table>
+        <caption>Which term of the loss teaches which layer</caption>
+        <thead>
+          <tr>
+            <th scope="col">Layer</th>
+            ${own.map((term) => html`<th scope="col" title=${term.source?.code ?? ""}>${term.name}<br />${formatNumber(term.value)}</th>`)}
+            <th scope="col">Cosine</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${byLayer(own).map((each) => row(each))}
+        </tbody>
+      </table>
+    </div>`,
+  )}`;
+}
+
+function row(each: LayerTerms): TemplateResult {
+  const angle = each.conflict;
+  return html`<tr>
+    <th scope="row">${each.layer}</th>
+    ${each.shares.map((share) =>
+      share === null ? html`<td>–</td>` : html`<td class="share" style=${`--share: ${100 * share}%`}>${percent(share)}</td>`,
+    )}
+    ${angle === null
+      ? html`<td>–</td>`
+      : html`<td class=${angle.cosine < AGAINST ? "against" : ""} title=${`of ${angle.one} and ${angle.other}`}>
+          ${formatNumber(Number(angle.cosine.toFixed(2)))}
+        </td>`}
+  </tr>`;
+}

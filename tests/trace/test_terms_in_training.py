@@ -1,0 +1,131 @@
+"""The terms of a loss in a training, on request: recorded, and nothing of the training changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tb_gradflow
+from tb_gradflow import GradFlowCallback
+from tests.trace.recording import data, train
+from tests.trace.test_harmless import assert_identical
+from tests.trace.test_terms import check_norm_of_sum, names
+
+layers = keras.layers
+
+
+def heads() -> Any:
+    x = keras.Input((6,))
+    h = layers.Dense(16, "gelu", name="trunk", kernel_regularizer="l2")(x)
+    h = layers.Dense(16, "swish")(layers.LayerNormalization()(h))
+    model = keras.Model(x, [layers.Dense(1, name="price")(h), layers.Dense(1, "tanh", name="trend")(h)])
+    model.compile("sgd", ["mse", "mae"], loss_weights=[1.0, 0.3], jit_compile=False)
+    return model
+
+
+class Variational(keras.Model):
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = keras.Sequential([keras.Input((6,)), layers.Dense(16, "tanh"), layers.Dense(4)])
+        self.decoder = keras.Sequential([keras.Input((2,)), layers.Dense(16, "gelu"), layers.Dense(6)])
+        self.noise = keras.random.SeedGenerator(3)
+
+    def train_step(self, given: Any) -> dict[str, Any]:
+        x = given[0]
+        with tf.GradientTape() as tape:
+            mean, log_var = tf.split(self.encoder(x), 2, axis=-1)
+            code = mean + tf.exp(0.5 * log_var) * keras.random.normal(tf.shape(mean), seed=self.noise)
+            reconstruction = tf.reduce_mean(tf.square(self.decoder(code) - x))
+            kl = -0.5 * tf.reduce_mean(1 + log_var - tf.square(mean) - tf.exp(log_var))
+            loss = reconstruction + 0.1 * kl
+            loss += 0.01 * tf.reduce_mean(tf.abs(code)) * 2.0 / 3.0
+        self.optimizer.apply(tape.gradient(loss, self.trainable_variables), self.trainable_variables)
+        return {"loss": loss, "kl": kl}
+
+
+def variational() -> Any:
+    model = Variational()
+    model.built = True
+    model.compile(keras.optimizers.SGD(0.05, momentum=0.9), jit_compile=False)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("build", "wanted"),
+    [(heads, ["price", "trend", "regularizers"]), (variational, ["reconstruction", "kl", "code"])],
+    ids=["heads", "variational"],
+)
+def test_a_training_has_its_bits_and_its_log_the_terms(
+    build: Callable[[], Any], wanted: list[str], tmp_path: Path
+) -> None:
+    x, y = data(outputs=1, rows=61)
+    y = [y, y] if build is heads else y
+    plain = train(build, x, y, batch_size=8)
+
+    recorded = train(build, x, y, GradFlowCallback(tmp_path, update_freq=1, terms=True), batch_size=8)
+
+    assert_identical(plain, recorded)
+    log = tb_gradflow.open_log(tmp_path)
+    for step in (log.steps[0], log.steps[-1]):
+        report = log.report(step)
+        assert names(report) == wanted
+        check_norm_of_sum(report)
+        assert sum(term["value"] for term in report.to_dict()["terms"]) > 0
+        assert "Terms of the loss: " in str(report)
+
+
+def test_without_terms_a_log_has_none(tmp_path: Path) -> None:
+    x, y = data(outputs=1, rows=16)
+
+    train(heads, x, [y, y], GradFlowCallback(tmp_path, update_freq=1), batch_size=8)
+
+    assert tb_gradflow.open_log(tmp_path).report().to_dict()["terms"] is None
+
+
+def test_a_watched_step_records_its_terms(tmp_path: Path) -> None:
+    w = tf.Variable(tf.ones([3, 2]), name="w")
+
+    @tb_gradflow.watch(tmp_path, update_freq=1, terms=True)
+    def step(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            error = tf.reduce_mean(tf.square(x @ w - 1.0))
+            size = tf.nn.l2_loss(w)
+            loss = error + 0.1 * size
+        w.assign_sub(0.1 * tape.gradient(loss, w))
+        return loss
+
+    for _ in range(3):
+        step(tf.constant(np.random.RandomState(0).randn(5, 3).astype("f")))
+    step.flush()
+
+    report = tb_gradflow.open_log(tmp_path).report()
+    assert names(report) == ["error", "size"]
+    check_norm_of_sum(report)
+
+
+@pytest.mark.parametrize("branch", [tf.cond, lambda p, a, b: tf.switch_case(tf.cast(p, tf.int32), [b, a])])
+def test_branches_and_functions_are_called_as_without_terms(branch: Any) -> None:
+    """TensorFlow wraps them in a function where a tape may be asked twice."""
+    w = tf.Variable([[1.0, 2.0]], name="w")
+    inner = tf.function(lambda x: tf.tanh(x @ w))
+
+    def step(x: Any) -> Any:
+        h = inner(x)
+        error = tf.reduce_mean(tf.square(h))
+        chosen = branch(tf.reduce_sum(x) > 0, lambda: tf.reduce_sum(w), lambda: tf.reduce_sum(w * w))
+        return error + chosen
+
+    def ops(*, terms: bool) -> list[str]:
+        report = tb_gradflow.explain(step, args=(tf.ones([3, 1]),), variables=[w], terms=terms)
+        assert len(report.terms) == 2 * terms
+        assert report._history is not None
+        history = report._history()
+        return [op.name for op in history.trace(history.index().session.id, 0).ops]
+
+    assert ops(terms=True) == ops(terms=False)
