@@ -112,7 +112,8 @@ SPAWNING = """\
 import multiprocessing, os, sys
 class Mine:
     def __init__(self, value): self.value = value
-def work(mine): return type(mine).__module__, mine.value, os.environ.get("TB_GRADFLOW_RUN"), os.environ.get("PYTHONPATH")
+def work(mine):
+    return type(mine).__module__, mine.value, os.environ.get("TB_GRADFLOW_RUN"), os.environ.get("PYTHONPATH")
 if __name__ == "__main__":
     for method in ("spawn", "fork"):
         with multiprocessing.get_context(method).Pool(2) as pool:
