@@ -183,20 +183,29 @@ def train_step():
 
 @pytest.mark.parametrize("step", [CUT_STEP, CUT_LOOP, CUT_FIT], ids=["compiled", "eager", "fit"])
 def test_a_crash_ends_as_it_does_under_python_and_the_report_says_why(tmp_path: Path, step: str) -> None:
+    """In a `fit` of Keras the traceback may have fewer lines of Keras's own, and the same of the user's."""
     name = program(tmp_path, CUT + step + "train_step()\n")
 
     plain = python(name, directory=tmp_path)
     recorded = run(name, directory=tmp_path)
 
     assert recorded.returncode == plain.returncode == 1
-    assert traceback_of(recorded.stderr) == traceback_of(plain.stderr) != ""
+    mine, usual = traceback_of(recorded.stderr), traceback_of(plain.stderr)
+    if step == CUT_FIT:
+        mine, usual = without_libraries(mine), without_libraries(usual)
+    assert mine == usual != ""
+    assert "tb_gradflow/" not in mine
     assert "ERROR  nondiff_comparison" in recorded.stderr
 
 
 def traceback_of(said: str) -> str:
     """Up to the report; without what differs from one process to another."""
     last = said.rpartition("Traceback (most recent call last):")[2].partition("\n\n")[0]
-    return re.sub(r"0x[0-9a-f]+|__autograph_generated_file\w+|/tmp/\S+", "", last)
+    return re.sub(r"0x[0-9a-f]+|__autograph_generated_file\w+", "", last).strip()
+
+
+def without_libraries(traceback: str) -> str:
+    return re.sub(r'  File "[^"]*/site-packages/.*\n    .*\n( +\^+\n)?', "", traceback)
 
 
 ENDLESS = (
