@@ -148,13 +148,18 @@ def _silent_about_errors(shell: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _as_the_same_cell(shell: Any) -> Iterator[None]:
-    """What runs in the cell is called what the cell is called, `In[3]`: IPython counts on before it runs it."""
-    count = shell.execution_count
-    shell.execution_count = next(_numbers(shell), count)
+    """What runs in the cell is called what the cell is called, `In[3]`: IPython has counted on by now."""
+    compiler, number = shell.compile, next(_numbers(shell), None)
+    cache = compiler.cache
+
+    def same(code: str, count: int = 0, *rest: Any, **named: Any) -> Any:
+        return cache(code, count if number is None else number, *rest, **named)
+
+    compiler.cache = same
     try:
         yield
     finally:
-        shell.execution_count = count
+        del compiler.cache
 
 
 def _numbers(shell: Any) -> Iterator[int]:
