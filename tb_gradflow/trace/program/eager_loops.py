@@ -49,9 +49,16 @@ def install(tensorflow: Any) -> None:
     kind.__exit__ = _leaving(vars(kind)["__exit__"])
 
 
-def is_inside_tape() -> bool:
-    """Whether this thread runs what an eager tape records."""
-    return _of_thread.tapes > 0
+def is_part_of_a_step() -> bool:
+    """Whether this thread runs what an eager tape records, or one replica of several, which is not the step."""
+    return _of_thread.tapes > 0 or _is_one_of_several()
+
+
+def _is_one_of_several() -> bool:
+    if not tf.distribute.has_strategy():
+        return False
+    replica = tf.distribute.get_replica_context()
+    return replica is not None and replica.num_replicas_in_sync > 1
 
 
 def close() -> None:
@@ -77,6 +84,7 @@ def name_of_line(file: str, line: int) -> str:
     from tb_gradflow.trace.source.user_line import path_in_log
 
     stem, _ = os.path.splitext(os.path.basename(path_in_log(file, os.getcwd())))
+    stem = stem.replace("[", "").replace("]", "")  # a cell of a notebook is called `In[3]`
     return f"{stem}_{line}"
 
 
@@ -85,7 +93,7 @@ def _entering(original: Callable[..., Any]) -> Callable[..., Any]:
     def enter(self: Any) -> Any:
         if tf.executing_eagerly() and not is_left_alone():
             recording = hooks.current()
-            if recording is not None and _of_thread.tapes == 0:
+            if recording is not None and not is_part_of_a_step():
                 _begin(recording, sys._getframe(1))
             result = original(self)
             _of_thread.tapes += 1

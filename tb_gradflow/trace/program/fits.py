@@ -137,7 +137,7 @@ def _alone(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _recording() -> Recording | None:
-    return None if is_left_alone() or eager_loops.is_inside_tape() else hooks.current()
+    return None if is_left_alone() or eager_loops.is_part_of_a_step() else hooks.current()
 
 
 def _may_record(callbacks: Any) -> bool:
