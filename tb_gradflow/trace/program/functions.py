@@ -16,6 +16,7 @@ from tensorflow.python.util import traceback_utils
 from tb_gradflow.trace.program import eager_loops, hooks
 from tb_gradflow.trace.program.attention import is_left_alone, left_alone
 from tb_gradflow.trace.program.code import of_library, seems_to_take_gradients
+from tb_gradflow.trace.program.faults import reported
 from tb_gradflow.trace.program.recording import Place, Recording, keep_with, kept_with
 
 _LEFT_ALONE, _NOT_YET, _LIKELY = object(), object(), object()
@@ -90,9 +91,12 @@ def _calling(original: Callable[..., Any]) -> Callable[..., Any]:
 def _first_seen(recording: Recording, function: Any) -> object:
     """What to do with a function that nobody knows yet."""
     plain = function.python_function
-    if of_library(plain):
-        return keep_with(function, recording, _LEFT_ALONE).value
-    return _LIKELY if seems_to_take_gradients(plain) else keep_with(function, recording, _NOT_YET).value
+    with reported():
+        if of_library(plain):
+            return keep_with(function, recording, _LEFT_ALONE).value
+        if seems_to_take_gradients(plain):
+            return _LIKELY
+    return keep_with(function, recording, _NOT_YET).value
 
 
 def _run(watched: Any, args: Any, kwargs: Any) -> Any:
@@ -136,15 +140,16 @@ def _observe(original: Callable[..., Any], recording: Recording, function: Any, 
 
 
 def _watched(recording: Recording, function: Any) -> tuple[Place | None, Any]:
-    place = recording.begin(name_of(function.python_function))
-    if place is None:
-        return None, None
-    # Keras is loaded here at the latest; a program that trains nothing does without.
-    from tb_gradflow.trace.program.recorders import watching
+    with reported():
+        place = recording.begin(name_of(function.python_function))
+        if place is not None:
+            # Keras is loaded here at the latest; a program that trains nothing does without.
+            from tb_gradflow.trace.program.recorders import watching
 
-    watched = watching(recording, place, function)
-    recording.keeps(watched)
-    return place, watched
+            watched = watching(recording, place, function)
+            recording.keeps(watched)
+            return place, watched
+    return None, None
 
 
 def name_of(function: Any) -> str:
