@@ -127,31 +127,6 @@ def test_other_processes_of_the_program_find_what_they_would_find(tmp_path: Path
     assert run(*arguments, directory=tmp_path).stdout == python(*arguments, directory=tmp_path).stdout != ""
 
 
-FORKING = CUT + """\
-import os
-w = tf.Variable(1.0)
-@tf.function
-def train_step():
-    with tf.GradientTape() as tape:
-        loss = (w - 3.0) ** 2
-    w.assign_sub(0.1 * tape.gradient(loss, w))
-for _ in range(3):
-    train_step()
-if os.fork() == 0:
-    sys.exit()
-os.wait()
-for _ in range(3):
-    train_step()
-"""
-
-
-def test_a_process_that_the_program_forks_leaves_the_log_alone(tmp_path: Path) -> None:
-    run("--logdir", "logs", "--update-freq", "1", program(tmp_path, FORKING), directory=tmp_path)
-
-    assert runs_of(tmp_path / "logs") == ["train_step"]
-    assert tb_gradflow.open_log(tmp_path / "logs" / "train_step").steps == (0, 1, 2, 3, 4, 5)
-
-
 def test_a_sitecustomize_of_the_users_runs_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     program(tmp_path / "own", "import sys; sys.was_customized = True", "sitecustomize.py")
@@ -285,6 +260,34 @@ def test_a_program_that_handles_a_signal_goes_on(tmp_path: Path) -> None:
 
     assert (out, process.returncode) == ("saved\n", 5)
     assert "Healthy: the loss reaches" in err
+
+
+FORKING = (
+    CUT
+    + """\
+import os
+w = tf.Variable(1.0)
+@tf.function
+def train_step():
+    with tf.GradientTape() as tape:
+        loss = (w - 3.0) ** 2
+    w.assign_sub(0.1 * tape.gradient(loss, w))
+for _ in range(3):
+    train_step()
+if os.fork() == 0:
+    sys.exit()
+os.wait()
+for _ in range(3):
+    train_step()
+"""
+)
+
+
+def test_a_process_that_the_program_forks_leaves_the_log_alone(tmp_path: Path) -> None:
+    run("--logdir", "logs", "--update-freq", "1", program(tmp_path, FORKING), directory=tmp_path)
+
+    assert runs_of(tmp_path / "logs") == ["train_step"]
+    assert tb_gradflow.open_log(tmp_path / "logs" / "train_step").steps == (0, 1, 2, 3, 4, 5)
 
 
 def begun(directory: Path, name: str) -> subprocess.Popen[str]:
