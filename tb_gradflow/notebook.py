@@ -8,7 +8,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tb_gradflow.api import Log, open_run
@@ -95,8 +95,9 @@ def recorded(logdir: str, runs: list[str]) -> Iterator[None]:
 
 def show(logdir: str, runs: list[str]) -> None:
     """The reports of the runs, worst first."""
-    from IPython.display import display
+    from IPython import display
 
+    display_one: Callable[[Any], None] = display.display
     logs = _logs(logdir, runs)
     if not logs:
         print(
@@ -108,7 +109,7 @@ def show(logdir: str, runs: list[str]) -> None:
     if len(standings) > 1:
         print("\n".join(lines_of(standings, Look())))
     for name, _ in standings[:MOST_SHOWN]:
-        display(reports[name])
+        display_one(reports[name])
     if len(standings) > MOST_SHOWN:
         print(f"The other {len(standings) - MOST_SHOWN} are in TensorBoard.")
     print(f"In TensorBoard: %load_ext tensorboard, and then %tensorboard --logdir {shlex.quote(logdir)}")
@@ -148,13 +149,18 @@ def _silent_about_errors(shell: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _as_the_same_cell(shell: Any) -> Iterator[None]:
-    """What runs in the cell is called what the cell is called, `In[3]`: IPython counts on before it runs it."""
-    count = shell.execution_count
-    shell.execution_count = next(_numbers(shell), count)
+    """What runs in the cell is called what the cell is called, `In[3]`: IPython has counted on by now."""
+    compiler, number = shell.compile, next(_numbers(shell), None)
+    cache = compiler.cache
+
+    def same(code: str, count: int = 0, *rest: Any, **named: Any) -> Any:
+        return cache(code, count if number is None else number, *rest, **named)
+
+    compiler.cache = same
     try:
         yield
     finally:
-        shell.execution_count = count
+        del compiler.cache
 
 
 def _numbers(shell: Any) -> Iterator[int]:

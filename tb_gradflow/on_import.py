@@ -14,10 +14,17 @@ class OnImport:
     Args:
         names: Full names of modules.
         imported: Is called with the name of each of them, once it is imported.
+        begins: Is called before that, too.
     """
 
-    def __init__(self, names: Collection[str], imported: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        names: Collection[str],
+        imported: Callable[[str], None],
+        begins: Callable[[str], None] = lambda name: None,
+    ) -> None:
         self._names = set(names)
+        self._begins = begins
         self._imported = imported
 
     def install(self) -> None:
@@ -47,6 +54,7 @@ class OnImport:
 
         def exec_module(module: types.ModuleType) -> None:
             del loader.exec_module  # the loader stays as others know it
+            self._begins(name)
             original(module)
             self._imported(name)
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from tb_gradflow import tracebacks
 from tb_gradflow.on_import import OnImport
 
 # Whichever comes first brings the recorder with it.
@@ -21,6 +22,10 @@ def begin(told: Mapping[str, Any]) -> None:
     names = [*_TENSORFLOW, *_OWN]
     state: dict[str, Any] = {}
 
+    def begins(name: str) -> None:
+        if name in _TENSORFLOW:
+            tracebacks.install()
+
     def imported(name: str) -> None:
         if "tensorflow" not in sys.modules:
             return
@@ -31,7 +36,7 @@ def begin(told: Mapping[str, Any]) -> None:
         except Exception as error:  # a fault of the recorder must never reach the training
             _complain(error)
 
-    OnImport(names, imported).install()
+    OnImport(names, imported, begins).install()
 
 
 _OWN = (
@@ -46,7 +51,7 @@ def _started(told: Mapping[str, Any]) -> Any:
     import atexit
     import json
 
-    from tb_gradflow.trace.program import hooks, tracebacks
+    from tb_gradflow.trace.program import hooks
     from tb_gradflow.trace.program.recording import Recording
 
     def tell(name: str, is_there: bool) -> None:
@@ -55,7 +60,6 @@ def _started(told: Mapping[str, Any]) -> Any:
 
     hooks.start(Recording(told["log_dir"], told["options"], tell))
     atexit.register(hooks.stop)
-    tracebacks.install()
     return hooks
 
 

@@ -15,6 +15,7 @@ LONG = (
     *(
         "cases/test_edits.py",
         "cases/test_cases.py",
+        "cli/test_run.py",
         "trace/test_replicas.py",
         "trace/test_replay.py",
         "trace/test_programs.py",

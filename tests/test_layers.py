@@ -34,7 +34,8 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     "summary": ({"trace"}, set()),
     "cli": ({"api", "demo", "record", "serve", "startup", "store"}, set()),
     # Loads the recorder, when a program that is run has imported TensorFlow.
-    "startup": ({"on_import", "trace"}, set()),
+    "startup": ({"on_import", "trace", "tracebacks"}, set()),
+    "tracebacks": (set(), set()),
     "on_import": (set(), set()),
     # Loads the recorder, when a cell has imported TensorFlow.
     "notebook": ({"api", "on_import", "serve", "store", "trace"}, {"IPython"}),

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 from collections.abc import Sequence
 
-from tb_gradflow.cli import cause, compare, demo, fix, report, run
 from tb_gradflow.errors import GradFlowError
 from tb_gradflow.version import VERSION
 
-COMMANDS = (run, report, compare, fix, cause, demo)
+COMMANDS = ("run", "report", "compare", "fix", "cause", "demo")
+"""Each is a module beside this one. A program that is run does not wait for what reports need."""
 
 BAD_INPUT = 2
 # What a shell reports of a program that SIGINT or SIGPIPE ended.
@@ -25,7 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
-    options = make_parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    options = make_parser(given[:1]).parse_args(given)
     try:
         status: int = options.command(options)
         sys.stdout.flush()
@@ -41,14 +43,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser(wanted: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """That of all commands; if the first word names one, of that one."""
     parser = argparse.ArgumentParser(
         prog="tb-gradflow", description="See where the gradient goes in a TensorFlow or Keras model, and why it stops."
     )
     parser.add_argument("--version", action="version", version=f"tb-gradflow {VERSION}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        command.add_parser(commands)
+    for name in [each for each in COMMANDS if each in wanted] or COMMANDS:
+        importlib.import_module(f"tb_gradflow.cli.{name}").add_parser(commands)
     return parser
 
 

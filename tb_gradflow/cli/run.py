@@ -10,23 +10,15 @@ import argparse
 import contextlib
 import json
 import os
-import shlex
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tb_gradflow.api import Log, open_run
 from tb_gradflow.cli.child import end_as, run_to_end
-from tb_gradflow.cli.report import print_text
-from tb_gradflow.errors import LogError, SetupError
-from tb_gradflow.serve.formats.batch import SEVERITIES_THAT_FAIL
-from tb_gradflow.serve.report import Report
-from tb_gradflow.serve.text import count
-from tb_gradflow.store.directory import find_runs
+from tb_gradflow.errors import SetupError
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -95,7 +87,7 @@ def add_parser(commands: Subparsers) -> None:
         "--no-source", dest="source", action="store_false", help="keep file names and lines of code out of the log"
     )
     parser.add_argument(
-        "--fail-on", choices=sorted(SEVERITIES_THAT_FAIL), help="exit with 1 if there is such a finding at the end"
+        "--fail-on", choices=("error", "warning"), help="exit with 1 if there is such a finding at the end"
     )
     parser.add_argument("-m", dest="is_module", action="store_true", help="what follows is a module, as in `python -m`")
     parser.add_argument("program", metavar="SCRIPT", help="the program")
@@ -112,11 +104,20 @@ def run(options: argparse.Namespace) -> int:
         # The program has said all that it says.
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
-        with contextlib.redirect_stdout(sys.stderr):
-            found = report_on(logdir, runs_in(manifest), options)
-    if found:
-        return FAILED
-    return end_as(status)
+        names = runs_in(manifest)
+    return FAILED if is_reported_to_fail(logdir, names, options) else end_as(status)
+
+
+def is_reported_to_fail(logdir: str, names: list[str], options: argparse.Namespace) -> bool:
+    """Prints the report. Whether it has a finding on which to fail."""
+    if not names:
+        print(f"\ntb-gradflow: {nothing_recorded(options)}", file=sys.stderr)
+        return False
+    # Takes longer to load than some programs to run.
+    from tb_gradflow.cli.run_report import report_on
+
+    with contextlib.redirect_stdout(sys.stderr):
+        return report_on(logdir, names, options.fail_on)
 
 
 def command_of(options: argparse.Namespace) -> list[str]:
@@ -153,47 +154,6 @@ def runs_in(manifest: Path) -> list[str]:
             else:
                 found.pop(told["run"], None)
     return list(found)
-
-
-def report_on(logdir: str, names: list[str], options: argparse.Namespace) -> bool:
-    """Prints the report. Whether it has a finding on which to fail."""
-    print()
-    logs, unreadable = opened(logdir, names)
-    reports: list[Report] = []
-    for log in list(logs):
-        try:
-            reports.append(log.report())
-        except LogError as error:
-            logs.remove(log)
-            unreadable[log.name] = str(error)
-    for name, problem in unreadable.items():
-        print(f"tb-gradflow: run {name}: {problem}")
-    if not reports:
-        print(f"tb-gradflow: {nothing_recorded(options)}")
-        return False
-    print_text(logs, reports, unreadable, None, is_over=True)
-    print(f"\n{count(len(reports), 'run')} recorded. Look at the graph: tensorboard --logdir {shlex.quote(logdir)}")
-    failing = SEVERITIES_THAT_FAIL.get(options.fail_on, frozenset())
-    return any(finding.severity in failing for report in reports for finding in report.findings)
-
-
-def opened(logdir: str, names: list[str]) -> tuple[list[Log], dict[str, str]]:
-    """The logs of these runs, and why those of others cannot be read."""
-    try:
-        directories: Mapping[str, str] = find_runs(logdir) if names else {}
-    except LogError:
-        directories = {}
-    logs: list[Log] = []
-    unreadable: dict[str, str] = {}
-    for name in names:
-        if name not in directories:
-            unreadable[name] = "its training ended before a step was recorded"
-            continue
-        try:
-            logs.append(open_run(name, directories[name]))
-        except LogError as error:
-            unreadable[name] = str(error)
-    return logs, unreadable
 
 
 def nothing_recorded(options: argparse.Namespace) -> str:

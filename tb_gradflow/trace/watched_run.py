@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from typing import Any
 
@@ -12,6 +13,12 @@ from tb_gradflow.trace.log.options import Options
 from tb_gradflow.trace.log.recorder import Identity, Recorder, Tracing, fault_message, index_of
 from tb_gradflow.trace.log.workers import in_step_with_others, recorder_for
 from tb_gradflow.trace.nonfinite.monitor import CaughtStep
+
+
+def _flush_in(process: int, recorder: Recorder) -> None:
+    """Not in a process that this one has forked: both would write what was not written yet."""
+    if os.getpid() == process:
+        recorder.flush()
 
 
 class WatchedRun:
@@ -31,7 +38,7 @@ class WatchedRun:
             identity = Identity(name, keras.__version__, self.options.expected)
             self._recorder = recorder_for(self.options.log_dir, identity)
             self._recorder.meter = self.options.cadence.meter
-            self._at_end = weakref.finalize(self, self._recorder.flush)
+            self._at_end = weakref.finalize(self, _flush_in, os.getpid(), self._recorder)
         return self._recorder
 
     def discard(self) -> None:

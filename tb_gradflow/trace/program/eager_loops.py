@@ -22,6 +22,7 @@ import tensorflow as tf
 
 from tb_gradflow.trace.program import hooks
 from tb_gradflow.trace.program.attention import claim, is_left_alone, release
+from tb_gradflow.trace.program.faults import reported
 from tb_gradflow.trace.program.recording import Place, Recording
 
 if TYPE_CHECKING:
@@ -49,16 +50,24 @@ def install(tensorflow: Any) -> None:
     kind.__exit__ = _leaving(vars(kind)["__exit__"])
 
 
-def is_inside_tape() -> bool:
-    """Whether this thread runs what an eager tape records."""
-    return _of_thread.tapes > 0
+def is_part_of_a_step() -> bool:
+    """Whether this thread runs what an eager tape records, or one replica of several, which is not the step."""
+    return _of_thread.tapes > 0 or _is_one_of_several()
+
+
+def _is_one_of_several() -> bool:
+    if not tf.distribute.has_strategy():
+        return False
+    replica = tf.distribute.get_replica_context()
+    return replica is not None and replica.num_replicas_in_sync > 1
 
 
 def close() -> None:
     """Whatever step of an eager loop this thread is in, it is over: another training begins."""
     loop, _of_thread.loop = _of_thread.loop, None
     if loop is not None:
-        loop.ends()
+        with reported():
+            loop.ends()
 
 
 def forget() -> None:
@@ -77,6 +86,7 @@ def name_of_line(file: str, line: int) -> str:
     from tb_gradflow.trace.source.user_line import path_in_log
 
     stem, _ = os.path.splitext(os.path.basename(path_in_log(file, os.getcwd())))
+    stem = stem.replace("[", "").replace("]", "")  # a cell of a notebook is called `In[3]`
     return f"{stem}_{line}"
 
 
@@ -85,8 +95,9 @@ def _entering(original: Callable[..., Any]) -> Callable[..., Any]:
     def enter(self: Any) -> Any:
         if tf.executing_eagerly() and not is_left_alone():
             recording = hooks.current()
-            if recording is not None and _of_thread.tapes == 0:
-                _begin(recording, sys._getframe(1))
+            if recording is not None and not is_part_of_a_step():
+                with reported():
+                    _begin(recording, sys._getframe(1))
             result = original(self)
             _of_thread.tapes += 1
             vars(self)["_tb_gradflow_counted"] = True
@@ -103,7 +114,8 @@ def _leaving(original: Callable[..., Any]) -> Callable[..., Any]:
         if vars(self).pop("_tb_gradflow_counted", False):
             _of_thread.tapes -= 1
             if _of_thread.loop is not None and _of_thread.tapes == 0 and error and error[1] is not None:
-                _of_thread.loop.fails(error[1])
+                with reported():
+                    _of_thread.loop.fails(error[1])
         return result
 
     return leave
@@ -172,9 +184,11 @@ class Loop:
         self._began = time.perf_counter()
         self._recorded = False
         if (self._run is None or self._run.is_due()) and claim():
-            self._open = self._opened()
-            if self._open is None:
-                release()
+            try:
+                self._open = self._opened()
+            finally:
+                if self._open is None:
+                    release()
 
     def ends(self) -> None:
         """The step is over, at the latest."""
@@ -220,12 +234,14 @@ class Loop:
                 result = original(apply, *rest, **named)
             except Exception as error:
                 if depth == 1:
-                    self.fails(error)
+                    with reported():
+                        self.fails(error)
                 raise
             finally:
                 depth -= 1
-            if depth == 0 and self._open is step and _is_updated(step.collector):
-                self._finish()
+            with reported():
+                if depth == 0 and self._open is step and _is_updated(step.collector):
+                    self._finish()
             return result
 
         return applying

@@ -13,6 +13,7 @@ import tensorflow as tf
 from tb_gradflow.trace.program import eager_loops, hooks
 from tb_gradflow.trace.program.attention import is_left_alone, left_alone
 from tb_gradflow.trace.program.batches import Batches
+from tb_gradflow.trace.program.faults import reported
 from tb_gradflow.trace.program.recording import Recording, keep_with, kept_with
 
 
@@ -137,7 +138,7 @@ def _alone(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _recording() -> Recording | None:
-    return None if is_left_alone() or eager_loops.is_inside_tape() else hooks.current()
+    return None if is_left_alone() or eager_loops.is_part_of_a_step() else hooks.current()
 
 
 def _may_record(callbacks: Any) -> bool:
@@ -154,13 +155,15 @@ def _listed(callbacks: Any) -> list[Any]:
 
 def _known(recording: Recording, model: Any) -> Batches | None:
     """The model, with what records each training of it; null if that cannot be."""
-    from tb_gradflow.trace.program.recorders import callback
-
     kept = kept_with(model, recording)
     if kept is None:
-        place = recording.begin(str(getattr(model, "name", None) or type(model).__name__))
-        kept = keep_with(model, recording, None if place is None else Batches(model, callback(recording, place)))
-        if kept.value is not None:
-            recording.keeps(kept.value.recorder)
+        kept = keep_with(model, recording, None)
+        with reported():
+            from tb_gradflow.trace.program.recorders import callback
+
+            place = recording.begin(str(getattr(model, "name", None) or type(model).__name__))
+            if place is not None:
+                kept.value = Batches(model, callback(recording, place))
+                recording.keeps(kept.value.recorder)
     found: Batches | None = kept.value
     return found

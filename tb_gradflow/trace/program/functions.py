@@ -16,9 +16,11 @@ from tensorflow.python.util import traceback_utils
 from tb_gradflow.trace.program import eager_loops, hooks
 from tb_gradflow.trace.program.attention import is_left_alone, left_alone
 from tb_gradflow.trace.program.code import of_library, seems_to_take_gradients
+from tb_gradflow.trace.program.faults import reported
 from tb_gradflow.trace.program.recording import Place, Recording, keep_with, kept_with
 
-_LEFT_ALONE = object()
+_LEFT_ALONE, _NOT_YET, _LIKELY = object(), object(), object()
+"""Functions that are not recorded; that have taken no gradient yet; and that seem to take one, and were not called."""
 
 
 class Call:
@@ -70,17 +72,31 @@ def _calling(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         recording = hooks.current()
-        if recording is None or is_left_alone() or not tf.executing_eagerly() or eager_loops.is_inside_tape():
+        if recording is None or is_left_alone() or not tf.executing_eagerly() or eager_loops.is_part_of_a_step():
             return original(self, *args, **kwargs)
         kept = kept_with(self, recording)
-        if kept is None:
-            return _first_call(original, recording, self, args, kwargs)
-        if kept.value is _LEFT_ALONE:
+        state = _first_seen(recording, self) if kept is None else kept.value
+        if state is _LEFT_ALONE:
             return original(self, *args, **kwargs)
+        if state is _NOT_YET:
+            return _observe(original, recording, self, args, kwargs)
+        if state is _LIKELY:
+            return _try(recording, self, args, kwargs)
         eager_loops.close()
-        return _run(kept.value, args, kwargs)
+        return _run(state, args, kwargs)
 
     return call
+
+
+def _first_seen(recording: Recording, function: Any) -> object:
+    """What to do with a function that nobody knows yet."""
+    plain = function.python_function
+    with reported():
+        if of_library(plain):
+            return keep_with(function, recording, _LEFT_ALONE).value
+        if seems_to_take_gradients(plain):
+            return _LIKELY
+    return keep_with(function, recording, _NOT_YET).value
 
 
 def _run(watched: Any, args: Any, kwargs: Any) -> Any:
@@ -89,43 +105,51 @@ def _run(watched: Any, args: Any, kwargs: Any) -> Any:
         return traceback_utils.filter_traceback(watched)(*args, **kwargs)
 
 
-def _first_call(original: Callable[..., Any], recording: Recording, function: Any, args: Any, kwargs: Any) -> Any:
-    """A function that nobody knows yet. One that seems to train is recorded from its first step on; another one from
-    the second on, if its trace turns out to take a gradient."""
-    if of_library(function.python_function):
+def _try(recording: Recording, function: Any, args: Any, kwargs: Any) -> Any:
+    """The first call of a function that seems to train: recorded from its first step on, if it does."""
+    place, watched = _watched(recording, function)
+    if place is None:
         keep_with(function, recording, _LEFT_ALONE)
-        return original(function, *args, **kwargs)
-    place = watched = None
-    if seems_to_take_gradients(function.python_function):
-        place, watched = _watched(recording, function)
+        return function(*args, **kwargs)
+    eager_loops.close()
+    call = None
     try:
         with _observed() as call:
-            if watched is None:
-                return original(function, *args, **kwargs)
-            eager_loops.close()
             return _run(watched, args, kwargs)
     finally:
-        if not call.takes_gradients or call.by_author:
-            if place is not None and watched is not None:
-                watched.discard()
-                recording.drop(place)
-            keep_with(function, recording, _LEFT_ALONE)
+        if call is not None and call.takes_gradients and not call.by_author:
+            keep_with(function, recording, watched)
         else:
-            if watched is None:
-                place, watched = _watched(recording, function)
-            keep_with(function, recording, _LEFT_ALONE if watched is None else watched)
+            watched.discard()
+            recording.drop(place)
+            keep_with(function, recording, _LEFT_ALONE if call is not None and call.by_author else _NOT_YET)
+
+
+def _observe(original: Callable[..., Any], recording: Recording, function: Any, args: Any, kwargs: Any) -> Any:
+    """A call of a function that has taken no gradient yet. Once a trace of it does, it is recorded from the next call
+    on."""
+    # Where functions run eagerly, what it holds is none of a loop.
+    with _observed() as call, left_alone() if tf.config.functions_run_eagerly() else contextlib.nullcontext():
+        outputs = original(function, *args, **kwargs)
+    if call.by_author:
+        keep_with(function, recording, _LEFT_ALONE)
+    elif call.takes_gradients:
+        _, watched = _watched(recording, function)
+        keep_with(function, recording, _LEFT_ALONE if watched is None else watched)
+    return outputs
 
 
 def _watched(recording: Recording, function: Any) -> tuple[Place | None, Any]:
-    place = recording.begin(name_of(function.python_function))
-    if place is None:
-        return None, None
-    # Keras is loaded here at the latest; a program that trains nothing does without.
-    from tb_gradflow.trace.program.recorders import watching
+    with reported():
+        place = recording.begin(name_of(function.python_function))
+        if place is not None:
+            # Keras is loaded here at the latest; a program that trains nothing does without.
+            from tb_gradflow.trace.program.recorders import watching
 
-    watched = watching(recording, place, function)
-    recording.keeps(watched)
-    return place, watched
+            watched = watching(recording, place, function)
+            recording.keeps(watched)
+            return place, watched
+    return None, None
 
 
 def name_of(function: Any) -> str:

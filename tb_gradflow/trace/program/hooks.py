@@ -5,6 +5,7 @@ The hooks stay where they are once TensorFlow is loaded, and do nothing while th
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -43,6 +44,16 @@ def stop() -> None:
     eager_loops.close()
     _current = None
     recording.flush()
+
+
+def _leave_to_parent() -> None:
+    """In a process that this one has forked: two of them would write into one log."""
+    global _current
+    _current = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def hook(name: str) -> None:

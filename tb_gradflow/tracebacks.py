@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 import threading
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from tb_gradflow.trace.source.frames import PACKAGE
+PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+_is_installed = False
 
 
 def install() -> None:
     """Before Python shows what nobody has caught. A program that shows it in a way of its own is left to it."""
+    global _is_installed
+    if _is_installed:
+        return
+    _is_installed = True
     if sys.excepthook is sys.__excepthook__:
         sys.excepthook = _without_own(sys.excepthook)
     threading.excepthook = _without_own_of_thread(threading.excepthook)

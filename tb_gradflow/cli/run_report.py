@@ -1,0 +1,53 @@
+"""The report at the end of `tb-gradflow run`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+
+from tb_gradflow.api import Log, open_run
+from tb_gradflow.cli.report import print_text
+from tb_gradflow.errors import LogError
+from tb_gradflow.serve.formats.batch import SEVERITIES_THAT_FAIL
+from tb_gradflow.serve.report import Report
+from tb_gradflow.serve.text import count
+from tb_gradflow.store.directory import find_runs
+
+
+def report_on(logdir: str, names: Sequence[str], fail_on: str | None) -> bool:
+    """Prints the report of these runs. Whether it has a finding of that severity."""
+    logs, unreadable = _opened(logdir, names)
+    reports: list[Report] = []
+    for log in list(logs):
+        try:
+            reports.append(log.report())
+        except LogError as error:
+            logs.remove(log)
+            unreadable[log.name] = str(error)
+    print()
+    for name, problem in unreadable.items():
+        print(f"tb-gradflow: run {name}: {problem}")
+    if reports:
+        print_text(logs, reports, unreadable, None, is_over=True)
+        print(f"\n{count(len(reports), 'run')} recorded. Look at the graph: tensorboard --logdir {shlex.quote(logdir)}")
+    failing = SEVERITIES_THAT_FAIL[fail_on] if fail_on else frozenset()
+    return any(finding.severity in failing for report in reports for finding in report.findings)
+
+
+def _opened(logdir: str, names: Sequence[str]) -> tuple[list[Log], dict[str, str]]:
+    """The logs of these runs, and why those of others cannot be read."""
+    try:
+        directories: Mapping[str, str] = find_runs(logdir)
+    except LogError:
+        directories = {}
+    logs: list[Log] = []
+    unreadable: dict[str, str] = {}
+    for name in names:
+        if name not in directories:
+            unreadable[name] = "its training ended before a step was recorded"
+            continue
+        try:
+            logs.append(open_run(name, directories[name]))
+        except LogError as error:
+            unreadable[name] = str(error)
+    return logs, unreadable

@@ -1,0 +1,20 @@
+"""A fault of the hooks never reaches the program."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from tb_gradflow.trace.fidelity.warning import warn
+
+
+@contextlib.contextmanager
+def reported() -> Iterator[None]:
+    """What fails in here is reported, and the program goes on."""
+    try:
+        yield
+    except Exception as error:
+        warn(
+            "tb_gradflow could not record a part of this program, which goes on. Please report this: "
+            f"{type(error).__name__}: {error}"
+        )
