@@ -86,6 +86,10 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument(
         "--no-source", dest="source", action="store_false", help="keep file names and lines of code out of the log"
     )
+    parser.add_argument("--terms", action="store_true", help="record the gradient of each term of a loss, too")
+    parser.add_argument(
+        "--examples", action="store_true", help="keep the rows of the batch in which a step breaks in the log"
+    )
     parser.add_argument(
         "--fail-on", choices=("error", "warning"), help="exit with 1 if there is such a finding at the end"
     )
@@ -136,7 +140,16 @@ def environment(options: argparse.Namespace, logdir: str, manifest: Path) -> dic
         "manifest": str(manifest),
         "options": {
             name: getattr(options, name)
-            for name in ("update_freq", "overhead", "tensors", "catch_nonfinite", "expected", "source")
+            for name in (
+                "update_freq",
+                "overhead",
+                "tensors",
+                "catch_nonfinite",
+                "expected",
+                "source",
+                "terms",
+                "examples",
+            )
         },
     }
     path = os.pathsep.join(filter(None, (str(STARTUP), pythonpath)))

@@ -213,7 +213,7 @@ class Loop:
         from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, Settings
 
         options = self.recording.options
-        settings = Settings(options["tensors"], bool(options["source"]), eager=True)
+        settings = Settings(options["tensors"], bool(options["source"]), eager=True, terms=bool(options["terms"]))
 
         def known() -> Any:
             return [

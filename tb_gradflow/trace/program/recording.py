@@ -27,6 +27,8 @@ DEFAULTS: Mapping[str, Any] = {
     "catch_nonfinite": True,
     "expected": (),
     "source": True,
+    "terms": False,
+    "examples": False,
 }
 
 MOST_OF_A_NAME = 999
