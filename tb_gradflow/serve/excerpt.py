@@ -196,6 +196,7 @@ def _interned(diagnoses: Sequence[Diagnosis]) -> Json:
             "variables": [variables.place(replace(variable, gradient=None)) for variable in each.variables],
             "findings": [findings.place(finding) for finding in each.findings],
             "unverified": list(each.unverified),
+            "terms": [finite(encode(term)) for term in each.terms],
         }
         for each in diagnoses
     ]

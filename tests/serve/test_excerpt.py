@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 import tb_gradflow
 from tb_gradflow.cli.main import main
+from tb_gradflow.record.report import Diagnosis
 from tb_gradflow.serve import excerpt as excerpt_module
 from tb_gradflow.serve import page as page_module
 from tb_gradflow.serve.excerpt import Excerpt, excerpt, packed_floats, rounded
@@ -56,6 +58,15 @@ def test_numbers_come_back_to_three_figures_and_what_is_not_finite_as_it_was(val
 
     np.testing.assert_allclose(back[0, :, 0], numbers[0, :, 0], rtol=2.0**-12, atol=1e-41)
     np.testing.assert_array_equal(back[1, :, 4], numbers[1, :, 4])
+
+
+def test_a_report_in_a_page_has_all_that_a_report_has(tmp_path: Path) -> None:
+    write_log(tmp_path, steps=2)
+
+    packed = unpack_json(base64.b64decode(excerpt_of(tmp_path, room=10**6).content["reports"]))
+
+    assert isinstance(packed, dict)
+    assert set(packed["reports"][0]) == {field.name for field in fields(Diagnosis)}
 
 
 def test_the_largest_number_does_not_become_infinite() -> None:
