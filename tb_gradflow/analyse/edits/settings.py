@@ -186,16 +186,30 @@ def other_axis(group: Group) -> Iterator[Candidate]:
     name = layer_of(group.trace, group.culprit)
     layer = definition_of_layer(program_of(group.trace).passages, group.trace, name) if name else None
     if layer is None:
+        if len(shape) == 2:
+            yield from candidates(_ONE_OF_TWO, _single_unit(group))
         return
     if name_of(layer.call.func) == "Softmax":
         yield from candidates(_cost_of_axis(shape), _with_axis(layer.code, layer.call, shape, None))
         return
     given = argument_of(layer.call, -1, "activation")
     if given is not None and _activation(given) == "softmax" and len(shape) == 2:
-        yield from candidates(
-            "Its output is the probability of one of two classes: the loss is `binary_crossentropy`.",
-            Draft(layer.code).replace(given, '"sigmoid"').edit(),
-        )
+        yield from candidates(_ONE_OF_TWO, Draft(layer.code).replace(given, '"sigmoid"').edit())
+
+
+_ONE_OF_TWO = "Its output is the probability of one of two classes: the loss is `binary_crossentropy`."
+
+
+def _single_unit(group: Group) -> Edit | None:
+    """The one layer with a single unit and a softmax that the file makes, without a name."""
+    found = [
+        (code, activation)
+        for code in program_of(group.trace).passages
+        for node in ast.walk(code.tree)
+        if isinstance(node, ast.Call) and name_of(node.func) == "Dense" and _has_one_unit(node)
+        if (activation := argument_of(node, 1, "activation")) is not None and _activation(activation) == "softmax"
+    ]
+    return Draft(found[0][0]).replace(found[0][1], '"sigmoid"').edit() if len(found) == 1 else None
 
 
 def _cost_of_axis(shape: tuple[int, ...]) -> str:

@@ -17,6 +17,7 @@ _OPERATORS: dict[type[ast.AST], str] = {
     ast.FloorDiv: "//", ast.Mod: "%", ast.Div: "/", ast.Mult: "*", ast.Add: "+", ast.Sub: "-", ast.Pow: "**",
     ast.BitAnd: "&", ast.BitOr: "|", ast.Invert: "~", ast.MatMult: "@",
 }  # fmt: skip
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _PYTHON = ("np", "numpy", "math", "random", "onp")
 
 
@@ -139,7 +140,9 @@ def made_by(node: ast.AST, op: Op) -> bool:
     if isinstance(node, ast.Call):
         return name_of(node.func) == name.rpartition(".")[2] or name_of(node.func) in _ALSO.get(op.type, ())
     if isinstance(node, ast.Compare):
-        return len(node.ops) == 1 and _OPERATORS.get(type(node.ops[0])) == name
+        written = _OPERATORS.get(type(node.ops[0])) if len(node.ops) == 1 else None
+        # Of an array and a tensor Python compares the tensor with the array.
+        return written is not None and name in (written, _TURNED.get(written))
     if isinstance(node, (ast.BinOp, ast.UnaryOp)):
         return _OPERATORS.get(type(node.op)) == name
     return False
