@@ -108,32 +108,24 @@ def of_two_classes(group: Group) -> Iterator[Candidate]:
     shape = _shape_of_culprit(group)
     if shape is not None and len(shape) > 2:
         return
-    for code in program_of(group.trace).passages:
-        given = [
-            each.value
-            for node in ast.walk(code.tree)
-            if isinstance(node, ast.Call) and name_of(node.func) == "compile"
-            for each in node.keywords
-            if each.arg == "loss" and isinstance(each.value, ast.Constant) and each.value.value in _OF_CLASSES
-        ]
-        given += [
-            node.args[1]
-            for node in ast.walk(code.tree)
-            if isinstance(node, ast.Call) and name_of(node.func) == "compile" and len(node.args) > 1
-            if isinstance(node.args[1], ast.Constant) and node.args[1].value in _OF_CLASSES
-        ]
-        if len(given) != 1:
-            continue
-        draft = Draft(code).replace(given[0], '"binary_crossentropy"')
-        for node in ast.walk(code.tree):
-            if isinstance(node, ast.Call) and name_of(node.func) == "Dense" and _has_one_unit(node):
-                activation = argument_of(node, 1, "activation")
-                if activation is not None and _activation(activation) == "softmax":
-                    draft.replace(activation, '"sigmoid"')
-        yield from candidates(
-            "The output is the probability of one of two classes, and the labels are 0 and 1.", draft.edit()
-        )
+    found = [
+        (code, given)
+        for code in program_of(group.trace).passages
+        for node in ast.walk(code.tree)
+        if isinstance(node, ast.Call) and name_of(node.func) == "compile"
+        if isinstance(given := argument_of(node, 1, "loss"), ast.Constant) and given.value in _OF_CLASSES
+    ]
+    if len(found) != 1:
         return
+    code, given = found[0]
+    draft = Draft(code).replace(given, '"binary_crossentropy"')
+    for node in ast.walk(code.tree):
+        if isinstance(node, ast.Call) and name_of(node.func) == "Dense" and _has_one_unit(node):
+            activation = argument_of(node, 1, "activation")
+            if activation is not None and _activation(activation) == "softmax":
+                draft.replace(activation, '"sigmoid"')
+    cost = "The output is the probability of one of two classes, and the labels are 0 and 1."
+    yield from candidates(cost, draft.edit())
 
 
 def _has_one_unit(call: ast.Call) -> bool:

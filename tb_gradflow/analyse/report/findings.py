@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
@@ -64,10 +64,26 @@ def findings_of(measured: Measured, states: Sequence[State], expected: Sequence[
     findings = [_finding(group) for group in groups]
     order = sorted(range(len(groups)), key=lambda place: _order(groups[place], findings[place]))
     return Found(
-        findings=tuple(findings[place] for place in order),
+        findings=tuple(_apart(findings[place] for place in order)),
         inexact=tuple(each.suspect for each in judged if not each.suspect.exact and not _is_followed(each)),
         noise=frozenset(each.suspect.state.variable for each in judged if _is_noise(each)),
     )
+
+
+def _apart(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """The findings, none with an edit that changes a line of another's: all can be applied to one file."""
+    taken: list[Edit] = []
+    for finding in findings:
+        offered = [] if finding.edit is None else [Alternative(finding.edit, finding.cost), *finding.alternatives]
+        free = [each for each in offered if all(each.edit == other or not each.edit.overlaps(other) for other in taken)]
+        if free:
+            taken.append(free[0].edit)
+        if free == offered:
+            yield finding
+        elif free:
+            yield replace(finding, edit=free[0].edit, cost=free[0].cost, alternatives=tuple(free[1:]))
+        else:
+            yield replace(finding, edit=None, cost="", alternatives=())
 
 
 _LEARNING = ("connected", "vanishing", "exploding")

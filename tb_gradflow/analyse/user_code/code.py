@@ -202,8 +202,24 @@ class Program:
 
 
 def program_of(trace: Trace) -> Program:
-    """The files of a trace; what cannot be parsed is left out."""
-    return _program(trace.passages)
+    """The files of a trace that made its step: those that its lines are in, and those that name the most of its layers
+    and variables; all of them where none does. What cannot be parsed is left out."""
+    listed = [*(layer.name for layer in trace.layers), *(variable.name for variable in trace.variables)]
+    names = {part for name in listed for part in name.split("/")}
+    lines = frozenset(source.file for source in trace.sources)
+    return _of_step(trace.passages, frozenset(names), lines)
+
+
+@functools.lru_cache(maxsize=8)
+def _of_step(passages: tuple[Passage, ...], names: frozenset[str], lines: frozenset[str]) -> Program:
+    program = _program(passages)
+    named: dict[str, set[str]] = {}
+    for code in program.passages:
+        words = {node.value for node in ast.walk(code.tree) if isinstance(node, ast.Constant)}
+        named.setdefault(code.passage.file, set()).update(names & words)
+    most = max(map(len, named.values()), default=0)
+    kept = {file for file, found in named.items() if file in lines or len(found) == most}
+    return Program(tuple(code for code in program.passages if code.passage.file in kept))
 
 
 @functools.lru_cache(maxsize=8)

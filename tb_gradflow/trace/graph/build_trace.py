@@ -35,6 +35,7 @@ from tb_gradflow.trace.graph.variables import MadeTensor, Variables, distinct
 from tb_gradflow.trace.source.frames import frames_of
 from tb_gradflow.trace.source.loss_names import target_names
 from tb_gradflow.trace.source.source_table import SourceTable
+from tb_gradflow.trace.tf_internals.patching import missing
 
 _DELICATE = frozenset({"Log", "Log1p", "Sqrt", "Rsqrt", "RealDiv", "Reciprocal", "Pow", "Exp", "Acos", "Asin"})
 
@@ -390,7 +391,7 @@ class _Builder:
 
     def _notes(self) -> tuple[str, ...]:
         problems = tuple(call.terms.problem for call in self._collector.calls if call.terms.problem)
-        return (*problems, *self._notes_of_seeds())
+        return (*problems, *missing(), *self._notes_of_seeds())
 
     def _notes_of_seeds(self) -> tuple[str, ...]:
         if not self._collector.by_tape:

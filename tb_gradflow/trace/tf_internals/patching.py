@@ -3,13 +3,54 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Callable
 from typing import Any
 
+from tb_gradflow.trace.tf_internals.private_symbols import Symbol, symbol_of
+
+_MISSING: dict[tuple[str, str], str] = {}
+
 
 def replaced(undo: contextlib.ExitStack, owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:
-    """Replaces what `owner` itself has under `name`, if it has, until `undo` is closed."""
-    if name in vars(owner):
+    """Replaces what `owner` itself has under `name` until `undo` is closed.
+
+    One that `private_symbols` does not call optional and that is missing is reported once, in a warning.
+    """
+    if is_there(owner, name):
         original = vars(owner)[name]
         setattr(owner, name, wrap(original))
         undo.callback(setattr, owner, name, original)
+        return
+    symbol = symbol_of(name_of_owner(owner), name)
+    if symbol is not None and not symbol.optional:
+        _note(symbol, name)
+
+
+def is_there(owner: Any, name: str) -> bool:
+    """Whether a class or a module has a function itself."""
+    return name in vars(owner)
+
+
+def name_of_owner(owner: Any) -> str:
+    """The name of a class, or the last part of a module's."""
+    return str(owner.__name__).rpartition(".")[2]
+
+
+def missing() -> tuple[str, ...]:
+    """What is not recorded because a function was not there, a sentence each."""
+    return tuple(_MISSING.values())
+
+
+def _note(symbol: Symbol, name: str) -> None:
+    key = (symbol.owner, name)
+    if key in _MISSING:
+        return
+    oldest, newest = symbol.seen
+    _MISSING[key] = (
+        f"`{symbol.owner}.{name}` was not found, which versions {oldest} to {newest} have. Not recorded: {symbol.lost}."
+    )
+    with warnings.catch_warnings():
+        # Where warnings are errors, this one must not become one: it would end the training.
+        warnings.simplefilter("default")
+        warnings.warn(f"tb_gradflow: {_MISSING[key]} Training goes on.", RuntimeWarning, stacklevel=3)

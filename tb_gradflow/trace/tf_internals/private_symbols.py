@@ -1,0 +1,72 @@
+"""The functions of TensorFlow, Keras and NumPy that are replaced while a step is recorded, and what each is for.
+
+A library may rename one in any release. `patching.replaced` then reports it once, by name and with what is not recorded
+any more, the notes of the log say so too, and training goes on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A function that is replaced.
+
+    Attributes:
+        owner: Its class, or the last part of its module.
+        name: Its name there; `*` stands for all functions of a module.
+        lost: What is not recorded without it, as a noun phrase.
+        optional: Whether some owners do not have it, by design: a base class, another version.
+        seen: The oldest and the newest version of its library in which it was seen.
+    """
+
+    owner: str
+    name: str
+    lost: str
+    optional: bool = False
+    seen: tuple[str, str] = ("2.16", "2.21")
+
+
+_KERAS_3 = ("3.3", "3.15")
+_KERAS_2 = ("2.16", "2.21")
+
+SYMBOLS: tuple[Symbol, ...] = (
+    Symbol("GradientTape", "gradient", "which gradients the step requests"),
+    Symbol("GradientTape", "jacobian", "which Jacobians the step requests"),
+    Symbol("GradientTape", "batch_jacobian", "which Jacobians the step requests"),
+    Symbol("Function", "__call__", "what happens inside of a tf.function that the step calls"),
+    Symbol("AutomaticControlDependencies", "__exit__", "the order of reads and writes in the step"),
+    Symbol("gradients_util", "_GradientsHelper", "gradients that are requested inside of nested functions"),
+    Symbol("gradients_util", "PossibleTapeGradientTypes", "terms of a loss behind nested functions"),
+    Symbol("func_graph", "func_graph_from_py_func", "Python numbers that differ from step to step"),
+    Symbol("cond", "_eager_cond_implementation", "branches that an eager step does not take"),
+    Symbol("py_builtins", "_tf_float", "conversions to Python numbers that stay in TensorFlow"),
+    Symbol("py_builtins", "_tf_int", "conversions to Python numbers that stay in TensorFlow"),
+    Symbol("_EagerTensorBase", "__bool__", "decisions that an eager step takes by a tensor's value"),
+    Symbol("_EagerTensorBase", "_numpy", "where a value leaves TensorFlow for NumPy"),
+    Symbol("numpy", "*", "where a value leaves TensorFlow for NumPy", seen=("1.26", "2.3")),
+    Symbol("linalg", "*", "where a value leaves TensorFlow for NumPy", seen=("1.26", "2.3")),
+    Symbol("pywrap_tfe", "TFE_Py_FastPathExecute", "the ops of an eager step"),
+    Symbol("AtomicFunction", "call_flat", "the tf.functions that an eager step calls"),
+    Symbol("constant_op", "convert_to_eager_tensor", "the constants of an eager step"),
+    Symbol("tape", "push_new_tape", "the terms of a loss"),
+    Symbol("tape", "push_tape", "the terms of a loss"),
+    Symbol("tape", "pop_tape", "the terms of a loss"),
+    Symbol("imperative_grad", "imperative_grad", "the terms of a loss"),
+    Symbol("Optimizer", "apply_gradients", "which gradients an optimizer applies", optional=True),
+    Symbol("*", "scale_loss", "the scale of a loss", optional=True, seen=_KERAS_3),
+    Symbol("*", "apply", "which gradients an optimizer applies", optional=True, seen=_KERAS_3),
+    Symbol("*", "apply_gradients", "which gradients an optimizer applies", optional=True, seen=_KERAS_2),
+    Symbol("*", "get_scaled_loss", "the scale of a loss", optional=True, seen=_KERAS_2),
+    Symbol("Layer", "_open_name_scope", "the layer that an op belongs to", seen=_KERAS_3),
+    Symbol("Layer", "_assert_input_compatibility", "the masks that layers are given", seen=_KERAS_3),
+    Symbol("Layer", "_maybe_cast_inputs", "the layer that an op belongs to", seen=_KERAS_2),
+)
+
+
+def symbol_of(owner: str, name: str) -> Symbol | None:
+    """The entry of a function; `None` if it has none."""
+    fitting = (each for each in SYMBOLS if each.owner in (owner, "*") and each.name in (name, "*"))
+    # The one that names it comes before one that names all.
+    return min(fitting, key=lambda each: (each.owner == "*", each.name == "*"), default=None)
