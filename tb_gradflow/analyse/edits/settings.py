@@ -44,10 +44,9 @@ def not_saturating(group: Group) -> Iterator[Candidate]:
 def curved(group: Group) -> Iterator[Candidate]:
     """A smooth function in the place of a ReLU whose second derivative is needed."""
     cost = "It is another network: train it anew."
-    edit = _other_activation(group, ("relu", "leaky_relu"), "softplus")
-    if edit is None:
-        edit = _everywhere(group, "relu", "softplus")
-    yield from candidates(cost, edit)
+    # One ReLU that is left is enough for a second derivative of zero behind it.
+    edit = _everywhere(group, "relu", "softplus")
+    yield from candidates(cost, edit or _other_activation(group, ("relu", "leaky_relu"), "softplus"))
 
 
 def _everywhere(group: Group, old: str, new: str) -> Edit | None:

@@ -85,10 +85,15 @@ _TWICE = "It is computed twice."
 
 def _again_inside(code: Code, block: ast.With, before: list[ast.stmt]) -> Edit | None:
     """What the block reads, computed again at its beginning: others, such as another tape, use it in front of it."""
-    given = [each for each in before if isinstance(each, ast.Assign)]
+    given = [each for each in before if isinstance(each, ast.Assign) and not _takes_a_gradient(each)]
     if not given or not code.starts_a_line(block.body[0]):
         return None
     return Draft(code).insert_before(block.body[0], *map(ast.unparse, given)).edit()
+
+
+def _takes_a_gradient(statement: ast.stmt) -> bool:
+    """Whether a statement uses up a tape, so that it cannot be run again."""
+    return any(isinstance(node, ast.Call) and name_of(node.func) == "gradient" for node in ast.walk(statement))
 
 
 def _calls_that_feed(before: list[ast.stmt], block: ast.With, modules: Mapping[str, str]) -> list[int]:
