@@ -43,6 +43,8 @@ def not_saturating(group: Group) -> Iterator[Candidate]:
 
 def curved(group: Group) -> Iterator[Candidate]:
     """A smooth function in the place of a ReLU whose second derivative is needed."""
+    if group.op is None or "Relu" not in group.op.type:
+        return
     cost = "It is another network: train it anew."
     # One ReLU that is left is enough for a second derivative of zero behind it.
     edit = _everywhere(group, "relu", "softplus")
