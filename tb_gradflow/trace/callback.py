@@ -212,7 +212,9 @@ class GradFlowCallback(KerasCallback):
             self._tracing.failed,
         )
         self._sampled = fitted.recording(lambda data: step(data), numbers)
-        self._measured_again = RecordedAgain(step, lambda: lambda batch: self._again()(batch()))
+        self._measured_again = RecordedAgain(
+            step, lambda: lambda batch: self._again()(batch()), for_xla=fitted.is_for_xla
+        )
         put(self.model, fitted.as_compiled(numbers))
         self._plain = self.model.train_function
 

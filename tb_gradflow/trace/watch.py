@@ -224,7 +224,9 @@ class Watched:
             self._on_trace,
             on_fault=self._tracing.failed,
         )
-        self._measured_again = RecordedAgain(step, lambda: self._recording_again(step))
+        self._measured_again = RecordedAgain(
+            step, lambda: self._recording_again(step), for_xla=bool(self._plain._jit_compile)
+        )
         return self._compiled_recording(step)
 
     def _compiled_recording(self, step: InstrumentedStep) -> Any:

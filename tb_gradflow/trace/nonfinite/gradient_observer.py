@@ -94,8 +94,33 @@ class GradientObserver(Symbols):
 
 def may_run_twice(graph: Any) -> bool:
     """Whether the step that was traced to `graph` could run twice without anybody noticing."""
-    graph_def = graph.as_graph_def()
-    nodes = [*graph_def.node, *(node for function in graph_def.library.function for node in function.node_def)]
     return not any(
-        node.op.startswith(_NOT_TWICE) and OWN_OP not in node.name and not is_replaced(node) for node in nodes
+        node.op.startswith(_NOT_TWICE) and OWN_OP not in node.name and not is_replaced(node)
+        for node in _nodes_of(graph)
     )
+
+
+_DRAWING = (
+    "Random",
+    "StatelessRandom",
+    "StatelessTruncated",
+    "TruncatedNormal",
+    "Stateful",
+    "Multinomial",
+    "Stateless",
+)
+
+
+def draws_random_numbers(graph: Any) -> bool:
+    """Whether the step that was traced to `graph` draws random numbers: under XLA they are others than without."""
+    return any(node.op.startswith(_DRAWING) and not node.op.startswith(_CALLING) for node in _nodes_of(graph))
+
+
+# Calls of functions and branches, which have such names too.
+_CALLING = ("StatefulPartitionedCall", "StatelessIf", "StatelessWhile", "StatelessCase")
+
+
+def _nodes_of(graph: Any) -> list[Any]:
+    """Those of the functions that it calls, too."""
+    graph_def = graph.as_graph_def()
+    return [*graph_def.node, *(node for function in graph_def.library.function for node in function.node_def)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tb_gradflow.trace.nonfinite.gradient_observer import may_run_twice
+from tb_gradflow.trace.nonfinite.gradient_observer import draws_random_numbers, may_run_twice
 from tb_gradflow.trace.nonfinite.monitor import Again
 from tb_gradflow.trace.nonfinite.replay_window import Window
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
@@ -20,12 +20,14 @@ class RecordedAgain:
 
     Args:
         instrumented: The step.
-        again: See `Again`.
+        again: See `Again`. What it makes runs without XLA.
+        for_xla: Whether the training itself is compiled by XLA.
     """
 
-    def __init__(self, instrumented: InstrumentedStep, again: Again) -> None:
+    def __init__(self, instrumented: InstrumentedStep, again: Again, *, for_xla: bool) -> None:
         self._instrumented = instrumented
         self._again = again
+        self._for_xla = for_xla
         self._window: Window | None = None
         self._kept: set[int] = set()
         self._is_over = False
@@ -50,6 +52,8 @@ class RecordedAgain:
         graph = self._instrumented.graph
         is_kept = self._kept.issuperset(map(id, self._instrumented.touched))
         if graph is None or not is_kept or not may_run_twice(graph):
+            return None
+        if self._for_xla and draws_random_numbers(graph):
             return None
         try:
             with window.reopened(), self._instrumented.measuring_values():

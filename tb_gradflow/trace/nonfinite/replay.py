@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from tb_gradflow.trace.capture.patches import watching
 from tb_gradflow.trace.nonfinite.flags import Flags
-from tb_gradflow.trace.nonfinite.gradient_observer import GradientObserver, may_run_twice
+from tb_gradflow.trace.nonfinite.gradient_observer import GradientObserver, draws_random_numbers, may_run_twice
 from tb_gradflow.trace.nonfinite.monitor import Again, CaughtStep, NonfiniteMonitor, caught_step
 from tb_gradflow.trace.nonfinite.replay_window import Held, Window
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
@@ -93,7 +93,8 @@ class ReplayMonitor(NonfiniteMonitor):
 
     def _with_values(self, first: int, ago: int) -> CaughtStep | None:
         """The step with its forward pass measured; `None` where that fails, or the step then does something else."""
-        if self._replicas > 1:
+        # The step runs without XLA then, which takes minutes to compile it, and would draw other numbers.
+        if self._replicas > 1 or any(draws_random_numbers(graph) for graph in self._graphs):
             return None
         plain = self._recorded
         try:
