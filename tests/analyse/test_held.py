@@ -30,7 +30,7 @@ def overlap(*, of_both: bool) -> Finding:
 def test_the_limit_is_to_blame_for_a_product_of_two_zeros() -> None:
     finding = overlap(of_both=True)
 
-    assert (finding.cause, finding.severity, finding.culprit) == ("saturation_clip", "warning", 2)
+    assert (finding.cause, finding.severity, finding.culprit) == ("saturation_clip", "error", 2)
     assert "`tf.maximum` (model.py:17) holds both factors of `*` (model.py:17) at zero" in finding.message
     assert "stop_gradient" not in finding.fix
 

@@ -61,7 +61,13 @@ def test_the_other_lines_about_tests_work_on_its_report() -> None:
     x, y = np.ones((4, 8), "float32"), np.ones((4, 1), "float32")
     model = namespace["make_model"]()
     weights = tf.Variable([2.0], name="weights")
-    namespace |= {"x": x, "y": y, "variables": [weights], "loss_fn": lambda x, y: tf.reduce_mean(x * weights - y)}
+    namespace |= {
+        "model": model,
+        "x": x,
+        "y": y,
+        "variables": [weights],
+        "loss_fn": lambda x, y: tf.reduce_mean(x * weights - y),
+    }
     namespace["report"] = tb_gradflow.explain(model, x, y)
     name = next(name for name in namespace["report"].variables if name.endswith("dense/kernel"))
 

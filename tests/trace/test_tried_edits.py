@@ -246,7 +246,7 @@ def test_what_ran_before_the_step_is_not_tried(written: Any) -> None:
     program = written(
         """
 import keras
-model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, activation="softmax", name="last")])
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, activation="softmax", name="only_unit")])
 model.compile("sgd", "binary_crossentropy")
 """
     )

@@ -58,7 +58,8 @@ def findings_of(measured: Measured, states: Sequence[State], expected: Sequence[
     if excused:
         verdict = Verdict("expected", "info")
         judged += [Judged(without_op(measured, state), verdict, -1) for state in excused]
-    if measured.alone and not any(state.status in _LEARNING for state in states):
+    is_held = all(each.verdict.cause in _HELD for each in judged)
+    if measured.alone and is_held and not any(state.status in _LEARNING for state in states):
         judged = [_without_anything_learning(each) for each in judged]
     groups = _grouped(measured, judged)
     findings = [_finding(group) for group in groups]
@@ -92,7 +93,7 @@ _HELD = ("saturation_clip", "saturation_sigmoid", "saturation_softmax")
 
 def _without_anything_learning(judged: Judged) -> Judged:
     """In a single step a flat function that some variables are behind is a warning, for other batches may reach its
-    slope. Where nothing at all learns from the batch that was chosen, it is what is wrong."""
+    slope. Where nothing at all learns from the batch that was chosen, for this reason alone, it is what is wrong."""
     if judged.verdict.cause not in _HELD or judged.verdict.severity != "warning":
         return judged
     return replace(judged, verdict=replace(judged.verdict, severity="error"))

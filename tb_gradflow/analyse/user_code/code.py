@@ -205,9 +205,15 @@ def program_of(trace: Trace) -> Program:
     """The files of a trace that made its step: those that its lines are in, and those that name the most of its layers
     and variables; all of them where none does. What cannot be parsed is left out."""
     listed = [*(layer.name for layer in trace.layers), *(variable.name for variable in trace.variables)]
-    names = {part for name in listed for part in name.split("/")}
+    names = {part for name in listed for part in name.split("/")} - _GIVEN_BY_KERAS
     lines = frozenset(source.file for source in trace.sources)
     return _of_step(trace.passages, frozenset(names), lines)
+
+
+# What any model's variables are called says nothing of the file.
+_GIVEN_BY_KERAS = frozenset(
+    ("kernel", "recurrent_kernel", "bias", "gamma", "beta", "embeddings", "moving_mean", "moving_variance")
+)
 
 
 @functools.lru_cache(maxsize=8)

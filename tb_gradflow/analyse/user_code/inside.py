@@ -103,7 +103,10 @@ class Inside(ast.NodeTransformer):
         self._made: list[ast.expr] = []
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
+        before = self.changed
         self.generic_visit(node)
+        # Its slope has to be a number of Python's.
+        self.stuck = self.stuck or (ast.unparse(node.func).endswith("leaky_relu") and self.changed != before)
         inside = self._inside(node)
         if inside is not node:
             self.changed = True

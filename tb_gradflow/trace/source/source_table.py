@@ -67,6 +67,8 @@ class SourceTable:
 def _files_of_the_program() -> Iterator[str]:
     """Those that modules were loaded from, the cells of a notebook, and those of functions that no module has: of a
     file that was run by its path, for one."""
-    yield from [file for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))]
+    # The latest first: of many modules it is those that the program has come to.
+    modules = reversed(list(sys.modules.values()))
+    yield from [file for module in modules if (file := getattr(module, "__file__", None))]
     yield from list(linecache.cache)
     yield from dict.fromkeys(each.__code__.co_filename for each in gc.get_objects() if isinstance(each, FunctionType))
