@@ -9,6 +9,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 from tb_gradflow.api import Log, open_run
@@ -166,11 +167,11 @@ def _as_the_same_cell(shell: Any) -> Iterator[None]:
 def _numbers(shell: Any) -> Iterator[int]:
     """Of the cells that this call comes from, the innermost first."""
     known = getattr(shell.compile, "_filename_map", {})
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_filename in known:
             yield known[frame.f_code.co_filename]
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
 
 
 def _options(line: str) -> argparse.Namespace | None:

@@ -126,7 +126,9 @@ def is_reported_to_fail(logdir: str, names: list[str], options: argparse.Namespa
 
 def command_of(options: argparse.Namespace) -> list[str]:
     """What the user would have typed without us."""
-    flags = [flag for flag in subprocess._args_from_interpreter_flags() if flag not in _WITHOUT_STARTUP]  # type: ignore[attr-defined]
+    # With these `multiprocessing` starts its processes. Python has no public name for it, and its stubs have none.
+    given = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    flags = [flag for flag in given if flag not in _WITHOUT_STARTUP]
     return [sys.executable, *flags, *(["-m"] if options.is_module else []), options.program, *options.arguments]
 
 

@@ -197,32 +197,27 @@ def test_the_numbers_are_those_of_the_edited_file(written: Any) -> None:
     assert finding.tried.gradient_norm[0].norm == pytest.approx(abs(float(gradient)), rel=1e-5)
 
 
-def test_all_is_left_as_it_was(written: Any) -> None:
-    program = written(HEAD + FORMS["tf.function that was traced before"])
-    function = program.gated.python_function
-    before = (
-        function.__code__,
+def state_of(program: ModuleType) -> tuple[Any, ...]:
+    """All that trying an edit changes for a while."""
+    return (
+        program.gated.python_function.__code__,
         program.loss.__code__,
-        Path(program.__file__).read_text(encoding="utf-8"),
-        linecache.getlines(program.__file__),
+        Path(str(program.__file__)).read_text(encoding="utf-8"),
+        linecache.getlines(str(program.__file__)),
         linecache.updatecache,
         sys.getprofile(),
         program.gated.experimental_get_tracing_count(),
         program.gated(program.x).numpy().tolist(),
     )
+
+
+def test_all_is_left_as_it_was(written: Any) -> None:
+    program = written(HEAD + FORMS["tf.function that was traced before"])
+    before = state_of(program)
 
     tb_gradflow.explain(program.loss, variables=[program.threshold, program.weight], try_fixes=True)
 
-    assert before == (
-        function.__code__,
-        program.loss.__code__,
-        Path(program.__file__).read_text(encoding="utf-8"),
-        linecache.getlines(program.__file__),
-        linecache.updatecache,
-        sys.getprofile(),
-        program.gated.experimental_get_tracing_count(),
-        program.gated(program.x).numpy().tolist(),
-    )
+    assert state_of(program) == before
     assert float(program.threshold) == pytest.approx(2.2)
 
 

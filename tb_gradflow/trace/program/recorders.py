@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-# As in `tb_gradflow.__getattr__`: Keras 3 draws numbers while it is loaded.
+# As in `tb_gradflow.__getattr__`: Keras 3 draws numbers from `random` while it is loaded, and the program's own must
+# stay what they are. So these imports stand between the two statements that keep its state.
 _state = random.getstate()
 from tb_gradflow.trace.callback import GradFlowCallback  # noqa: E402
 from tb_gradflow.trace.program.recording import Place, Recording  # noqa: E402
