@@ -121,7 +121,7 @@ def test_a_value_that_leaves_and_comes_back_is_found(way: Callable[[Any], Any]) 
         (by_array, "`np.array`", "`return tf.reduce_sum(X * (w * 2.0))`"),
         (by_keras, "`keras.ops.convert_to_numpy`", "`return tf.reduce_sum(X * w)`"),
         (by_predict, "`.predict()`", "`return tf.reduce_sum(model(X[None]))`"),
-        (by_attribute, "`float()`", "`return tf.reduce_sum(tf.nn.leaky_relu(X, alpha=w[0]))`"),
+        (by_attribute, "`float()`", "`return tf.reduce_sum(tf.where(X > 0, X, w[0] * X))`"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+
+from tb_gradflow.analyse.user_code.place import argument_of
 
 _SAME = (
     "exp", "sqrt", "square", "tanh", "sinh", "cosh", "sin", "cos", "tan", "abs", "maximum", "minimum", "where",
@@ -105,9 +107,8 @@ class Inside(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         before = self.changed
         self.generic_visit(node)
-        # Its slope has to be a number of Python's.
-        self.stuck = self.stuck or (ast.unparse(node.func).endswith("leaky_relu") and self.changed != before)
-        inside = self._inside(node)
+        is_leaky = ast.unparse(node.func).endswith("nn.leaky_relu")
+        inside = self._leaky(node) if is_leaky and self.changed != before else self._inside(node)
         if inside is not node:
             self.changed = True
             self._made.append(inside)
@@ -148,6 +149,15 @@ class Inside(ast.NodeTransformer):
             return ast.Call(called, [node.func.value, *node.args], node.keywords)  # type: ignore[attr-defined]
         return node
 
+    def _leaky(self, node: ast.Call) -> ast.expr:
+        """A leaky ReLU written out: the kernel takes its slope as a number of Python's alone."""
+        values, slope = argument_of(node, 0, "features"), argument_of(node, 1, "alpha")
+        if values is None or slope is None:
+            return node
+        written = f"{self._tensorflow}.where(values > 0, values, slope * values)"
+        names = {"values": values, "slope": slope}
+        return _Filled(names).visit(ast.parse(written, mode="eval").body)  # type: ignore[no-any-return]
+
     def _holds_a_tensor(self, method: ast.expr) -> bool:
         return isinstance(method, ast.Attribute) and any(self._is_tensor(each) for each in ast.walk(method.value))
 
@@ -169,6 +179,16 @@ class Inside(ast.NodeTransformer):
             return node
         translated = ast.parse(f"{self._tensorflow}.{_TENSORFLOW[function]}", mode="eval").body
         return ast.Call(translated, node.args, node.keywords)
+
+
+class _Filled(ast.NodeTransformer):
+    """Puts expressions in the place of names."""
+
+    def __init__(self, names: Mapping[str, ast.expr]) -> None:
+        self._names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return self._names.get(node.id, node)
 
 
 def _stacked(given: ast.expr, tensorflow: str) -> ast.expr:
