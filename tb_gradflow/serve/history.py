@@ -18,6 +18,7 @@ from tb_gradflow.analyse.over_time.alternating import turns_of
 from tb_gradflow.analyse.over_time.onset import Onset, ends_with, explained_by, onset_of
 from tb_gradflow.analyse.over_time.plateau import rest_of
 from tb_gradflow.analyse.over_time.run_context import RunContext
+from tb_gradflow.analyse.over_time.silent_units import silences_of
 from tb_gradflow.analyse.over_time.unmoved import Piece, standstill_of
 from tb_gradflow.errors import LogError
 from tb_gradflow.record.codec import encode
@@ -158,6 +159,7 @@ class History:
                 standstill=standstill_of(pieces()),
                 rest=rest_of(pieces(), partial(self._beginning, session)),
                 turns=turns_of(pieces()),
+                silences=silences_of(pieces()),
                 began=self._first_losses(session),
             ),
         )

@@ -134,3 +134,26 @@ def test_parts_that_take_turns_are_no_error(choose: str, tmp_path: Path) -> None
     assert (told.severity, told.variables) == ("info", ("adapter_1", "adapter_2"))
     assert "Other steps give them one, step 8 the last time." in told.message
     assert log.report(9).healthy
+
+
+def test_units_that_die_in_a_training_are_counted(tmp_path: Path) -> None:
+    """At a rate that is far too high most units are switched off by the first steps, and for good."""
+    keras.utils.set_random_seed(0)
+    hidden = keras.layers.Dense(64, "relu", name="hidden")
+    model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(64, "relu"), hidden, keras.layers.Dense(1)])
+    model.compile(keras.optimizers.Adam(0.3), "mse")
+    x, y = data()
+
+    recorder = GradFlowCallback(tmp_path, update_freq=1)
+    model.fit(x, y, batch_size=32, verbose=0, shuffle=False, callbacks=[recorder])
+    log, single = tb_gradflow.open_log(tmp_path), tb_gradflow.explain(model, x[:32], y[:32])
+
+    before = keras.Model(model.inputs, hidden.input)(x[:32])
+    off = int(np.sum(~np.any(before @ hidden.kernel + hidden.bias > 0, axis=0)))
+    [finding] = [each for each in single.findings if each.cause == "dead_units"]
+    assert off >= 48
+    assert finding.message.startswith(f"{off} of 64 units of ")
+    assert finding.variables[0].endswith("hidden/bias")
+    [finding] = [each for each in log.report().findings if each.cause == "dead_units"]
+    assert "there are at least 48" in finding.message
+    assert all(each.cause != "dead_units" for each in log.report(step=0).findings)

@@ -28,6 +28,7 @@ from tb_gradflow.analyse.causes.exact_zero import (
 from tb_gradflow.analyse.causes.flat import (
     branch_not_taken,
     dead_relu,
+    dead_units,
     local_saturation,
     saturation_clip,
     saturation_quant_range,
@@ -284,6 +285,7 @@ CONNECTED: tuple[Rule, ...] = (
     saturation_clip.no_probability,
     mask_multiplies_to_zero.masked_in_part,
     mask_multiplies_to_zero.masked_by_hand,
+    dead_units.rule,
 )
 """The gradient arrives, and is not what it seems."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from tb_gradflow.analyse.over_time.alternating import Turns
 from tb_gradflow.analyse.over_time.onset import Onset
 from tb_gradflow.analyse.over_time.plateau import Rest
+from tb_gradflow.analyse.over_time.silent_units import Silence
 from tb_gradflow.analyse.over_time.unmoved import Standstill
 
 
@@ -20,6 +21,7 @@ class RunContext:
         standstill: Variables that get a gradient and never change.
         rest: Since when no variable changes at all; `None` where one does.
         turns: Variables without a gradient that get one in other steps.
+        silences: Vectors of which most elements get no gradient.
         began: By the name of its target, the loss of the first recorded step.
     """
 
@@ -27,6 +29,7 @@ class RunContext:
     standstill: Standstill = field(default_factory=dict)
     rest: Rest | None = None
     turns: Turns = field(default_factory=dict)
+    silences: Mapping[int, Silence] = field(default_factory=dict)
     began: Mapping[str, float] = field(default_factory=dict)
 
 

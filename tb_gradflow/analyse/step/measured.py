@@ -44,7 +44,7 @@ class Measured:
         values: What the forward pass computed; null if that was not measured.
         step: The optimizer's number of the step, which is how many came before; -1 if that is not known.
         alone: Whether it is no step of a training, but a single one on a batch that somebody chose.
-        onset: See `RunContext`, as of standstill, rest, turns and began.
+        onset: See `RunContext`, as of standstill, rest, turns, silences and began.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Measured:
         self.step = -1
         self.alone = context is ALONE
         self.onset, self.standstill, self.rest = context.onset, context.standstill, context.rest
-        self.turns, self.began = context.turns, context.began
+        self.turns, self.silences, self.began = context.turns, context.silences, context.began
         self._courses: dict[int, Courses] = {}
         self._op_rows: dict[int, dict[int, list[int]]] = {}
         self._found: dict[Hashable, Any] = {}
