@@ -155,5 +155,5 @@ def test_units_that_die_in_a_training_are_counted(tmp_path: Path) -> None:
     assert finding.message.startswith(f"{off} of 64 units of ")
     assert finding.variables[0].endswith("hidden/bias")
     [finding] = [each for each in log.report().findings if each.cause == "dead_units"]
-    assert "there are at least 48" in finding.message
+    assert "there have been at least 48" in finding.message
     assert all(each.cause != "dead_units" for each in log.report(step=0).findings)

@@ -100,8 +100,8 @@ def _since(group: Group) -> str:
 
 CAUSE = Cause(
     name="dead_units",
-    meaning=f"the gradient of a bias is exactly zero in at least {MOST:.0%} of its elements, though not in all, and the "
-    "ReLU behind it is where it becomes zero; in a batch of at least 8 rows, or in 4 recorded steps in a row",
+    meaning=f"the gradient of a bias is exactly zero in at least {MOST:.0%} of its elements, though not in all, and "
+    "the ReLU behind it is where it becomes zero; in a batch of at least 8 rows, or in 4 recorded steps in a row",
     severity="info",
     fix="lower learning rate, leaky ReLU",
     text=message_and_fix,
