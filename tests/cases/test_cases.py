@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.cases.judge import Kind, Verdict, case_names, judged
+from tests.cases.conftest import Asked
+from tests.cases.judge import Kind, Verdict, case_names, judge, truth_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +31,11 @@ KNOWN_MISSES: dict[str, Miss] = {}
 
 
 @pytest.fixture(scope="module")
-def verdicts(request: pytest.FixtureRequest) -> dict[str, Verdict]:
+def verdicts(request: pytest.FixtureRequest, asked: Asked) -> dict[str, Verdict]:
     """Of the selected cases: `-k NAME` runs that case alone."""
     items = [item for item in request.session.items if isinstance(item, pytest.Function) and item.path == request.path]
     selected = {str(item.callspec.params["name"]) for item in items if "verdicts" in item.fixturenames}
-    return judged(sorted(selected))
+    return {name: judge(truth_of(name), answer) for name, answer in asked(sorted(selected)).items()}
 
 
 @pytest.mark.parametrize("name", case_names())

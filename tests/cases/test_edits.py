@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.cases.judge import HERE, TOGETHER, answers, answers_of_a_batch, case_names, in_a_process, truth_of
+from tests.cases.conftest import Asked
+from tests.cases.judge import HERE, TOGETHER, answers_of_a_batch, case_names, in_a_process, truth_of
 
 BUGS = [name for name in case_names() if truth_of(name).get("verdict", "bug") == "bug"]
 
@@ -46,11 +47,11 @@ def with_edits(report: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def left(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def left(tmp_path_factory: pytest.TempPathFactory, asked: Asked) -> dict[str, str]:
     """For each bug with an edit, what is still wrong after it; empty if nothing is."""
     directory = tmp_path_factory.mktemp("edited")
     found: dict[str, list[dict[str, Any]]] = {}
-    for name, answer in answers(BUGS):
+    for name, answer in asked(BUGS).items():
         findings = with_edits(answer.report) if answer.report is not None else []
         if findings:
             found[name] = findings
