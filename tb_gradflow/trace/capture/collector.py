@@ -37,8 +37,9 @@ from tb_gradflow.trace.graph.variables import (
     raw_variable,
 )
 from tb_gradflow.trace.numerics.fusion import Needed, apart, is_constant, may_be_merged, recomputed, seen_apart
-from tb_gradflow.trace.numerics.loss_scale import ScaledLosses, total, unscaled
+from tb_gradflow.trace.numerics.loss_scale import ScaledLosses, total
 from tb_gradflow.trace.numerics.statistics import gradient_statistics
+from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
 from tb_gradflow.trace.source.frames import frames_of
 from tb_gradflow.trace.terms.measured import measure
 from tb_gradflow.trace.terms.named import terms_of
@@ -72,7 +73,7 @@ class Collector(Symbols):
         calls: In order.
         layers: By name scope.
         root: The graph that the step is traced into.
-        row_count: How many rows of statistics the answers have so far.
+        rows: The statistics of the answers.
         known: By op name, what the step's graph does not say of its ops.
         leaves_out_xla: See `Listener`.
         fault: An exception that the collector itself is to blame for; null while there is none.
@@ -92,7 +93,7 @@ class Collector(Symbols):
         self.variables = variables
         self.calls: list[Call] = []
         self.root = tf.compat.v1.get_default_graph()
-        self.row_count = 0
+        self.rows = StatisticsTable()
         self.layers: dict[str, Layer] = {}
         self.fault: Exception | None = None
         self.known: Mapping[str, Known] = {}
@@ -131,8 +132,9 @@ class Collector(Symbols):
                 try:
                     self._keep_terms(call, target, sources, noted)
                 except Exception as error:  # it costs the terms, and nothing else of what the step shows
+                    call.rows.drop_waiting()
                     call.terms = TermAnswers(problem=f"{_UNMEASURED} {type(error).__name__}: {error}")
-            call.statistics = self._brought_home(call.statistics)
+            call.rows.tensor = self._brought_home(call.rows.tensor)
             call.flattener.extend(backward=True, inner=call.inner)
         return asked if self._barriers is None else _filled(asked, sources)
 
@@ -159,7 +161,7 @@ class Collector(Symbols):
                 answers = zip(flat_gradients(asked), arrived, strict=True)
                 known = [answer if is_there else None for answer, is_there in answers]
                 self._keep(call, sources, tf.nest.pack_sequence_as(sources, known), {}, (), None)
-                call.statistics = self._brought_home(call.statistics)
+                call.rows.tensor = self._brought_home(call.rows.tensor)
                 call.flattener.extend(backward=True, inner=call.inner)
         return asked
 
@@ -185,15 +187,13 @@ class Collector(Symbols):
 
     def forget_uncalled(self) -> None:
         """Where the step is over: gradients in functions that it does not call are none of its own."""
-        kept, rows = [], 0
-        for call in sorted(self.calls, key=lambda call: call.first_row):
-            count = 0 if call.statistics is None else int(call.statistics.shape[0])
-            if not isinstance(call.statistics, Sink) or call.statistics.is_passed_on:
-                call.renumber(rows)
+        kept = []
+        for call in self.calls:
+            if isinstance(call.rows.tensor, Sink) and not call.rows.tensor.is_passed_on:
+                self.rows.drop(call.rows)
+            else:
                 kept.append(call)
-                rows += count
-        self.calls = [call for call in self.calls if any(call is each for each in kept)]
-        self.row_count = rows
+        self.calls = kept
 
     def own_ops(self) -> None:
         """All that the step's graph has gained was made by the recorder, not by the user's step."""
@@ -372,11 +372,10 @@ class Collector(Symbols):
     def _keep(
         self, call: Call, sources: Any, asked: Any, extra: dict[Ref, Any], on_the_way: Sequence[Any], scale: Any
     ) -> None:
-        rows: list[Any] = []
         for source, gradient in zip(flat_sources(sources), flat_answers(asked, sources), strict=True):
             index = self.variables.index_of_source(source)
             if index is not None:
-                call.variables[index] = self._answer(self._arrived(call, index, source, gradient), rows)
+                call.variables[index] = _answer(call, self._arrived(call, index, source, gradient))
         needed, seen = Needed(flat_gradients(asked), on_the_way), {}
         for (ref, _), gradient in zip(extra.items(), on_the_way, strict=True):
             if gradient is not None and self._exact and may_be_merged(gradient, needed):
@@ -384,26 +383,23 @@ class Collector(Symbols):
                 if gradient is None:
                     continue
             if gradient is not None or not self._barriers:
-                call.tensors[ref] = self._answer(gradient, rows)
+                call.tensors[ref] = _answer(call, gradient)
             seen[ref] = gradient
         if self.keeps_gradients and call.flattener.graph is self.root:
             call.gradients = {ref: gradient for ref, gradient in seen.items() if isinstance(gradient, tf.Tensor)}
         for dropped, row in self._at_padding(call, seen):
-            rows.append(row)
-            call.padded.append((dropped, self.row_count + len(rows) - 1))
+            call.padded.append((dropped, call.rows.add(row)))
         for ref, row in self._inside():
-            rows.append(row)
-            call.tensors[ref] = Answer("value", self.row_count + len(rows) - 1)
+            call.tensors[ref] = Answer("value", call.rows.add(row))
         # The other one stands later in the graph, and may itself be known by a third.
         for ref in sorted(call.aliases, key=lambda ref: -ref.op):
             if call.aliases[ref] in call.tensors:
                 call.tensors[ref] = call.tensors[call.aliases[ref]]
         call.tensors.update(only_reads(call.flattener.ops, call.variables))
+        call.rows.stack(scale)
         # Gradients that are taken while this one is computed, to recompute a block, have kept theirs before it.
-        call.first_row = self.row_count
-        call.statistics = unscaled(rows, scale)
+        self.rows.append(call.rows)
         call.loss = self._brought_home(call.loss)
-        self.row_count += len(rows)
 
     def _keep_terms(self, call: Call, target: Any, sources: Any, asked: Asked) -> None:
         """The gradient of each term of what was differentiated, if that is a sum, and their statistics."""
@@ -424,19 +420,18 @@ class Collector(Symbols):
             return
         listed = flat_sources(sources)
         places = {self.variables.index_of_source(source): place for place, source in enumerate(listed)}
-        call.terms, rows = measure(
+        call.terms = measure(
             terms,
             asked,
             {index: place for index, place in places.items() if index is not None},
             len(listed),
             self.actual,
             self._scale_of(target),
-            lambda tensor: call.flattener.ref(tensor),
+            call.flattener.ref,
+            call.rows,
             exact=self._exact,
         )
-        call.terms.move(self.row_count)
-        call.statistics = tf.concat([call.statistics, tf.stack(rows)], 0)
-        self.row_count += len(rows)
+        call.rows.stack()
 
     def _ground(self, call: Call, sources: Any) -> Ground:
         ops = call.flattener.ops
@@ -546,12 +541,6 @@ class Collector(Symbols):
         """Where in functions that the gradient went through something has arrived, and float32 `[6]` of it."""
         return iter(())
 
-    def _answer(self, gradient: Any, rows: list[Any]) -> Answer:
-        if gradient is None:
-            return Answer("none", None)
-        rows.append(gradient_statistics(gradient))
-        return Answer("value", self.row_count + len(rows) - 1)
-
     def _answer_all(self, call: Call, sources: Any, outcome: Outcome) -> None:
         for source in flat_sources(sources):
             index = self.variables.index_of_source(source)
@@ -564,6 +553,12 @@ class Collector(Symbols):
 
 _OF_REPLICAS = "The gradient of each term of the loss is not measured where a step runs on several replicas."
 _UNMEASURED = "The gradient of each term of the loss could not be measured. Please report this:"
+
+
+def _answer(call: Call, gradient: Any) -> Answer:
+    if gradient is None:
+        return Answer("none", None)
+    return Answer("value", call.rows.add(gradient_statistics(gradient)))
 
 
 def _filled(gradients: Any, sources: Any) -> Any:

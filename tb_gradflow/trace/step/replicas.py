@@ -23,6 +23,7 @@ from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.variables import is_replica
 from tb_gradflow.trace.numerics.loss_scale import unscaled
 from tb_gradflow.trace.numerics.statistics import gradient_statistics
+from tb_gradflow.trace.numerics.statistics_table import Row
 from tb_gradflow.trace.tf_internals.resource_cells import Sink
 
 Measured = dict[str, Any]
@@ -46,8 +47,8 @@ class Part:
     scale: Any
 
     @property
-    def row(self) -> int:
-        """Among the step's statistics, once the step is over."""
+    def row(self) -> Row:
+        """The statistics of the whole gradient."""
         row = self.call.variables[self.variable].row
         assert row is not None
         return row
@@ -162,7 +163,8 @@ def _combined(first: ReplicaCollector, total: Mapping[str, Any]) -> Measured:
             unscaled([gradient_statistics(total[f"part {number}"])], part.scale)
             for number, part in enumerate(first.parts)
         ]
-        places = [[part.row] for part in first.parts]
+        number_of = first.rows.numbers()
+        places = [[number_of(part.row)] for part in first.parts]
         rows = tf.tensor_scatter_nd_update(rows, places, tf.concat(summed, 0))
     return {
         "trace": total["trace"][0],
