@@ -43,6 +43,9 @@ _UNSEEN = (
 )
 
 
+# Inside of a `tf.function` AutoGraph would convert all that is called here, and the log keep the converted code as the
+# user's.
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def record_gradients(loss: Any, variables: Sequence[Any], gradients: Sequence[Any], name: str) -> None:
     """See `tb_gradflow.summary.gradients`."""
     _check_kinds(loss, variables, gradients)

@@ -44,6 +44,8 @@ class Block:
 
     def stack(self, scale: Any = None) -> None:
         """Takes in the rows that were added since the last time, as they are without a scale of the loss."""
+        if self.tensor is not None and not self._waiting:
+            return
         added = unscaled(self._waiting, scale)
         self.tensor = added if self.tensor is None else tf.concat([self.tensor, added], 0)
         self._stacked += len(self._waiting)

@@ -15,12 +15,17 @@ import numpy as np
 import tensorflow as tf
 
 from tb_gradflow.record.schema import Input, Movement, Trace
-from tb_gradflow.trace.capture.collector import Collector, Tensors
+from tb_gradflow.trace.capture.barriers import StopsAtBarriers
+from tb_gradflow.trace.capture.collector import Collector, Scope, Tensors
+from tb_gradflow.trace.capture.instruments import Instrument
+from tb_gradflow.trace.capture.nested_gradients import NestedGradients
 from tb_gradflow.trace.capture.optimizer_updates import Given
 from tb_gradflow.trace.capture.patches import watching
 from tb_gradflow.trace.capture.snapshots import link_snapshots
-from tb_gradflow.trace.custom_gradient_checks.step_checks import CheckingCollector, GradientChecks
-from tb_gradflow.trace.eager.shadow_collector import EagerCollector
+from tb_gradflow.trace.capture.symbols import Symbols, TracedSymbols
+from tb_gradflow.trace.capture.term_gradients import TermGradients
+from tb_gradflow.trace.custom_gradient_checks.step_checks import CustomGradients, GradientChecks
+from tb_gradflow.trace.eager.shadow_symbols import ShadowSymbols
 from tb_gradflow.trace.graph.build_trace import Place, trace_of, trace_with_places
 from tb_gradflow.trace.graph.variables import Owned, Variables, is_floating, is_replica, local, replica_here
 from tb_gradflow.trace.numerics.statistics import (
@@ -32,7 +37,7 @@ from tb_gradflow.trace.numerics.statistics import (
 from tb_gradflow.trace.numerics.statistics_table import Block, Row
 from tb_gradflow.trace.step.forward_values import NumberOf, examples_of, forward_values, has_nonfinite
 from tb_gradflow.trace.step.named_inputs import Named, NameInputs, arguments_of, part_of_replica
-from tb_gradflow.trace.step.replicas import Left, Measured, ReplicaCollector, is_shared, joined
+from tb_gradflow.trace.step.replicas import Left, Measured, ReplicaParts, is_shared, joined, parts_of
 from tb_gradflow.trace.step.worker_agreement import Agreement
 from tb_gradflow.trace.tf_internals.resource_cells import Sink
 
@@ -146,7 +151,7 @@ class InstrumentedStep:
             self.untrained = [item.variable for item in collectors[0].variables if item.tracked and not item.trainable]
             self.graph = None if self._settings.eager else tf.compat.v1.get_default_graph()
             self.touched = tuple(getattr(tf.compat.v1.get_default_graph(), "_watched_variables", ()))
-            self.for_xla = any(isinstance(each, ReplicaCollector) and each.for_xla for each in collectors)
+            self.for_xla = any((kept := parts_of(each)) is not None and kept.for_xla for each in collectors)
             for collector in collectors:
                 if collector.fault is not None:
                     raise collector.fault
@@ -245,19 +250,20 @@ class InstrumentedStep:
 
     def _collector(self, variables: Variables) -> Collector:
         settings = self._settings
+        scope = Scope(settings.tensors, settings.exact and not settings.eager, settings.barriers)
+        symbols: Symbols = ShadowSymbols(variables, settings.checks) if settings.eager else TracedSymbols()
+        return Collector(variables, symbols, scope, self._instruments(scope))
+
+    def _instruments(self, scope: Scope) -> list[Instrument]:
+        settings = self._settings
+        terms: list[Instrument] = []
+        if settings.terms and scope.barriers is None:
+            terms.append(TermGradients(exact=scope.exact))
         if settings.eager:
-            return EagerCollector(
-                variables, settings.tensors, checks=settings.checks, barriers=settings.barriers, terms=settings.terms
-            )
-        if settings.checks is not None:
-            return CheckingCollector(
-                variables,
-                exact=settings.exact,
-                checks=settings.checks,
-                barriers=settings.barriers,
-                terms=settings.terms,
-            )
-        return ReplicaCollector(variables, settings.tensors, exact=settings.exact, terms=settings.terms)
+            return terms
+        if settings.checks is None:
+            return [*terms, ReplicaParts()]
+        return [StopsAtBarriers(scope.barriers or ()), CustomGradients(settings.checks), *terms, NestedGradients()]
 
     def _tell(self, collector: Collector, more: _MoreRows, error: BaseException | None) -> int:
         index = self._traces
