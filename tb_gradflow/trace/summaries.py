@@ -14,7 +14,7 @@ import contextlib
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from tb_gradflow.trace.graph.gradient_call import Answer, Call
 from tb_gradflow.trace.graph.variables import Variables, distinct, local, raw_variable
 from tb_gradflow.trace.log.summary_writer import WriterRecorder, before_flush
 from tb_gradflow.trace.numerics.statistics import GRADIENT_COLUMNS, gradient_statistics, variable_statistics
+from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
 from tb_gradflow.trace.source.frames import frames_of
 
 _UNSEEN = (
@@ -42,6 +43,9 @@ _UNSEEN = (
 )
 
 
+# Inside of a `tf.function` AutoGraph would convert all that is called here, and the log keep the converted code as the
+# user's.
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def record_gradients(loss: Any, variables: Sequence[Any], gradients: Sequence[Any], name: str) -> None:
     """See `tb_gradflow.summary.gradients`."""
     _check_kinds(loss, variables, gradients)
@@ -101,7 +105,8 @@ class _Looked:
 
     calls: list[Call]
     variables: Variables
-    layers: dict[str, Layer]
+    rows: StatisticsTable
+    layers: dict[str, Layer] = field(default_factory=dict)
     by_tape: bool = True
     unscaled: bool = False
 
@@ -187,12 +192,9 @@ class SummaryLog:
         call.sources = len(variables)
         symbolic = [each for each in gradients if each is not None and tf.is_symbolic_tensor(_values_of(each))]
         call.by_hand = bool(symbolic) and not any(map(_is_taken, symbolic))
-        rows = 0
         for variable, gradient in zip(variables, gradients, strict=True):
             index = self._variables.index_of(variable)
-            call.variables[index] = Answer("none", None) if gradient is None else Answer("value", rows)
-            rows += gradient is not None
-        call.first_row = rows
+            call.variables[index] = Answer("none", None) if gradient is None else Answer("value", call.rows.add())
         self._calls.append((name, call))
         return len(self._calls) - 1
 
@@ -236,18 +238,11 @@ class SummaryLog:
         return self._traces[calls]
 
     def _made(self, calls: tuple[int, ...]) -> Trace:
-        named, row = [self._calls[call] for call in calls], 0
-        placed = []
-        for _, call in named:
-            answers = {
-                index: Answer(each.outcome, None if each.row is None else each.row + row)
-                for index, each in call.variables.items()
-            }
-            placed.append(replace(call, variables=answers))
-            row += call.first_row
-        trace = trace_of(_Looked(placed, self._variables, {}), 0)
-        asked = {index for call in placed for index in call.variables}
-        names = distinct([name for name, _ in named])
+        listed, chosen = zip(*(self._calls[call] for call in calls), strict=True)
+        table = StatisticsTable(call.rows for call in chosen)
+        trace = trace_of(_Looked(list(chosen), self._variables, table), 0)
+        names = distinct(listed)
+        asked = {index for call in chosen for index in call.variables}
         return replace(
             trace,
             targets=tuple(replace(target, name=name) for target, name in zip(trace.targets, names, strict=True)),

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
+from typing import Any
+
 import pytest
 
+from tb_gradflow.analyse.words import names
 from tb_gradflow.analyse.words.code import call_on, innermost_call
-from tb_gradflow.analyse.words.names import quoted
+from tb_gradflow.analyse.words.names import layer_of, quoted
 from tb_gradflow.record.report import Finding
-from tb_gradflow.record.schema import Layer
+from tb_gradflow.record.schema import Layer, Trace
 from tests.analyse.builders import FINE, ZERO, Graph
 
 
@@ -148,3 +153,36 @@ def test_a_position_by_an_old_backend_of_keras_has_the_remedy_of_any_other() -> 
 
     assert finding.cause == "nondiff_index"
     assert "softmax" in finding.fix
+
+
+def test_reports_that_are_made_at_the_same_time_do_not_mix_up_their_layers() -> None:
+    """A server makes them in threads of its own. Here another one asks for its layers between any two lines."""
+    others = [graph_in_layers(Layer("scope", f"other {number}", "Dense")) for number in range(9)]
+    asked: list[str] = []
+
+    def another(frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code.co_filename != names.__file__:
+            return None
+        sys.settrace(None)
+        asked.extend(layer_of(other, 0) for other in others)
+        sys.settrace(another)
+        return another
+
+    trace = graph_in_layers(Layer("scope", "own", "Dense"))
+    traced = sys.gettrace()
+    sys.settrace(another)
+    try:
+        found = layer_of(trace, 0)
+    finally:
+        sys.settrace(traced)
+
+    assert found == "own"
+    assert asked == [f"other {number}" for number in range(9)] * (len(asked) // 9)
+    assert asked
+
+
+def graph_in_layers(*layers: Layer) -> Trace:
+    graph = Graph()
+    graph.op("Relu", name="scope/Relu")
+    graph.layers.extend(layers)
+    return graph.trace()

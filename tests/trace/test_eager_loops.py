@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 import tb_gradflow
-from tb_gradflow.trace.eager import returns, shadow_collector
+from tb_gradflow.trace.eager import returns, shadow_symbols
 from tb_gradflow.trace.source import statements
 from tests.trace.recording import read
 
@@ -121,7 +121,7 @@ def test_values_that_are_added_up_before_they_come_back_are_all_found() -> None:
 def test_a_step_that_is_too_long_to_be_seen_is_not_recorded_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shadow_collector, "MOST_OPS", 200)
+    monkeypatch.setattr(shadow_symbols, "MOST_OPS", 200)
     rate = tf.Variable(RATE, name="rate")
     optimizer = tf.keras.optimizers.SGD(0.1)
 

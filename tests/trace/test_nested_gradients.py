@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -12,7 +13,7 @@ import tensorflow as tf
 import tb_gradflow
 from tb_gradflow.record.report import Finding
 from tb_gradflow.record.schema import GRADIENT_STATISTICS
-from tb_gradflow.trace.explain.one_step import explain_function
+from tb_gradflow.trace.explain.one_step import explain_function, explain_model
 
 Function = Callable[[Any, Any], Any]
 
@@ -150,3 +151,40 @@ def test_of_a_loop_nothing_is_told() -> None:
 
     assert rows
     assert not [name for name in rows if name.endswith("/here")]
+
+
+def test_what_a_gradient_meets_in_a_function_is_no_part_of_a_jacobian_that_is_taken_after_it() -> None:
+    keras.utils.set_random_seed(1)
+    model = TakesBoth()
+    model.compile("sgd")
+
+    trace = explain_model(model, np.ones((4, 2), "float32"), np.ones(4, "float32"), None, None).trace
+
+    met = {(trace.targets[each.target].name, trace.ops[each.op].type) for each in trace.tensor_gradients}
+    assert ("value", "Sin") in met
+    assert not [each for each in met if each[0] == "doubled"]
+
+
+@tf.function
+def sine(x: Any) -> Any:
+    return tf.sin(x) * x
+
+
+class TakesBoth(keras.Model):
+    """A gradient through a function, and a Jacobian."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = self.add_weight(shape=(2,), initializer="ones")
+
+    def call(self, x: Any) -> Any:
+        return x * self.scale
+
+    def train_step(self, data: Any) -> Any:
+        with tf.GradientTape() as tape:
+            value = tf.reduce_sum(sine(self.scale * tf.reduce_mean(data[0], 0)))
+        self.scale.assign_sub(0.1 * tape.gradient(value, self.scale.value))
+        with tf.GradientTape() as tape:
+            doubled = self.scale * 2.0
+        self.scale.assign_sub(0.1 * tf.linalg.diag_part(tape.jacobian(doubled, self.scale.value)))
+        return {"loss": value}

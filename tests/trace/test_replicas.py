@@ -150,7 +150,7 @@ def test_keras_3_cannot_train_with_several_workers_and_the_user_is_told(tmp_path
 @pytest.mark.parametrize(
     ("kind", "failing", "place"),
     [
-        ("fit", "0", "step.instrumented_step.ReplicaCollector"),
+        ("fit", "0", "step.instrumented_step.ReplicaParts"),
         ("fit", "1", "step.instrumented_step.variable_statistics"),
         ("loop", "0", "step.instrumented_step.variable_statistics"),
         ("loop", "1", "capture.collector.gradient_statistics"),

@@ -13,6 +13,8 @@ import pytest
 import tensorflow as tf
 
 import tb_gradflow
+from tb_gradflow.trace.fidelity import rng_sharing
+from tb_gradflow.trace.graph.random_ops import is_replaced
 from tests.trace.recording import read
 
 SETTINGS: dict[str, Any] = {
@@ -338,3 +340,33 @@ def test_a_trace_that_never_runs_tells_nothing(tmp_path: Path, caplog: pytest.Lo
     model.fit(*data(32), batch_size=8, verbose=0, callbacks=[tb_gradflow.GradFlowCallback(str(tmp_path))])
 
     assert "draws seeded" not in caplog.text
+
+
+@pytest.mark.parametrize("failing", ["_drawn", "_rewire", "_move_on"])
+def test_a_step_that_cannot_be_rewired_as_a_whole_is_left_as_it_is(
+    failing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else what it returns would be of another sequence than what it computes."""
+    whole, calls = getattr(rng_sharing, failing), []
+
+    def fail(*args: Any) -> Any:
+        calls.append(args)
+        if len(calls) == 2:
+            raise RuntimeError("injected")
+        return whole(*args)
+
+    def step(x: Any) -> Any:
+        first = tf.raw_ops.RandomStandardNormal(shape=[6], dtype=tf.float32, seed=1)
+        second = tf.raw_ops.RandomUniform(shape=[6], dtype=tf.float32, seed=2)
+        return x + first, first, x * second, second
+
+    monkeypatch.setattr(rng_sharing, failing, fail)
+    shared = rng_sharing.RandomDraws(is_shared=True, relaxes=True).shared(step)
+    graph = tf.function(shared).get_concrete_function(tf.zeros([6])).graph
+
+    assert len(calls) == 2
+    added, first, product, second = (output.op.inputs[0].op for output in graph.structured_outputs)
+    assert {each.type for each in (first, second)} == {"RandomStandardNormal", "RandomUniform"}
+    assert added.inputs[1].op is first
+    assert product.inputs[1].op is second
+    assert not any(is_replaced(each.node_def) for each in (first, second))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import ntpath
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -162,20 +163,27 @@ def file_name(path: str) -> str:
 
 def layer_of(trace: Trace, index: int) -> str:
     """The name of the innermost layer around an op; empty if there is none."""
-    layers = _layers_by_scope(trace.layers)
+    layers = _layers_by_scope(_Layers(trace.layers))
     return next((layers[scope].name for scope in scopes_of(trace.ops[index].name) if scope in layers), "")
 
 
-def _layers_by_scope(layers: tuple[Layer, ...]) -> dict[str, Layer]:
-    for known, found in _KNOWN:
-        if known is layers:
-            return found
-    _KNOWN[:] = [(layers, {layer.scope: layer for layer in layers}), *_KNOWN[:3]]
-    return _KNOWN[0][1]
+class _Layers:
+    """The layers of one trace, told apart by identity: they may be thousands."""
+
+    def __init__(self, layers: tuple[Layer, ...]) -> None:
+        self.layers = layers
+
+    def __hash__(self) -> int:
+        return id(self.layers)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Layers) and self.layers is other.layers
 
 
-# Of the last few traces: findings ask for layers again and again.
-_KNOWN: list[tuple[tuple[Layer, ...], dict[str, Layer]]] = []
+# Of the last few traces: findings ask for layers again and again, and several reports may be made at the same time.
+@functools.lru_cache(maxsize=4)
+def _layers_by_scope(of: _Layers) -> Mapping[str, Layer]:
+    return {layer.scope: layer for layer in of.layers}
 
 
 def made_by(group: Group, types: Sequence[str], through: frozenset[str] = _SAME_VALUES) -> str:

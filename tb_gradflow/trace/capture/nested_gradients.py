@@ -15,11 +15,10 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.ops import gradients_util, while_v2
 
-from tb_gradflow.trace.capture.collector import Collector
+from tb_gradflow.trace.capture.instruments import Ask, Instrument, Reading, Request
 from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype
-from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref, consumers
-from tb_gradflow.trace.graph.gradient_call import Call
-from tb_gradflow.trace.graph.reach import influenced_by, needed_for
+from tb_gradflow.trace.graph.flat_ops import FlatOp, Ref
+from tb_gradflow.trace.graph.gradient_call import Answer
 from tb_gradflow.trace.numerics.statistics import GRADIENT_COLUMNS, gradient_statistics
 from tb_gradflow.trace.tf_internals.patching import replaced
 from tb_gradflow.trace.tf_internals.resource_cells import Sink
@@ -80,8 +79,8 @@ class Inside:
             yield from zip(refs, tf.unstack(sink.take()), strict=True)
 
 
-class InsideCollector(Collector):
-    """A collector that also looks inside of functions and branches, for a step that is run once.
+class NestedGradients(Instrument):
+    """Looks inside of functions and branches, in a step that is run once.
 
     Not of loops, where an op has a gradient in each round, and which of them was first the record does not tell.
 
@@ -89,44 +88,44 @@ class InsideCollector(Collector):
     them nothing is told. XLA's own are left alone.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._through = Inside({})
+    def reading(self, request: Request) -> Reading:
+        return _Nested(request)
 
-    def gradient(self, original: Callable[..., Any], tape: Any, target: Any, sources: Any, *rest: Any) -> Any:
-        """As in `Collector`."""
 
-        def asking(tape: Any, target: Any, wanted: Any, *rest: Any) -> Any:
-            with self._own_work():
-                self._through = Inside(self._nested_places(self.calls[-1], sources))
+class _Nested(Reading):
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._inside = Inside(_nested_places(request) if request.is_of_step() else {})
+
+    def asking(self, ask: Ask) -> Ask:
+        def asking(*args: Any) -> Any:
             with contextlib.ExitStack() as undo:
-                replaced(undo, gradients_util, "_GradientsHelper", self._through.differentiating)
-                return original(tape, target, wanted, *rest)
+                replaced(undo, gradients_util, "_GradientsHelper", self._inside.differentiating)
+                return ask(*args)
 
-        return super().gradient(asking, tape, target, sources, *rest)
+        return asking
 
-    def _inside(self) -> Iterator[tuple[Ref, Any]]:
-        return self._through.rows()
+    def answered(self, asked: Any) -> None:
+        call = self._request.call
+        for ref, statistics in self._inside.rows():
+            call.tensors[ref] = Answer("value", call.rows.add(statistics))
+        call.rows.stack(self._request.scale)
 
-    def _nested_places(self, call: Call, sources: Any) -> Places:
-        """What lies between the sources and the target. Of a function that is called twice nobody could tell apart
-        which of its calls a gradient belongs to."""
-        found: dict[tuple[int, str], list[tuple[Any, Ref]]] = {}
-        if tf.compat.v1.get_default_graph() is not self.root:
-            return {}
-        ops = call.flattener.ops
-        needed = needed_for(ops, [ref.op for ref in call.targets])
-        between = influenced_by(ops, consumers(ops), self._starts(call, sources)) & needed
-        for index in sorted(between):
-            flat = ops[index]
-            for number, tensor in enumerate(flat.tensors if _is_open(flat) else ()):
-                if isinstance(tensor, tf.Tensor) and _has_gradient(tensor):
-                    found.setdefault((id(tensor.graph), tensor.name), []).append((tensor, Ref(index, number)))
-        places: Places = {}
-        for (graph, _), calls in found.items():
-            if len(calls) == 1:
-                places.setdefault(graph, []).extend(calls)
-        return places
+
+def _nested_places(request: Request) -> Places:
+    """What lies between the sources and the target. Of a function that is called twice nobody could tell apart which of
+    its calls a gradient belongs to."""
+    found: dict[tuple[int, str], list[tuple[Any, Ref]]] = {}
+    for index in sorted(request.between()):
+        flat = request.call.flattener.ops[index]
+        for number, tensor in enumerate(flat.tensors if _is_open(flat) else ()):
+            if isinstance(tensor, tf.Tensor) and _has_gradient(tensor):
+                found.setdefault((id(tensor.graph), tensor.name), []).append((tensor, Ref(index, number)))
+    places: Places = {}
+    for (graph, _), calls in found.items():
+        if len(calls) == 1:
+            places.setdefault(graph, []).extend(calls)
+    return places
 
 
 def _is_open(flat: FlatOp) -> bool:

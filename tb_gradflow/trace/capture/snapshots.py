@@ -105,7 +105,7 @@ def _link(collector: Collector, flattener: Flattener, variable: int, fixed: Sequ
                 collector.variables.rebind(variable, place)
             found = UNNAMED if place is not None else _relation(value, each, owned)
             if found is not None:
-                known = collector.origin(each.symbol)
+                known = collector.symbols.origin(each.symbol)
                 _insert(flattener, each, variable, owned, replace(known, api=known.api or found or None))
 
 

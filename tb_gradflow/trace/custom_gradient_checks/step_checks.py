@@ -5,15 +5,14 @@ Only `explain` does this: the values that go into such functions leave the step 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-import tensorflow as tf
 from tensorflow.python.eager import record
 
 from tb_gradflow.record.schema import GradientCheck, Trace
-from tb_gradflow.trace.capture.nested_gradients import InsideCollector
+from tb_gradflow.trace.capture.instruments import Ask, Instrument, Reading, Request
 from tb_gradflow.trace.custom_gradient_checks.comparison import Fetched, checked
 from tb_gradflow.trace.custom_gradient_checks.probe import PLACES, PLACES_OF_ONE, Probe, probe_of
 from tb_gradflow.trace.graph.custom_gradients import OwnGradient, own_gradient
@@ -63,51 +62,62 @@ class GradientChecks:
         return checked(known, probe, Fetched(**found))
 
 
-class CheckingCollector(InsideCollector):
-    """A collector that also looks at gradients of the user's own."""
+class CustomGradients(Instrument):
+    """Looks at gradients of the user's own in a step that TensorFlow traces.
 
-    def __init__(self, *args: Any, checks: GradientChecks, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    Args:
+        checks: Where to keep what is needed to compare them.
+    """
+
+    def __init__(self, checks: GradientChecks) -> None:
         self._checks = checks
         checks.probes.clear()
 
-    def gradient(self, original: Callable[..., Any], tape: Any, target: Any, sources: Any, *rest: Any) -> Any:
-        """As in `Collector`; the gradients of the results of such functions are asked for besides."""
-        places: list[OwnGradient] = []
-        arrived: list[Any] = []
-
-        def asking(tape: Any, target: Any, wanted: list[Any], *rest: Any) -> list[Any]:
-            places.extend(self._places(self.calls[-1]))
-            asked = [*wanted, [_outputs(own) for own in places]]
-            answers: list[Any] = list(self.stopping_at_barriers(original)(tape, target, asked, *rest))
-            arrived.extend(answers.pop())
-            return answers
-
-        try:
-            return super().gradient(asking, tape, target, sources, *rest)
-        except Exception:
-            arrived[:] = [[None] * len(own.results) for own in places]
-            raise
-        finally:
-            self._look(places, arrived)
-
-    def _look(self, places: list[OwnGradient], arrived: list[Any]) -> None:
-        with record.stop_recording():
-            for own, gradients in zip(places, arrived, strict=False):
-                self._checks.probes[own.op.name] = probe_of(own, gradients)
-        if places:
-            self.own_ops()
+    def reading(self, request: Request) -> Reading:
+        is_of_step = request.is_of_step() and request.call.flattener.graph is request.symbols.root
+        return _Looking(request.call, self._checks) if is_of_step else Reading()
 
     def more(self) -> dict[str, Any]:
         return self._checks.fetches()
 
-    def _places(self, call: Call) -> list[OwnGradient]:
-        if self.flattener(self.root) is not call.flattener or tf.compat.v1.get_default_graph() is not self.root:
-            return []
-        ops = call.flattener.ops
+
+class _Looking(Reading):
+    """Requests the gradients of the results of such functions, too."""
+
+    def __init__(self, call: Call, checks: GradientChecks) -> None:
+        self._call = call
+        self._checks = checks
+        self._places = self._found()
+        self._arrived: list[Any] = []
+
+    def asking(self, ask: Ask) -> Ask:
+        def asking(tape: Any, target: Any, wanted: list[Any], *rest: Any) -> list[Any]:
+            answers: list[Any] = list(ask(tape, target, [*wanted, [_outputs(own) for own in self._places]], *rest))
+            self._arrived = answers.pop()
+            return answers
+
+        return asking
+
+    def answered(self, asked: Any) -> None:
+        # What an inner gradient has made may be part of a loss; what is made here is not.
+        self._call.flattener.extend(backward=True, inner=self._call.inner)
+        self._look(self._arrived)
+
+    def failed(self) -> None:
+        self._look([[None] * len(own.results) for own in self._places])
+
+    def _look(self, arrived: list[Any]) -> None:
+        with record.stop_recording():
+            for own, gradients in zip(self._places, arrived, strict=False):
+                self._checks.probes[own.op.name] = probe_of(own, gradients)
+        if self._places:
+            self._call.flattener.extend(backward=True)
+
+    def _found(self) -> list[OwnGradient]:
+        ops = self._call.flattener.ops
         found: list[OwnGradient] = []
         met: dict[str, int] = {}
-        for index in sorted(needed_for(ops, [ref.op for ref in call.targets]), reverse=True):
+        for index in sorted(needed_for(ops, [ref.op for ref in self._call.targets]), reverse=True):
             known = ops[index].nested or ops[index].op.name in self._checks.probes
             own = None if known else own_gradient(ops[index].op, by_tape=True)
             if own is not None and met.get(own.function, 0) < PLACES_OF_ONE and len(found) < PLACES:

@@ -6,7 +6,7 @@ it was computed from that tensor, then it came back as this constant.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,10 +22,8 @@ from tb_gradflow.trace.numerics.derived_values import relation
 UNSEEN = Known(PYTHON, "not_differentiable", api="NumPy")
 
 
-class Step(Protocol):
-    """What is asked of the collector of an eager step."""
-
-    calls: list[Call]
+class Tensors(Protocol):
+    """What is asked of the tensors of an eager step."""
 
     def actual(self, symbol: Any) -> Any:
         """The tensor that a symbol stands for."""
@@ -34,17 +32,17 @@ class Step(Protocol):
         """Whether a tensor was made during the step, from a value of Python's."""
 
 
-def link_by_value(step: Step, flattener: Flattener) -> None:
+def link_by_value(tensors: Tensors, calls: Iterable[Call], flattener: Flattener) -> None:
     """Leads the way of each variable without a gradient on through the constant that was made of its last tensor."""
-    for call in step.calls:
+    for call in calls:
         needed = needed_for(flattener.ops, [ref.op for ref in call.targets])
         ends = list(_ends(call, flattener.ops, needed))
         if not ends:
             continue
-        inside = [each for each in fixed_in(flattener) if step.is_inside(each.symbol)]
+        inside = [each for each in fixed_in(flattener) if tensors.is_inside(each.symbol)]
         back = [each for each in inside if any(op in needed for op, _ in each.uses)]
         for end in ends:
-            _link(step, flattener, end, back)
+            _link(tensors, flattener, end, back)
 
 
 def _ends(call: Call, ops: Sequence[FlatOp], needed: set[int]) -> Iterator[int]:
@@ -57,8 +55,8 @@ def _ends(call: Call, ops: Sequence[FlatOp], needed: set[int]) -> Iterator[int]:
             yield from (op for op in sorted(reached) if not users.get(op) and len(ops[op].tensors) == 1)
 
 
-def _link(step: Step, flattener: Flattener, end: int, back: Sequence[Fixed]) -> None:
-    tensor = step.actual(flattener.ops[end].tensors[0])
+def _link(tensors: Tensors, flattener: Flattener, end: int, back: Sequence[Fixed]) -> None:
+    tensor = tensors.actual(flattener.ops[end].tensors[0])
     if tensor is None or not tensor.dtype.is_floating:
         return
     for each in back:

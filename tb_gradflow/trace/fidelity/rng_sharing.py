@@ -14,6 +14,7 @@ import contextlib
 import functools
 import weakref
 from collections.abc import Callable, MutableMapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -64,7 +65,7 @@ class RandomDraws:
                 return step(*args, **kwargs)
             before = len(graph.get_operations())
             outputs = step(*args, **kwargs)
-            # Where it fails, the rest of the ops is as the user's own are, and told of.
+            # Where it fails, all ops are as the user's own are, and told of.
             with contextlib.suppress(Exception), record.stop_recording(), tf.name_scope("tb_gradflow"):
                 return self._given(graph, graph.get_operations()[before:], self._call(args, kwargs), outputs)
             return outputs
@@ -86,20 +87,24 @@ class RandomDraws:
                 warn(SEEDED)
             return outputs
         counts: dict[Any, int] = {}
-        flat = tf.nest.flatten(outputs, expand_composites=True)
+        draws: list[_Draw] = []
         for op in operations:
             if op.type in _WITHOUT_STATE and is_seeded(op) and _is_on_the_host(op):
                 kind = op.type, op.get_attr("seed"), op.get_attr("seed2")
                 counts[kind] = counts.get(kind, 0) + 1
                 place = self._place((call, kind, counts[kind]))
                 graph.watch_variable(place)
-                old, new = op.outputs[0], _drawn(op, place)
-                for consumer in old.consumers():
-                    for slot, tensor in enumerate(consumer.inputs):
-                        if tensor is old:
-                            consumer._update_input(slot, new)
-                flat = [new if each is old else each for each in flat]
-                op._set_attr(REPLACED, attr_value_pb2.AttrValue(b=True))
+                draws.append(_Draw(op, place, _drawn(op, place)))
+        with contextlib.ExitStack() as undo:
+            for draw in draws:
+                _rewire(draw, undo)
+            for draw in draws:
+                _move_on(draw)
+            undo.pop_all()  # all or none: what takes numbers of both sequences would be another step
+        for draw in draws:
+            draw.op._set_attr(REPLACED, attr_value_pb2.AttrValue(b=True))
+        new = {id(draw.op.outputs[0]): draw.numbers for draw in draws}
+        flat = [new.get(id(each), each) for each in tf.nest.flatten(outputs, expand_composites=True)]
         return tf.nest.pack_sequence_as(outputs, flat, expand_composites=True)
 
     def _call(self, args: Any, kwargs: Any) -> Any:
@@ -167,11 +172,41 @@ def _is_on_the_host(op: Any) -> bool:
     return not op.device or op.device.upper().endswith("CPU:0")
 
 
+@dataclass(frozen=True, slots=True)
+class _Draw:
+    """A random op of a step.
+
+    Attributes:
+        op: The user's own.
+        place: Where it is in its sequence.
+        numbers: Those that it would draw there.
+    """
+
+    op: Any
+    place: ResourceVariable
+    numbers: Any
+
+
+def _rewire(draw: _Draw, undo: contextlib.ExitStack) -> None:
+    """Gives what takes an op's numbers those of the shared place, until `undo` is closed."""
+    old = draw.op.outputs[0]
+    for consumer in old.consumers():
+        for slot, tensor in enumerate(consumer.inputs):
+            if tensor is old:
+                consumer._update_input(slot, draw.numbers)
+                undo.callback(consumer._update_input, slot, old)
+
+
+def _move_on(draw: _Draw) -> None:
+    """In an op's graph: the next run draws the numbers that follow."""
+    count = tf.reduce_prod(tf.cast(draw.op.inputs[0], tf.int64))
+    draw.place.assign_add(count * _RESERVED, read_value=False)
+
+
 def _drawn(op: Any, place: ResourceVariable) -> Any:
-    """In an op's graph: the numbers that it would draw at a place, which moves on."""
+    """In an op's graph: the numbers that it would draw at a place."""
     shape, *others = op.inputs
     low = place.read_value()
-    place.assign_add(tf.reduce_prod(tf.cast(shape, tf.int64)) * _RESERVED, read_value=False)
     halves = tf.stack([low, tf.constant(op.get_attr("seed2"), tf.int64)])
     key, counter = (tf.bitcast(each, tf.uint64) for each in (tf.constant([op.get_attr("seed")], tf.int64), halves))
     numbers = _WITHOUT_STATE[op.type](shape, key, counter, _PHILOX, *(others or [op.get_attr("dtype")]))

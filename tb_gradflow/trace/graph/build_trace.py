@@ -32,6 +32,7 @@ from tb_gradflow.trace.graph.gradient_overrides import overrides_in
 from tb_gradflow.trace.graph.random_ops import SEEDED, is_seeded
 from tb_gradflow.trace.graph.reach import influenced_by, needed_for
 from tb_gradflow.trace.graph.variables import MadeTensor, Variables, distinct
+from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
 from tb_gradflow.trace.source.frames import frames_of
 from tb_gradflow.trace.source.loss_names import target_names
 from tb_gradflow.trace.source.source_table import SourceTable
@@ -54,6 +55,7 @@ class Looked(Protocol):
         calls: The gradients that were asked for, in order.
         variables: The variables.
         layers: By name scope.
+        rows: The statistics of the answers.
         by_tape: Whether a tape computed the gradients at the top; else `tf.gradients` did.
         unscaled: Whether an optimizer divided gradients by a loss scale with which none had multiplied a loss.
     """
@@ -61,6 +63,7 @@ class Looked(Protocol):
     calls: list[Call]
     variables: Variables
     layers: dict[str, Layer]
+    rows: StatisticsTable
     by_tape: bool
 
     @property
@@ -124,6 +127,7 @@ class _Builder:
         self._chosen: set[_Key] = set()
         self._data: dict[int, set[int]] = {}
         self._numbers: dict[_Key, int] = {}
+        self._number_of_row = collector.rows.numbers()
 
     def choose(self, call: Call) -> None:
         """The ops between variables and the target, and those where the way of an unused variable ends."""
@@ -229,12 +233,12 @@ class _Builder:
             variables=variables,
             targets=targets,
             variable_gradients=tuple(
-                VariableGradient(number, variable, answer.outcome, answer.row, variable in call.watched)
+                VariableGradient(number, variable, answer.outcome, self._row(answer), variable in call.watched)
                 for number, call in enumerate(self._collector.calls)
                 for variable, answer in self._answers(call)
             ),
             tensor_gradients=tuple(
-                TensorGradient(number, op, ref.output, answer.outcome, answer.row)
+                TensorGradient(number, op, ref.output, answer.outcome, self._row(answer))
                 for number, call in enumerate(self._collector.calls)
                 for ref, answer in call.tensors.items()
                 if (op := self._number(call.flattener, ref)) >= 0
@@ -247,18 +251,18 @@ class _Builder:
             unscaled=self._collector.unscaled,
             overrides=overrides,
             dropped_masks=tuple(
-                DroppedMask(dropped.layer, dropped.type, number, row)
+                DroppedMask(dropped.layer, dropped.type, number, self._number_of_row(row))
                 for number, call in enumerate(self._collector.calls)
                 for dropped, row in call.padded
             ),
             terms=terms,
             term_gradients=tuple(
-                TermGradient(number, variable, row)
+                TermGradient(number, variable, self._number_of_row(row))
                 for number, answer in enumerate(answered)
                 for variable, row in answer.gradients.items()
             ),
             term_cosines=tuple(
-                TermCosines(number, variable, row)
+                TermCosines(number, variable, self._number_of_row(row))
                 for number, call in enumerate(self._collector.calls)
                 for variable, row in call.terms.cosines.items()
             ),
@@ -270,7 +274,11 @@ class _Builder:
                 op = self._number(call.flattener, each.ref) if each.ref is not None else -1
                 source, _ = self._sources.of(each.frames, "")
                 named = self._sources.keep or each.name.isidentifier() or each.kind != "term"
-                yield Term(number, each.name if named else "term", each.kind, op, source, each.row, each.trains)
+                name, row = each.name if named else "term", self._number_of_row(each.row)
+                yield Term(number, name, each.kind, op, source, row, each.trains)
+
+    def _row(self, answer: Answer) -> int | None:
+        return None if answer.row is None else self._number_of_row(answer.row)
 
     def _all_ops(self) -> Iterator[FlatOp]:
         for flattener in self._flatteners:

@@ -11,18 +11,16 @@ from tb_gradflow.trace.graph.dropped_masks import Dropped
 from tb_gradflow.trace.graph.flat_ops import Ref
 from tb_gradflow.trace.graph.flatten import Flattener
 from tb_gradflow.trace.graph.term_answers import TermAnswers
+from tb_gradflow.trace.numerics.statistics_table import Block, Row
 from tb_gradflow.trace.source.frames import Frame
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the tape answered for one source. `row` is its place among the statistics, or null."""
+    """What the tape answered for one source. `row` has its statistics; `None` if there are none."""
 
     outcome: Outcome
-    row: int | None
-
-    def moved(self, rows: int) -> Answer:
-        return self if self.row is None else Answer(self.outcome, self.row + rows)
+    row: Row | None
 
 
 @dataclass(slots=True)
@@ -43,9 +41,8 @@ class Call:
         sources: How many sources it lists.
         of_variable: Whether a variable is what it differentiates.
         by_hand: Whether its gradients were given, and no tape has made them.
-        first_row: Of those in `statistics`.
-        statistics: float32 `[rows, 6]`, unscaled: the statistics of all answers that are gradients; null until
-            there is an answer. In a nested function's graph, this and the loss are sinks.
+        rows: The statistics of all answers that are gradients, unscaled; without a tensor until there is an answer. In
+            a nested function's graph, their tensor and the loss are sinks.
         aliases: For tensors that were not asked for, the one whose gradient has the same statistics.
         variables: Answer by index of the variable that was asked for.
         tensors: Answer by the tensor on the way that was asked for.
@@ -67,20 +64,10 @@ class Call:
     sources: int | None = None
     of_variable: bool = False
     by_hand: bool = False
-    first_row: int = 0
-    statistics: Any = None
+    rows: Block = field(default_factory=Block)
     aliases: dict[Ref, Ref] = field(default_factory=dict)
     variables: dict[int, Answer] = field(default_factory=dict)
     tensors: dict[Ref, Answer] = field(default_factory=dict)
     gradients: dict[Ref, Any] = field(default_factory=dict)
-    padded: list[tuple[Dropped, int]] = field(default_factory=list)
+    padded: list[tuple[Dropped, Row]] = field(default_factory=list)
     terms: TermAnswers = field(default_factory=TermAnswers)
-
-    def renumber(self, first_row: int) -> None:
-        """Its rows begin with another one."""
-        by = first_row - self.first_row
-        self.variables = {source: answer.moved(by) for source, answer in self.variables.items()}
-        self.tensors = {source: answer.moved(by) for source, answer in self.tensors.items()}
-        self.padded = [(dropped, row + by) for dropped, row in self.padded]
-        self.terms.move(by)
-        self.first_row = first_row

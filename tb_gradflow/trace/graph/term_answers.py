@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tb_gradflow.record.schema import TermKind
 from tb_gradflow.trace.graph.flat_ops import Ref
+from tb_gradflow.trace.numerics.statistics_table import Row
 from tb_gradflow.trace.source.frames import Frame
 
 
@@ -20,8 +21,8 @@ class TermAnswer:
         ref: The flat op's output that it is; null where there is none, or where several are joined.
         frames: The stack that the user's line for it is in.
         trains: Whether it depends on what the gradient was requested for.
-        row: Where its value is.
-        gradients: By variable, the row with the statistics of its gradient.
+        row: With its value.
+        gradients: By variable, the statistics of its gradient.
     """
 
     name: str
@@ -29,8 +30,8 @@ class TermAnswer:
     ref: Ref | None
     frames: Sequence[Frame]
     trains: bool
-    row: int
-    gradients: dict[int, int] = field(default_factory=dict)
+    row: Row
+    gradients: dict[int, Row] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -44,12 +45,5 @@ class TermAnswers:
     """
 
     terms: list[TermAnswer] = field(default_factory=list)
-    cosines: dict[int, int] = field(default_factory=dict)
+    cosines: dict[int, Row] = field(default_factory=dict)
     problem: str = ""
-
-    def move(self, by: int) -> None:
-        """Its rows begin that much later."""
-        for term in self.terms:
-            term.row += by
-            term.gradients = {variable: row + by for variable, row in term.gradients.items()}
-        self.cosines = {variable: row + by for variable, row in self.cosines.items()}

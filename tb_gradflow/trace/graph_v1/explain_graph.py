@@ -32,6 +32,7 @@ from tb_gradflow.trace.graph_v1.gradients_v1 import Built, build, norms_of, run,
 from tb_gradflow.trace.graph_v1.updates_v1 import movement_of, movements, run_updates, updates_in
 from tb_gradflow.trace.graph_v1.values_v1 import CannotMeasureError, Values, to_be_fed, values_for, with_values_of
 from tb_gradflow.trace.graph_v1.variables_v1 import GraphVariables
+from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
 
 
 @dataclass(slots=True)
@@ -40,6 +41,7 @@ class _Seen:
 
     calls: list[Call]
     variables: Variables
+    rows: StatisticsTable
     layers: dict[str, Layer] = field(default_factory=dict)
     by_tape: bool = False
     unscaled: bool = False
@@ -86,6 +88,7 @@ class _Step:
         target = flattener.ref(loss)
         asked = frozenset(index for index, _ in variables.sources())
         self._call = Call(flattener, () if target is None else (target,), None, (), "none", asked)
+        self._rows = StatisticsTable([self._call.rows])
 
     def explained(self, tries: Iterable[Values]) -> Explained:
         """What the first of some values shows that shows something. Raises CannotMeasureError if none does."""
@@ -128,7 +131,7 @@ class _Step:
         trace = replace(
             trace,
             optimizers=tuple(update.optimizer for update in updates),
-            movements=movements(updates, len(gradients)),
+            movements=movements(updates, self._rows),
         )
         whole = np.concatenate([gradients, np.array(rows, "<f4")])
         return trace, replace(record, gradients=whole.tobytes(), variables=norms.tobytes())
@@ -163,7 +166,8 @@ class _Step:
         """Whether all gradients that arrive are neither zero nor large nor broken: of numbers that were invented
         nothing else is to be said."""
         rows = np.frombuffer(record.gradients, "<f4").reshape(-1, len(GRADIENT_STATISTICS))
-        arrived = [answer.row for answer in self._call.variables.values() if answer.row is not None]
+        number_of = self._rows.numbers()
+        arrived = [number_of(answer.row) for answer in self._call.variables.values() if answer.row is not None]
         sizes = rows[arrived, GRADIENT_STATISTICS.index("max_abs")]
         broken = rows[:, GRADIENT_STATISTICS.index("nan_count") :].any()
         return not broken and bool(np.all((sizes > _PLAIN[0]) & (sizes < _PLAIN[1]))) and np.isfinite(record.losses[0])
@@ -190,13 +194,13 @@ class _Step:
         return [own for own in listed if own is not None]
 
     def _answer(self, built: Built) -> None:
-        """Numbers the rows: variables, then tensors on the way."""
+        """Keeps what was answered. Its rows come in the order of `_fetches`."""
         missing: Outcome = "none" if built.error is None else "error" if _is_an_answer(built) else "value"
-        rows = iter(range(len(built.variables) + len(built.tensors)))
+        rows = self._call.rows
         for index, gradient in built.variables.items():
-            self._call.variables[index] = Answer(missing, None) if gradient is None else Answer("value", next(rows))
+            self._call.variables[index] = Answer(missing, None) if gradient is None else Answer("value", rows.add())
         for ref, gradient in built.tensors.items():
-            self._call.tensors[ref] = Answer(missing, None) if gradient is None else Answer("value", next(rows))
+            self._call.tensors[ref] = Answer(missing, None) if gradient is None else Answer("value", rows.add())
 
     def _fetches(self, built: Built) -> dict[str, Any]:
         gradients = [each for each in (*built.variables.values(), *built.tensors.values()) if each is not None]
@@ -216,7 +220,7 @@ class _Step:
         )
 
     def _trace(self, *notes: str) -> Trace:
-        trace = trace_of(_Seen([self._call], self._variables), 0)
+        trace = trace_of(_Seen([self._call], self._variables, self._rows), 0)
         return replace(trace, notes=(*trace.notes, *filter(None, notes)))
 
 

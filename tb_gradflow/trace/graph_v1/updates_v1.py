@@ -13,6 +13,7 @@ from tb_gradflow.record.schema import Movement, Optimizer
 from tb_gradflow.trace.graph_v1.gradients_v1 import Built, opened
 from tb_gradflow.trace.graph_v1.graph_copy import twin_of
 from tb_gradflow.trace.graph_v1.values_v1 import Values, value_of
+from tb_gradflow.trace.numerics.statistics_table import Block, StatisticsTable
 
 _PREFIXES = ("ResourceApply", "Apply")
 
@@ -91,9 +92,16 @@ def movement_of(update: Update, ran: Ran) -> list[float]:
     return [*map(float, counts), ran.rate]
 
 
-def movements(updates: Sequence[Update], first_row: int) -> tuple[Movement, ...]:
-    """As they stand in a log; the updates are the optimizers, in their order."""
-    return tuple(Movement(each.variable, place, first_row + place, 0.0, "") for place, each in enumerate(updates))
+def movements(updates: Sequence[Update], table: StatisticsTable) -> tuple[Movement, ...]:
+    """As they stand in a log; the updates are the optimizers, in their order. Their rows are added to the table."""
+    block = Block()
+    table.append(block)
+    rows = [block.add() for _ in updates]
+    number_of = table.numbers()
+    return tuple(
+        Movement(each.variable, place, number_of(row), 0.0, "")
+        for place, (each, row) in enumerate(zip(updates, rows, strict=True))
+    )
 
 
 def run_updates(built: Built, values: Values, updates: Sequence[Update]) -> list[Ran]:

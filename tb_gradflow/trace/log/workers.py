@@ -11,7 +11,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 
 from tb_gradflow.record.schema import Trace
-from tb_gradflow.trace.eager.shadow_collector import EAGER_REPLICAS
+from tb_gradflow.trace.eager.shadow_symbols import EAGER_REPLICAS
 from tb_gradflow.trace.fidelity.warning import warn
 from tb_gradflow.trace.log.cadence import DENSE_STEPS, Affordable, Fixed
 from tb_gradflow.trace.log.options import Options

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tensorflow.python.eager import record
 
 from tb_gradflow.trace.capture.patches import is_for_xla
-from tb_gradflow.trace.capture.symbols import Symbols
+from tb_gradflow.trace.capture.symbols import is_of_graph
 from tb_gradflow.trace.graph.random_ops import is_replaced
 from tb_gradflow.trace.numerics.finiteness import not_finite
 from tb_gradflow.trace.numerics.fusion import recomputed
@@ -22,7 +22,7 @@ from tb_gradflow.trace.tf_internals.tapes import flat_gradients
 _NOT_TWICE = ("PyFunc", "EagerPyFunc", "WriteSummary", "WriteScalarSummary", "WriteHistogramSummary", "Print", "Queue")
 
 
-class GradientObserver(Symbols):
+class GradientObserver:
     """Observes one traced step, as a collector does.
 
     Args:
@@ -42,6 +42,10 @@ class GradientObserver(Symbols):
         self._found = found
         self._failed = failed
         self._scales = ScaledLosses()
+
+    def knows(self, tensor: Any) -> bool:
+        """Whether a tensor belongs to the step."""
+        return is_of_graph(tensor)
 
     def gradient(self, original: Callable[..., Any], tape: Any, target: Any, sources: Any, *rest: Any) -> Any:
         """Stands in for `tape.gradient`."""

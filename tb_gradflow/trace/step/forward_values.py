@@ -34,7 +34,7 @@ _NOWHERE = [0] + [-1] * (PLACE_COLUMNS - 1)
 def forward_values(collector: Collector, places: Sequence[Place], number_of: NumberOf, given: Any) -> dict[str, Any]:
     """Tensors for `step_values`, to be measured in the step. `given` are the arguments of the step."""
     batch = _batch_of(given)
-    known = [(place, tensor) for place in places if (tensor := collector.actual(place.symbol)) is not None]
+    known = [(place, tensor) for place in places if (tensor := collector.symbols.actual(place.symbol)) is not None]
     gradients = [
         ((target, number, ref.output), gradient)
         for target, call in enumerate(collector.calls)

@@ -15,24 +15,29 @@ import numpy as np
 import tensorflow as tf
 
 from tb_gradflow.record.schema import Input, Movement, Trace
-from tb_gradflow.trace.capture.collector import Collector, Tensors
+from tb_gradflow.trace.capture.barriers import StopsAtBarriers
+from tb_gradflow.trace.capture.collector import Collector, Scope, Tensors
+from tb_gradflow.trace.capture.instruments import Instrument
+from tb_gradflow.trace.capture.nested_gradients import NestedGradients
 from tb_gradflow.trace.capture.optimizer_updates import Given
 from tb_gradflow.trace.capture.patches import watching
 from tb_gradflow.trace.capture.snapshots import link_snapshots
-from tb_gradflow.trace.custom_gradient_checks.step_checks import CheckingCollector, GradientChecks
-from tb_gradflow.trace.eager.shadow_collector import EagerCollector
+from tb_gradflow.trace.capture.symbols import Symbols, TracedSymbols
+from tb_gradflow.trace.capture.term_gradients import TermGradients
+from tb_gradflow.trace.custom_gradient_checks.step_checks import CustomGradients, GradientChecks
+from tb_gradflow.trace.eager.shadow_symbols import ShadowSymbols
 from tb_gradflow.trace.graph.build_trace import Place, trace_of, trace_with_places
 from tb_gradflow.trace.graph.variables import Owned, Variables, is_floating, is_replica, local, replica_here
 from tb_gradflow.trace.numerics.statistics import (
-    GRADIENT_COLUMNS,
     VARIABLE_COLUMNS,
     gradient_statistics,
     movement_statistics,
     variable_statistics,
 )
+from tb_gradflow.trace.numerics.statistics_table import Block, Row
 from tb_gradflow.trace.step.forward_values import NumberOf, examples_of, forward_values, has_nonfinite
 from tb_gradflow.trace.step.named_inputs import Named, NameInputs, arguments_of, part_of_replica
-from tb_gradflow.trace.step.replicas import Left, Measured, ReplicaCollector, is_shared, joined
+from tb_gradflow.trace.step.replicas import Left, Measured, ReplicaParts, is_shared, joined, parts_of
 from tb_gradflow.trace.step.worker_agreement import Agreement
 from tb_gradflow.trace.tf_internals.resource_cells import Sink
 
@@ -146,7 +151,7 @@ class InstrumentedStep:
             self.untrained = [item.variable for item in collectors[0].variables if item.tracked and not item.trainable]
             self.graph = None if self._settings.eager else tf.compat.v1.get_default_graph()
             self.touched = tuple(getattr(tf.compat.v1.get_default_graph(), "_watched_variables", ()))
-            self.for_xla = any(isinstance(each, ReplicaCollector) and each.for_xla for each in collectors)
+            self.for_xla = any((kept := parts_of(each)) is not None and kept.for_xla for each in collectors)
             for collector in collectors:
                 if collector.fault is not None:
                     raise collector.fault
@@ -206,13 +211,16 @@ class InstrumentedStep:
             self._name_inputs(*(part_of_replica(number, args, kwargs) if shared else (args, kwargs)))
             for number in range(len(collectors))
         ]
-        for collector in collectors:
-            collector.forget_uncalled()
         # All replicas do the same: the first one of this process tells of it.
-        index = self._tell(collectors[0], given[0], None, len(before[0])) if replica_here() == 0 else 0
+        is_told = replica_here() == 0
+        for number, collector in enumerate(collectors):
+            collector.forget_uncalled()
+            if is_told and number == 0:
+                _finish(collector)
+        more = [_more_rows(*each) for each in zip(collectors, given, before, strict=True)]
+        index = self._tell(collectors[0], more[0], None) if is_told else 0
         measured = [
-            self._measurements(collector, index, inputs, values)
-            for collector, inputs, values in zip(collectors, given, before, strict=True)
+            self._measurements(collector, index, values) for collector, values in zip(collectors, before, strict=True)
         ]
         if self._settings.values and not shared and not is_replica():
             measured[0].update(forward_values(collectors[0], self._places, self._number_of, (args, kwargs)))
@@ -236,42 +244,41 @@ class InstrumentedStep:
         """The user's step has raised: what was seen until then is told, and nothing takes the place of that error."""
         if collector.calls and collector.fault is None:
             with contextlib.suppress(Exception):
-                self._tell(collector, (), error)
+                collector.forget_uncalled()
+                _finish(collector)
+                self._tell(collector, _MoreRows(), error)
 
     def _collector(self, variables: Variables) -> Collector:
         settings = self._settings
-        if settings.eager:
-            return EagerCollector(
-                variables, settings.tensors, checks=settings.checks, barriers=settings.barriers, terms=settings.terms
-            )
-        if settings.checks is not None:
-            return CheckingCollector(
-                variables,
-                exact=settings.exact,
-                checks=settings.checks,
-                barriers=settings.barriers,
-                terms=settings.terms,
-            )
-        return ReplicaCollector(variables, settings.tensors, exact=settings.exact, terms=settings.terms)
+        scope = Scope(settings.tensors, settings.exact and not settings.eager, settings.barriers)
+        symbols: Symbols = ShadowSymbols(variables, settings.checks) if settings.eager else TracedSymbols()
+        return Collector(variables, symbols, scope, self._instruments(scope))
 
-    def _tell(self, collector: Collector, given: Named, error: BaseException | None, known: int = 0) -> int:
+    def _instruments(self, scope: Scope) -> list[Instrument]:
+        settings = self._settings
+        terms: list[Instrument] = []
+        if settings.terms and scope.barriers is None:
+            terms.append(TermGradients(exact=scope.exact))
+        if settings.eager:
+            return terms
+        if settings.checks is None:
+            return [*terms, ReplicaParts()]
+        return [StopsAtBarriers(scope.barriers or ()), CustomGradients(settings.checks), *terms, NestedGradients()]
+
+    def _tell(self, collector: Collector, more: _MoreRows, error: BaseException | None) -> int:
         index = self._traces
         self._traces += 1
-        collector.forget_uncalled()
-        collector.finish()
-        link_snapshots(collector)
-        moving = collector.moving(known)  # meets variables that only an optimizer has named
         if self._settings.values:
             trace, self._places, self._number_of = trace_with_places(
                 collector, collector.root, index, keep_source=self._settings.source
             )
         else:
             trace = trace_of(collector, index, keep_source=self._settings.source)
-        inputs = tuple(Input(name, collector.row_count + place) for place, (name, _) in enumerate(given))
-        first = collector.row_count + len(given)
+        number_of = collector.rows.numbers()
+        inputs = tuple(Input(name, number_of(row)) for name, row in more.inputs)
         movements = tuple(
-            Movement(variable, number, first + place, each.decay, each.constraint)
-            for place, (variable, number, each) in enumerate(moving)
+            Movement(variable, number, number_of(row), each.decay, each.constraint)
+            for variable, number, each, row in more.movements
         )
         optimizers = tuple(each.in_log(keep_source=self._settings.source) for each in collector.applied)
         trace = dataclasses.replace(trace, inputs=inputs, optimizers=optimizers, movements=movements)
@@ -280,18 +287,12 @@ class InstrumentedStep:
         self._on_trace(trace, error)
         return index
 
-    def _measurements(self, collector: Collector, index: int, given: Named, before: list[Any]) -> Measured:
-        calls = [call for call in collector.calls if call.statistics is not None]
-        losses = [_taken(call.loss) for call in calls]
-        rows = [_taken(call.statistics) for call in sorted(calls, key=lambda call: call.first_row)]
-        rows += [gradient_statistics(tensor)[tf.newaxis] for _, tensor in given]
-        rows += [
-            _movement(collector, number, each, before[index]) for index, number, each in collector.moving(len(before))
-        ]
+    def _measurements(self, collector: Collector, index: int, before: list[Any]) -> Measured:
+        losses = [_taken(call.loss) for call in collector.calls if call.rows.tensor is not None]
         return {
             "trace": tf.constant(index, tf.int32),
             "losses": tf.stack(losses) if losses else tf.zeros([0]),
-            "gradients": tf.concat([tf.zeros([0, GRADIENT_COLUMNS]), *rows], 0),
+            "gradients": collector.rows.take(),
             "variables": _norms(collector.variables, before),
             **collector.more(),
         }
@@ -326,11 +327,45 @@ class OpenStep:
             self._step._tell_of(error, self.collector)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _MoreRows:
+    """The rows of a step that are no answers of a tape.
+
+    Attributes:
+        inputs: The name of each, with its row.
+        movements: Of each variable that was updated: its index, that of the update, what the optimizer was given for
+            it, and its row.
+    """
+
+    inputs: Sequence[tuple[str, Row]] = ()
+    movements: Sequence[tuple[int, int, Given, Row]] = ()
+
+
+def _finish(collector: Collector) -> None:
+    """The step is over: adds to its structure what shows only now."""
+    collector.finish()
+    link_snapshots(collector)
+
+
+def _more_rows(collector: Collector, given: Named, before: Sequence[Any]) -> _MoreRows:
+    block = Block()
+    collector.rows.append(block)
+    more = _MoreRows(
+        [(name, block.add(gradient_statistics(tensor))) for name, tensor in given],
+        [
+            (variable, number, each, block.add(_movement(collector, number, each, before[variable])))
+            for variable, number, each in collector.moving(len(before))
+        ],
+    )
+    block.stack()
+    return more
+
+
 def _movement(collector: Collector, number: int, given: Given, before: Any) -> Any:
-    """float32 `[1, 6]`: what an update has done with one variable."""
+    """float32 `[6]`: what an update has done with one variable."""
     applied = collector.applied[number]
     is_scaled = applied.optimizer.scaled and applied.is_proportional
-    statistics = movement_statistics(
+    return movement_statistics(
         given.gradient,
         before,
         given.variable.read_value(),
@@ -339,7 +374,6 @@ def _movement(collector: Collector, number: int, given: Given, before: Any) -> A
         is_proportional=applied.is_proportional,
         is_scaled=is_scaled,
     )
-    return statistics[tf.newaxis]
 
 
 def _values(variables: Variables) -> list[Any]:

@@ -17,13 +17,15 @@ import tensorflow as tf
 from tensorflow.python.distribute.values import PerReplica
 
 from tb_gradflow.trace.capture.collector import Collector
+from tb_gradflow.trace.capture.instruments import Instrument, Reading, Request
 from tb_gradflow.trace.capture.patches import is_for_xla
-from tb_gradflow.trace.graph.flat_ops import Ref
 from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.variables import is_replica
 from tb_gradflow.trace.numerics.loss_scale import unscaled
 from tb_gradflow.trace.numerics.statistics import gradient_statistics
-from tb_gradflow.trace.tf_internals.resource_cells import Sink
+from tb_gradflow.trace.numerics.statistics_table import NumberOfRow, Row
+from tb_gradflow.trace.tf_internals.resource_cells import Sink, brought_home
+from tb_gradflow.trace.tf_internals.tapes import flat_gradients
 
 Measured = dict[str, Any]
 """The numbers of a step, by the names that the recorder knows them by."""
@@ -46,8 +48,8 @@ class Part:
     scale: Any
 
     @property
-    def row(self) -> int:
-        """Among the step's statistics, once the step is over."""
+    def row(self) -> Row:
+        """The statistics of the whole gradient."""
         row = self.call.variables[self.variable].row
         assert row is not None
         return row
@@ -56,50 +58,62 @@ class Part:
         return self.gradient.take() if isinstance(self.gradient, Sink) else self.gradient
 
 
-class ReplicaCollector(Collector):
-    """Keeps the gradients of variables too where the step is one replica's.
+class ReplicaParts(Instrument):
+    """Keeps the gradients of variables where the step is one replica's.
 
     Attributes:
         parts: Of the variables' gradients.
-        replica: The replica that was seen here, in TensorFlow's terms; null where there are none.
+        replica: The replica that was seen here, in TensorFlow's terms; `None` where there are none.
         for_xla: Whether a gradient was taken in a function inside of the step that XLA compiles.
     """
 
-    parts: Sequence[Part] = ()
-    replica: Any = None
-    for_xla: bool = False
+    def __init__(self) -> None:
+        self.parts: list[Part] = []
+        self.replica: Any = None
+        self.for_xla = False
 
-    def _keep(
-        self, call: Call, sources: Any, asked: Any, extra: dict[Ref, Any], on_the_way: Sequence[Any], scale: Any
-    ) -> None:
-        super()._keep(call, sources, asked, extra, on_the_way, scale)
-        self.for_xla = self.for_xla or is_for_xla()
+    def reading(self, request: Request) -> Reading:
+        return _OfReplica(self, request)
+
+    def reading_of_jacobian(self, request: Request) -> Reading:
+        return self.reading(request)
+
+
+class _OfReplica(Reading):
+    def __init__(self, kept: ReplicaParts, request: Request) -> None:
+        self._kept = kept
+        self._request = request
+
+    def answered(self, asked: Any) -> None:
+        request, kept = self._request, self._kept
+        kept.for_xla = kept.for_xla or is_for_xla()
         if not is_replica():
             return
-        self.replica = tf.distribute.get_replica_context()
-        given = zip(tf.nest.flatten(sources), tf.nest.flatten(asked, expand_composites=False), strict=True)
+        kept.replica = tf.distribute.get_replica_context()
+        given = zip(tf.nest.flatten(request.sources), flat_gradients(asked), strict=True)
         for source, gradient in given:
-            index = self.variables.index_of_source(source)
+            index = request.variables.index_of_source(source)
             if index is not None and gradient is not None and not gradient.dtype.is_complex:
                 dense = tf.cast(tf.convert_to_tensor(gradient), tf.float32)
-                self.parts = [*self.parts, Part(call, index, self._brought_home(dense), scale)]
+                kept.parts.append(Part(request.call, index, brought_home(dense, request.symbols.root), request.scale))
+
+
+def parts_of(collector: Collector) -> ReplicaParts | None:
+    """What was kept beside a collector; `None` where nothing is, because the step cannot be one of a replica."""
+    return next((each for each in collector.instruments if isinstance(each, ReplicaParts)), None)
 
 
 def is_shared(collector: Collector) -> bool:
     """Whether what a collector saw is one replica of several."""
-    replica = getattr(collector, "replica", None)
-    return replica is not None and replica.num_replicas_in_sync > 1
+    kept = parts_of(collector)
+    return kept is not None and kept.replica is not None and kept.replica.num_replicas_in_sync > 1
 
 
 def joined(collectors: Sequence[Collector], measured: Sequence[Measured]) -> Measured:
     """The numbers of the whole step, in the thread of one replica or where the replicas were started from."""
-    first = collectors[0]
-    assert isinstance(first, ReplicaCollector)
-    for each in collectors:
-        assert isinstance(each, ReplicaCollector)
-        # A function that was traced and never called has no part in the step.
-        each.parts = [part for part in each.parts if any(part.call is call for call in each.calls)]
-    placed = [_placed(each, own) for each, own in zip(collectors, measured, strict=True)]
+    kept = [_parts_in_step(each) for each in collectors]
+    first = kept[0]
+    placed = [_placed(each, own) for each, own in zip(kept, measured, strict=True)]
     if len({tuple(one) for one in placed}) > 1:
         raise ValueError("the replicas of this step do not do the same")
     if is_replica():
@@ -110,7 +124,15 @@ def joined(collectors: Sequence[Collector], measured: Sequence[Measured]) -> Mea
             name: strategy.reduce(tf.distribute.ReduceOp.SUM, PerReplica([one[name] for one in placed]), axis=None)
             for name in placed[0]
         }
-    return _combined(first, total)
+    return _combined(first, collectors[0].rows.numbers(), total)
+
+
+def _parts_in_step(collector: Collector) -> ReplicaParts:
+    """Those of the gradients that the step takes: a function that was traced and never called has no part in it."""
+    kept = parts_of(collector)
+    assert kept is not None
+    kept.parts = [part for part in kept.parts if any(part.call is call for call in collector.calls)]
+    return kept
 
 
 class Left:
@@ -141,28 +163,27 @@ class Left:
         return {} if math.isnan(index) else {name: sink.take() for name, sink in self._sinks[int(index)].items()}
 
 
-def _placed(collector: Collector, measured: Measured) -> Mapping[str, Any]:
+def _placed(kept: ReplicaParts, measured: Measured) -> Mapping[str, Any]:
     """A replica's tables, each in its place among zeros, so that the sum over the replicas holds all of them; and its
     parts of the variables' gradients."""
-    assert isinstance(collector, ReplicaCollector)
-    context = collector.replica
+    context = kept.replica
     here = tf.equal(tf.range(context.num_replicas_in_sync), tf.cast(context.replica_id_in_sync_group, tf.int32))
     tables = {}
     for name, table in measured.items():
         table = tf.cast(table, tf.float32)
         mask = tf.reshape(here, [-1] + [1] * table.shape.rank)
         tables[name] = tf.where(mask, table[tf.newaxis], tf.zeros_like(table)[tf.newaxis])
-    return tables | {f"part {number}": part.take() for number, part in enumerate(collector.parts)}
+    return tables | {f"part {number}": part.take() for number, part in enumerate(kept.parts)}
 
 
-def _combined(first: ReplicaCollector, total: Mapping[str, Any]) -> Measured:
+def _combined(first: ReplicaParts, number_of: NumberOfRow, total: Mapping[str, Any]) -> Measured:
     rows = _together(total["gradients"])
     if first.parts:
         summed = [
             unscaled([gradient_statistics(total[f"part {number}"])], part.scale)
             for number, part in enumerate(first.parts)
         ]
-        places = [[part.row] for part in first.parts]
+        places = [[number_of(part.row)] for part in first.parts]
         rows = tf.tensor_scatter_nd_update(rows, places, tf.concat(summed, 0))
     return {
         "trace": total["trace"][0],

@@ -14,6 +14,7 @@ from tb_gradflow.trace.graph.term_answers import TermAnswer, TermAnswers
 from tb_gradflow.trace.numerics.fusion import behind, may_be_merged, recomputed, seen_apart
 from tb_gradflow.trace.numerics.loss_scale import unscaled
 from tb_gradflow.trace.numerics.statistics import GRADIENT_COLUMNS, gradient_cosine, gradient_statistics
+from tb_gradflow.trace.numerics.statistics_table import Block
 from tb_gradflow.trace.terms.linear import Actual
 from tb_gradflow.trace.terms.named import Term
 from tb_gradflow.trace.tf_internals.kept_tapes import Asked
@@ -27,10 +28,11 @@ def measure(
     actual: Actual,
     scale: Any,
     ref_of: Callable[[Any], Ref | None],
+    rows: Block,
     *,
     exact: bool,
-) -> tuple[TermAnswers, list[Any]]:
-    """What there is to know of the terms, with rows that are numbered from zero; and these, float32 `[6]` each.
+) -> TermAnswers:
+    """What there is to know of the terms.
 
     Args:
         terms: Two or more.
@@ -40,27 +42,27 @@ def measure(
         actual: See `linear`.
         scale: What the loss was multiplied with; null if it was not.
         ref_of: The flat op's output that a tensor of the graph is.
+        rows: Are given those of the terms.
         exact: Whether the step must round as it does without this: see `fusion`.
     """
     found = TermAnswers()
     if exact:
         terms = [_apart(term) for term in terms]
-    rows = [_value_row(term, actual, scale, exact=exact) for term in terms]
+    values = [rows.add(_value_row(term, actual, scale, exact=exact)) for term in terms]
     gradients = [_gradients(term, asked, count, actual) for term in terms]
-    for row, (term, arrived) in enumerate(zip(terms, gradients, strict=True)):
+    for term, value, arrived in zip(terms, values, gradients, strict=True):
         ref = ref_of(term.summands[0].tensor) if len(term.summands) == 1 else None
-        answer = TermAnswer(term.name, term.kind, ref, term.frames, term.moves, row)
+        answer = TermAnswer(term.name, term.kind, ref, term.frames, term.moves, value)
         for variable, place in sources.items():
             if arrived[place] is not None:
-                answer.gradients[variable] = len(rows)
-                rows.append(unscaled([gradient_statistics(arrived[place])], scale)[0])
+                statistics = unscaled([gradient_statistics(arrived[place])], scale)[0]
+                answer.gradients[variable] = rows.add(statistics)
         found.terms.append(answer)
     for variable, place in sources.items():
         reaching = [arrived[place] for arrived in gradients if arrived[place] is not None]
         if len(reaching) > 1:
-            found.cosines[variable] = len(rows)
-            rows += _cosine_rows(reaching)
-    return found, rows
+            found.cosines[variable], *_ = [rows.add(row) for row in _cosine_rows(reaching)]
+    return found
 
 
 def _apart(term: Term) -> Term:

@@ -1,49 +1,64 @@
 """Calls to gradient functions of the user's own that the user's tapes are not to see.
 
 `record.stop_recording` would stop the tapes, too, that such a function opens itself, and those answer None then: a
-gradient that recomputes its forward pass, or solves for a fixed point, would look as if it had none.
+gradient that recomputes its forward pass, or solves for a fixed point, would look as if it had none. So the tapes that
+are open are closed for the call, and opened again.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
+import contextlib
+import gc
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import tensorflow as tf
-from tensorflow.python.eager import record
+from tensorflow.python import pywrap_tfe
+from tensorflow.python.eager import tape
 
 T = TypeVar("T")
 
-PATIENCE = 60.0
-"""Seconds. A function that waits for something that the caller's thread holds, as TensorFlow's lock of a function that
-is being traced, would wait for ever."""
-
 
 def untaped(function: Callable[..., T], *arguments: Any) -> T:
-    """What the function returns. Tapes belong to threads: in another one none is open but those it opens itself.
-
-    The default graph is the caller's. Raises whatever the function raises here, in the caller's thread, as it may need
-    something that belongs to the thread as well.
-    """
-    graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
-    answers: list[T] = []
-
-    def call() -> None:
-        try:
-            if graph is None:
-                answers.append(function(*arguments))
-            else:
-                with graph.as_default():
-                    answers.append(function(*arguments))
-        # The user's function is foreign code, and may raise anything; it is called again, where that is heard.
-        except Exception:
-            return
-
-    thread = threading.Thread(target=call, daemon=True)
-    thread.start()
-    thread.join(PATIENCE)
-    if answers:
-        return answers[0]
-    with record.stop_recording():
+    """What the function returns, called where no tape is open but those that it opens itself."""
+    with _recording_allowed(), _closed(_open_here()):
         return function(*arguments)
+
+
+@contextlib.contextmanager
+def _recording_allowed() -> Iterator[None]:
+    """While the context is open, tapes of this thread record, though `record.stop_recording` is around it."""
+    is_stopped = pywrap_tfe.TFE_Py_TapeSetIsStopped()
+    if is_stopped:
+        pywrap_tfe.TFE_Py_TapeSetRestartOnThread()
+    try:
+        yield
+    finally:
+        if is_stopped:
+            pywrap_tfe.TFE_Py_TapeSetStopOnThread()
+
+
+@contextlib.contextmanager
+def _closed(tapes: list[Any]) -> Iterator[None]:
+    for each in tapes:
+        pywrap_tfe.TFE_Py_TapeSetRemove(each._tape)
+    try:
+        yield
+    finally:
+        for each in tapes:
+            pywrap_tfe.TFE_Py_TapeSetAdd(each._tape)
+
+
+def _open_here() -> list[Any]:
+    """The tapes that are open in this thread. TensorFlow does not list them."""
+    if pywrap_tfe.TFE_Py_TapeSetIsEmpty():
+        return []
+    return [each for each in gc.get_objects() if isinstance(each, tape.Tape) and _is_open_here(each)]
+
+
+def _is_open_here(known: tape.Tape) -> bool:
+    """Whether something that a tape alone watches is watched by a tape that is open in this thread."""
+    with tf.init_scope():
+        something = tf.constant(0.0)
+    pywrap_tfe.TFE_Py_TapeWatch(known._tape, something)
+    return bool(pywrap_tfe.TFE_Py_TapeSetShouldRecordBackprop([something]))

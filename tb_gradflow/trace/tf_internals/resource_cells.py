@@ -55,6 +55,15 @@ class Sink:
         tf.raw_ops.AssignVariableOp(resource=self._handle, value=tf.fill(self.shape, float("nan")))
 
 
+def brought_home(tensor: Any, step: Any) -> Any:
+    """A tensor of a nested function's graph as a sink that the step can read; any other as it is."""
+    if not tf.is_symbolic_tensor(tensor) or tensor.graph is step:
+        return tensor
+    sink = Sink(tensor.shape)
+    sink.write(tensor)
+    return sink
+
+
 def _handle_in(graph: Any, handle: Any) -> Any:
     """The gradient of a branch takes what is not the branch's from the graph around it, and from nowhere else."""
     return graph.capture(_handle_in(graph.outer_graph, handle) if isinstance(graph, _OfBranch) else handle)

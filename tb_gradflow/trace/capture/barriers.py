@@ -1,0 +1,49 @@
+"""Ops that no gradient is to be taken through, because that raises, in a step that is only measured."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import tensorflow as tf
+
+from tb_gradflow.trace.capture.instruments import Ask, Instrument, Reading, Request
+from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype
+from tb_gradflow.trace.graph.flatten import results_around
+from tb_gradflow.trace.graph.variables import raw_variable
+
+
+class StopsAtBarriers(Instrument):
+    """Has each gradient of a traced step go no further back than the results of some ops.
+
+    Args:
+        barriers: The names of the flat ops.
+    """
+
+    def __init__(self, barriers: Collection[str]) -> None:
+        self._barriers = barriers
+
+    def reading(self, request: Request) -> Reading:
+        return _Stopping(self._barriers, request.call.flattener.graph) if self._barriers else Reading()
+
+
+class _Stopping(Reading):
+    def __init__(self, barriers: Collection[str], graph: Any) -> None:
+        self._barriers = barriers
+        self._graph = graph
+
+    def asking(self, ask: Ask) -> Ask:
+        """A tape cannot be told where to stop; `tf.gradients` can."""
+
+        def asking(tape: Any, target: Any, sources: Any, grad_ys: Any = None, unconnected: Any = "none") -> Any:
+            ends = {tensor.name: tensor for name in self._barriers for tensor in results_around(self._graph, name)}
+            found = tf.gradients(
+                tf.nest.flatten(target),
+                [raw_variable(source) for source in tf.nest.flatten(sources)],
+                None if grad_ys is None else tf.nest.flatten(grad_ys),
+                stop_gradients=[tensor for tensor in ends.values() if is_differentiable_dtype(tensor)],
+                unconnected_gradients=unconnected,
+            )
+            return tf.nest.pack_sequence_as(sources, found)
+
+        return asking

@@ -1,0 +1,102 @@
+"""What a collector may measure of each gradient besides what the tape answers: its instruments.
+
+A collector is given those that the step calls for: `nested_gradients`, `barriers`, `term_gradients`,
+`custom_gradient_checks.step_checks`, `step.replicas`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from tb_gradflow.record.schema import Layer
+from tb_gradflow.trace.capture.symbols import Symbols
+from tb_gradflow.trace.graph.flat_ops import consumers
+from tb_gradflow.trace.graph.gradient_call import Call
+from tb_gradflow.trace.graph.reach import influenced_by, needed_for
+from tb_gradflow.trace.graph.variables import Variables
+from tb_gradflow.trace.tf_internals.tapes import flat_sources
+
+Ask = Callable[..., Any]
+"""Asks a tape for gradients: `ask(tape, target, sources, output_gradients, unconnected_gradients)`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request of the step for gradients.
+
+    Attributes:
+        call: What is recorded of it.
+        target: What is differentiated.
+        sources: What for.
+        scale: What the target was multiplied with; `None` if it was not.
+        symbols: How the step's tensors relate to its graph.
+        variables: Those of the step, and the tensors that count as such.
+        layers: The layers that have been called, by name scope.
+    """
+
+    call: Call
+    target: Any
+    sources: Any
+    scale: Any
+    symbols: Symbols
+    variables: Variables
+    layers: Mapping[str, Layer]
+
+    def starts(self) -> set[int]:
+        """The flat ops that read or make the sources."""
+        ops = self.call.flattener.ops
+        listed = flat_sources(self.sources)
+        asked = {self.variables.index_of_source(source) for source in listed}
+        made = (self.call.flattener.ref(self.symbols.symbol(source)) for source in listed if self.symbols.knows(source))
+        reads = {index for index, op in enumerate(ops) if op.reads is not None and op.reads in asked}
+        return reads | {ref.op for ref in made if ref is not None}
+
+    def between(self) -> set[int]:
+        """The flat ops between the sources and the target."""
+        ops = self.call.flattener.ops
+        needed = needed_for(ops, [ref.op for ref in self.call.targets])
+        return influenced_by(ops, consumers(ops), self.starts()) & needed
+
+    def is_of_step(self) -> bool:
+        """Whether it is made in the step itself, and in no function that the step calls."""
+        return tf.compat.v1.get_default_graph() is self.symbols.root
+
+
+class Reading:
+    """What one instrument has to do with one request. This one does nothing."""
+
+    def asking(self, ask: Ask) -> Ask:
+        """What asks the tape in the place of `ask`. It must return what that returns for the same sources."""
+        return ask
+
+    def answered(self, asked: Any) -> None:
+        """The tape has answered this, and the collector has kept the statistics. It may add rows to those of the
+        call."""
+
+    def failed(self) -> None:
+        """The tape has raised."""
+
+
+class Instrument:
+    """Measures more of each gradient. This one measures nothing."""
+
+    def reading(self, request: Request) -> Reading:
+        """What it has to do with a request, before the tape is asked."""
+        return Reading()
+
+    def reading_of_jacobian(self, request: Request) -> Reading:
+        """The same for a request for a Jacobian, which no reading can take part in: it hears of the answer."""
+        return Reading()
+
+    def recording(self) -> contextlib.AbstractContextManager[None]:
+        """Open while the step runs."""
+        return contextlib.nullcontext()
+
+    def more(self) -> dict[str, Any]:
+        """Tensors that the step is to hand out besides its statistics, each under a name of its own."""
+        return {}

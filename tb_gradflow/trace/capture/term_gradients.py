@@ -1,0 +1,128 @@
+"""The gradient of each term of what is differentiated, if that is a sum."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from tb_gradflow.record.schema import Layer
+from tb_gradflow.trace.capture.instruments import Ask, Instrument, Reading, Request
+from tb_gradflow.trace.graph.flat_ops import consumers
+from tb_gradflow.trace.graph.reach import influenced_by
+from tb_gradflow.trace.graph.term_answers import TermAnswers
+from tb_gradflow.trace.graph.variables import is_replica
+from tb_gradflow.trace.terms.measured import measure
+from tb_gradflow.trace.terms.named import terms_of
+from tb_gradflow.trace.terms.summands import Ground, summands_of
+from tb_gradflow.trace.tf_internals.kept_tapes import Asked, request_noted, tapes_kept
+from tb_gradflow.trace.tf_internals.tapes import flat_sources
+
+_OF_REPLICAS = "The gradient of each term of the loss is not measured where a step runs on several replicas."
+_UNMEASURED = "The gradient of each term of the loss could not be measured. Please report this:"
+
+
+class TermGradients(Instrument):
+    """Measures the gradient of each term, where the gradient of their sum is no inner one.
+
+    Args:
+        exact: Whether the step must round as it does without this: see `fusion`.
+    """
+
+    def __init__(self, *, exact: bool) -> None:
+        self._exact = exact
+
+    def recording(self) -> contextlib.AbstractContextManager[None]:
+        return tapes_kept()
+
+    def reading(self, request: Request) -> Reading:
+        return _Terms(request, exact=self._exact)
+
+
+class _Terms(Reading):
+    def __init__(self, request: Request, *, exact: bool) -> None:
+        self._request = request
+        self._exact = exact
+        self._noted = Asked()
+
+    def asking(self, ask: Ask) -> Ask:
+        def asking(*args: Any) -> Any:
+            with request_noted() as self._noted:
+                return ask(*args)
+
+        return asking
+
+    def answered(self, asked: Any) -> None:
+        call = self._request.call
+        if not self._noted.is_known or call.inner or not call.measured:
+            return
+        try:
+            self._measure()
+        except Exception as error:  # it costs the terms, and nothing else of what the step shows
+            call.rows.drop_waiting()
+            call.terms = TermAnswers(problem=f"{_UNMEASURED} {type(error).__name__}: {error}")
+
+    def _measure(self) -> None:
+        request, call, symbols = self._request, self._request.call, self._request.symbols
+        targets = tf.nest.flatten(request.target)
+        flat = [each for each in targets if isinstance(each, tf.Tensor) and symbols.knows(each)]
+        if len(flat) != len(targets):
+            return
+        given = self._noted.output_gradients or [None] * len(flat)
+        weights = [tf.ones_like(each) if weight is None else weight for each, weight in zip(flat, given, strict=True)]
+        whole = list(zip(map(symbols.symbol, flat), weights, strict=True))
+        terms = terms_of(summands_of(whole, self._ground()), self._layer_behind)
+        if len(terms) < 2:
+            return
+        if is_replica():
+            call.terms = TermAnswers(problem=_OF_REPLICAS)
+            return
+        listed = flat_sources(request.sources)
+        places = {request.variables.index_of_source(source): place for place, source in enumerate(listed)}
+        call.terms = measure(
+            terms,
+            self._noted,
+            {index: place for index, place in places.items() if index is not None},
+            len(listed),
+            symbols.actual,
+            request.scale,
+            call.flattener.ref,
+            call.rows,
+            exact=self._exact,
+        )
+        call.rows.stack()
+
+    def _ground(self) -> Ground:
+        request, flattener = self._request, self._request.call.flattener
+        moved = influenced_by(flattener.ops, consumers(flattener.ops), request.starts())
+
+        def moves(tensor: Any) -> bool:
+            ref = flattener.ref(tensor)
+            return ref is not None and ref.op in moved
+
+        return Ground(
+            request.symbols.actual,
+            moves,
+            request.symbols.is_constant,
+            lambda op: bool(_layer_of(op.name, request.layers)),
+        )
+
+    def _layer_behind(self, tensor: Any) -> str:
+        """The layer that a tensor was computed in, or from whose output it was computed; empty if there is none."""
+        ops, ref = self._request.call.flattener.ops, self._request.call.flattener.ref(tensor)
+        queue = [] if ref is None else [ref.op]
+        for index in queue:  # grows while it is walked
+            if layer := _layer_of(ops[index].name, self._request.layers):
+                return layer
+            queue.extend(item.ref.op for item in ops[index].inputs if item.ref.op not in queue)
+        return ""
+
+
+def _layer_of(name: str, layers: Mapping[str, Layer]) -> str:
+    """The layer whose call an op was made in; empty if there is none."""
+    scope = name.rpartition("/")[0]
+    while scope and scope not in layers:
+        scope = scope.rpartition("/")[0]
+    return layers[scope].name if scope else ""

@@ -1,0 +1,103 @@
+"""The table of statistics that a step returns, and the owner of its rows: it alone says which row is which tensor's.
+
+Whoever measures a tensor gets a `Row` for it, which has no number yet. A step takes several gradients, in another order
+than they are measured in, and some in functions that it never runs, whose rows are dropped. So rows lie in blocks, one
+for each gradient that is taken, and they are numbered once the step is over.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from tb_gradflow.trace.numerics.loss_scale import unscaled
+from tb_gradflow.trace.numerics.statistics import GRADIENT_COLUMNS
+from tb_gradflow.trace.tf_internals.resource_cells import Sink
+
+
+class Block:
+    """Rows that are measured together, in one graph.
+
+    Attributes:
+        tensor: float32 `[rows, 6]`, or a sink that holds it; `None` before `stack`, and where the statistics are
+            measured elsewhere.
+    """
+
+    def __init__(self) -> None:
+        self.tensor: Any = None
+        self._stacked = 0
+        self._waiting: list[Any] = []
+
+    @property
+    def row_count(self) -> int:
+        """How many rows it has, those that wait to be stacked included."""
+        return self._stacked + len(self._waiting)
+
+    def add(self, statistics: Any = None) -> Row:
+        """One more row: float32 `[6]`, which `stack` takes in."""
+        self._waiting.append(statistics)
+        return Row(self, self.row_count - 1)
+
+    def stack(self, scale: Any = None) -> None:
+        """Takes in the rows that were added since the last time, as they are without a scale of the loss."""
+        if self.tensor is not None and not self._waiting:
+            return
+        added = unscaled(self._waiting, scale)
+        self.tensor = added if self.tensor is None else tf.concat([self.tensor, added], 0)
+        self._stacked += len(self._waiting)
+        self._waiting = []
+
+    def drop_waiting(self) -> None:
+        """Forgets the rows that were added since the last `stack`, where something has failed on the way to it."""
+        self._waiting = []
+
+    def take(self) -> Any:
+        """In the step, once it is over: float32 `[rows, 6]`."""
+        return self.tensor.take() if isinstance(self.tensor, Sink) else self.tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The statistics of one tensor.
+
+    Attributes:
+        block: Where they lie.
+        place: Which of its rows.
+    """
+
+    block: Block
+    place: int
+
+
+NumberOfRow = Callable[[Row], int]
+"""Returns the index of a row in the table."""
+
+
+class StatisticsTable:
+    """The blocks of one step, in their order."""
+
+    def __init__(self, blocks: Iterable[Block] = ()) -> None:
+        self._blocks = list(blocks)
+
+    def append(self, block: Block) -> None:
+        """Its rows come after those that are there."""
+        self._blocks.append(block)
+
+    def drop(self, block: Block) -> None:
+        """Its rows are not in the table, if they were."""
+        self._blocks = [each for each in self._blocks if each is not block]
+
+    def numbers(self) -> NumberOfRow:
+        """Numbers the rows, once there will be no more of them."""
+        starts = itertools.accumulate((block.row_count for block in self._blocks), initial=0)
+        first = dict(zip(self._blocks, starts, strict=False))
+        return lambda row: first[row.block] + row.place
+
+    def take(self) -> Any:
+        """In the step, once it is over: float32 `[rows, 6]`."""
+        blocks = [block.take() for block in self._blocks]
+        return tf.concat([tf.zeros([0, GRADIENT_COLUMNS]), *blocks], 0)
