@@ -23,11 +23,12 @@ from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.eager import record
 from tensorflow.python.ops import cond_v2
 
-from tb_gradflow.trace.capture.patches import watching
 from tb_gradflow.trace.fidelity.rollback import undone
 from tb_gradflow.trace.graph.random_ops import is_place
-from tb_gradflow.trace.nonfinite.gradient_observer import GradientObserver, may_run_twice
+from tb_gradflow.trace.nonfinite.gradient_observer import GradientObserver, may_run_twice, observed
 from tb_gradflow.trace.nonfinite.monitor import CaughtStep, NonfiniteMonitor, caught_step
+from tb_gradflow.trace.protection.beside import beside
+from tb_gradflow.trace.protection.training import Execution
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
 from tb_gradflow.trace.step.recent_batches import OWN_OP
 
@@ -51,8 +52,11 @@ class CatchingBranch:
         """The step with this branch in it, to be compiled as the user's own is."""
 
         def run(*args: Any, **kwargs: Any) -> Any:
-            with watching(_Holding(self, (args, kwargs))):
-                return step(*args, **kwargs)
+            return beside(
+                lambda: step(*args, **kwargs),
+                lambda: observed([_Holding(self, (args, kwargs))], self.failed),
+                self.failed,
+            )
 
         return run
 
@@ -181,7 +185,7 @@ class BranchMonitor(NonfiniteMonitor):
     Args:
         step: The user's own, as it is to be traced.
         instrumented: The recorder's version of it, which has run before.
-        compiled: Compiles a step as the user's own is compiled.
+        compiled: Compiles a step as the user's own is compiled, to be run in an execution.
         iterations: Returns how many steps have run; `None` if nobody knows.
     """
 
@@ -204,8 +208,8 @@ class BranchMonitor(NonfiniteMonitor):
         """An exception of the monitor itself; `None` while there is none."""
         return self._branch.fault
 
-    def _run(self, *args: Any, **kwargs: Any) -> Any:
-        return self._function(*args, **kwargs)
+    def _run(self, execution: Execution, /, *args: Any, **kwargs: Any) -> Any:
+        return self._function(execution, *args, **kwargs)
 
     def settled(self) -> bool:
         return self._branch.has_caught
