@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Any
 
 from tb_gradflow.trace.capture.collector import Tensors
@@ -317,7 +318,7 @@ class GradFlowCallback(KerasCallback):
 def _beside_this() -> Sequence[Any] | None:
     """The callbacks of the same `fit`: Keras tells a callback of the model, and not of these, whose list calls it. Null
     if nobody knows them."""
-    frame = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_globals.get("__name__", "").startswith("tb_gradflow."):
         frame = frame.f_back
     return getattr(frame.f_locals.get("self"), "callbacks", None) if frame is not None else None

@@ -159,8 +159,8 @@ class Watched:
         self._run.write(self._measured_again.measured(values, *args, **kwargs) or values, self._tracing)
         self._monitored.start(self._select_monitor)
 
-    def _own_error(self, error: BaseException) -> None:
-        """The user's step has raised, without the recorder."""
+    def _own_error(self, error: Exception) -> None:
+        """The user's step has raised."""
         if self._run.compiles and needs_numbers(error):
             warn(HINT)
 

@@ -69,7 +69,9 @@ FAULTS = Faults()
 
 
 class _Instrumented(importlib.machinery.SourceFileLoader):
-    def source_to_code(self, data: Any, path: Any, *, _optimize: int = -1) -> Any:
+    def source_to_code(  # type: ignore[override]
+        self, data: Any, path: Any, *, _optimize: int = -1
+    ) -> Any:
         tree = ast.parse(data, path)
         _Calls(Path(path).as_posix().partition("tb_gradflow/trace/")[2]).visit(tree)
         return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True, optimize=_optimize)

@@ -69,11 +69,11 @@ def test_what_is_traced_is_what_the_function_would_trace(devices: list[str | Non
                         assert step(tf.ones([rows])).shape == [rows]
         return shapes
 
-    assert traced(AlikeCalls) == traced(lambda step: step) == [(2,), (None,)]
+    assert traced(lambda step: executed(AlikeCalls(step))) == traced(lambda step: step) == [(2,), (None,)]
 
 
 def test_functions_that_are_to_run_eagerly_do() -> None:
-    alike = AlikeCalls(tf.function(lambda x: tf.constant(tf.executing_eagerly() and x is not None)))
+    alike = executed(AlikeCalls(tf.function(lambda x: tf.constant(tf.executing_eagerly() and x is not None))))
     assert [bool(alike(ONES)) for _ in range(2)] == [False, False]
 
     tf.config.run_functions_eagerly(True)

@@ -212,26 +212,20 @@ def protected_method(method: Callable[..., Any]) -> Callable[..., Any]:
 
 def protected_step(plain_of: Callable[[Any], Any], ours_of: Callable[[Any], Any]) -> Callable[..., Any]:
     """The `__call__` of an object that stands in for a function of the user's, once per step: `plain_of` gives that
-    function, and `ours_of` what makes an execution of it. Its `_own_error` hears of what that function raises."""
+    function, and `ours_of` what makes an execution of it. Its `_own_error` hears of what the user's step raises."""
 
     def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         plain = plain_of(self)
-
-        def own(*args: Any, **kwargs: Any) -> Any:
-            try:
-                return plain(*args, **kwargs)
-            except Exception as error:
-                try:
-                    self._own_error(error)
-                except Exception as fault:
-                    self.protection.ends(fault)
-                raise
 
         protection: Protection = self.protection
         # Inside another compiled function it is a part of that one's step.
         if protection.is_over or not tf.executing_eagerly():
             return plain(*args, **kwargs)
-        return protection.run(own, ours_of(self), Execution(), args, kwargs)
+        try:
+            return protection.run(plain, ours_of(self), Execution(), args, kwargs)
+        except Exception as error:
+            protection.attempt(self._own_error, error)
+            raise
 
     return call
 
