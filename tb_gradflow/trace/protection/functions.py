@@ -47,12 +47,14 @@ class Called:
     """One call of what stands in for a function, and what the original has done for it.
 
     Attributes:
+        of: What stands in.
         args: With which the original was called last.
         results: What it has returned.
         error: What it has raised; null while it has not.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, of: object) -> None:
+        self.of = of
         self.args: tuple[Any, ...] = ()
         self.results: list[Any] = []
         self.error: BaseException | None = None
@@ -63,6 +65,9 @@ class _OfThread(threading.local):
         self.calls: list[Called] = []
 
 
+_of_thread = _OfThread()
+
+
 def protected(
     original: Callable[..., Any],
     wrap: Callable[[Any], Any],
@@ -71,32 +76,32 @@ def protected(
     part: Part | None = None,
 ) -> Any:
     """`wrap(original)`, whose faults do not reach who calls it."""
-    of_thread = _OfThread()
+    token = object()
 
     def noted(*args: Any, **kwargs: Any) -> Any:
-        calls = of_thread.calls
-        if not calls:  # called later, by what was handed out
+        calls = _of_thread.calls
+        if not calls or calls[-1].of is not token:  # called later, by what was handed out
             return original(*args, **kwargs)
         call = calls[-1]
         call.args = args
         # What the original calls in turn is another call.
-        of_thread.calls = []
+        _of_thread.calls = []
         try:
             result = original(*args, **kwargs)
         except BaseException as error:
             call.error = error
             raise
         finally:
-            of_thread.calls = calls
+            _of_thread.calls = calls
         call.results.append(result)
         return result
 
-    ours = wrap(_like(noted, original))
+    called = _like(noted, original)
+    ours = wrap(called if isinstance(original, types.FunctionType) else _Delegate(called, original))
 
     def stand_in(*args: Any, **kwargs: Any) -> Any:
-        call = Called()
-        of_thread.calls.append(call)
-        calls = of_thread.calls
+        call, calls = Called(token), _of_thread.calls
+        calls.append(call)
         try:
             args = args if given is None else given(args)
             return ours(*args, **kwargs)
