@@ -28,6 +28,7 @@ from tb_gradflow.trace.graph.random_ops import is_place
 from tb_gradflow.trace.nonfinite.gradient_observer import GradientObserver, may_run_twice, observed
 from tb_gradflow.trace.nonfinite.monitor import CaughtStep, NonfiniteMonitor, caught_step
 from tb_gradflow.trace.protection.beside import beside
+from tb_gradflow.trace.protection.functions import in_step
 from tb_gradflow.trace.protection.training import Execution
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
 from tb_gradflow.trace.step.recent_batches import OWN_OP
@@ -93,18 +94,16 @@ class CatchingBranch:
         given = {at: each for at, each in enumerate(flat) if isinstance(each, tf.Tensor)}
         changed = {number: value for number, value in earlier.items() if value.graph in around}
 
-        def note(*values: Any) -> Any:
+        def note(*values: Any) -> None:
             if self._kept is None:
-                try:
-                    tensors = dict(zip(given, values[: len(given)], strict=True))
-                    before = dict(zip(changed, values[len(given) :], strict=True))
-                    self._kept = _Kept(self.state, graph, arguments, tensors, before)
-                except Exception as error:
-                    self.failed(error)
-            return True
+                tensors = dict(zip(given, values[: len(given)], strict=True))
+                before = dict(zip(changed, values[len(given) :], strict=True))
+                self._kept = _Kept(self.state, graph, arguments, tensors, before)
 
         def kept() -> Any:
-            return tf.numpy_function(note, [*given.values(), *changed.values()], tf.bool, name=OWN_OP)
+            return tf.numpy_function(
+                in_step(note, True, self.failed), [*given.values(), *changed.values()], tf.bool, name=OWN_OP
+            )
 
         branch = _not_lowered(cond_v2.cond_v2(wrong, kept, lambda: tf.constant(False)))
         with tf.control_dependencies([branch]):

@@ -150,6 +150,29 @@ def raising(error: Callable[[], BaseException]) -> Callable[..., Any]:
     return call
 
 
+def preceded(function: Callable[..., Any], action: Callable[[], None]) -> Callable[..., Any]:
+    """The function, after an action that raises nothing."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        action()
+        return function(*args, **kwargs)
+
+    return call
+
+
+def in_step(function: Callable[..., Any], answer: Any, failed: Failed) -> Callable[..., Any]:
+    """What an op of a running step calls in Python. The op answers `answer`, whatever fails."""
+
+    def call(*args: Any) -> Any:
+        try:
+            function(*args)
+        except Exception as fault:
+            failed(fault)
+        return answer
+
+    return call
+
+
 def heard(listener: Callable[..., None], failed: Failed) -> Callable[..., None]:
     """What TensorFlow calls after each op; of its faults the op's caller does not hear."""
 

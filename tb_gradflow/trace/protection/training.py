@@ -210,6 +210,27 @@ def protected_method(method: Callable[..., Any]) -> Callable[..., Any]:
     return tell
 
 
+def protected_function(own: type[Exception], report: Report) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Of a function that a training tells something, and that raises `own` where it is told something wrong."""
+    protection = Protection(report)
+
+    def protect(function: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(function)
+        def tell(*args: Any, **kwargs: Any) -> None:
+            if protection.is_over:
+                return
+            try:
+                function(*args, **kwargs)
+            except own:
+                raise
+            except Exception as fault:
+                protection.ends(fault)
+
+        return tell
+
+    return protect
+
+
 def protected_step(plain_of: Callable[[Any], Any], ours_of: Callable[[Any], Any]) -> Callable[..., Any]:
     """The `__call__` of an object that stands in for a function of the user's, once per step: `plain_of` gives that
     function, and `ours_of` what makes an execution of it. Its `_own_error` hears of what the user's step raises."""
