@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import ast
 import builtins
+import hashlib
 import importlib.abc
 import importlib.machinery
 import logging
@@ -129,6 +130,7 @@ class Result:
     Attributes:
         losses: Of each batch.
         weights: At the end.
+        states: A digest of the weights before the first step and after each.
         error: What ended it; null if nothing did.
         restored: Whether the model's functions are its own again.
         warned: Warnings of the recorder.
@@ -139,6 +141,7 @@ class Result:
 
     losses: list[Any] = field(default_factory=list)
     weights: list[Any] = field(default_factory=list)
+    states: list[str] = field(default_factory=list)
     error: BaseException | None = None
     restored: bool = True
     warned: list[str] = field(default_factory=list)
@@ -230,6 +233,23 @@ def differences(plain: Result, recorded: Result, result: Result, exact: bool = T
         yield f"steps {result.steps}, not {recorded.steps}, and nothing was said: {result.warned}"
 
 
+def interruptions(plain: Result, result: Result) -> Iterator[str]:
+    """What a KeyboardInterrupt in the recorder has left that it would not have left without it; nothing if all is well.
+    Where an op of TensorFlow's has called the recorder, TensorFlow makes an error of its own of it."""
+    if result.error is None and not any("KeyboardInterrupt" in line for line in result.warned):
+        yield "the interrupt was lost"
+    if result.states and _digest(result.weights) not in plain.states:
+        yield "weights that no step has left"
+    if not result.restored:
+        yield "the model's functions are not its own"
+    if lost := set(result.written) - set(result.steps):
+        yield f"recorded before and lost: {sorted(lost)}"
+
+
+def _digest(weights: Sequence[Any]) -> str:
+    return hashlib.sha256(b"".join(each.tobytes() for each in weights)).hexdigest()
+
+
 # Scenarios.
 
 
@@ -277,6 +297,7 @@ def _fit(model: Any, log_dir: str | None, result: Result, fits: int = 1, **optio
     class Losses(keras.callbacks.Callback):
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             result.losses.append(float(logs["loss"]))
+            result.states.append(_digest([weight.numpy() for weight in model.weights]))
 
     callbacks: list[Any] = [Losses()]
     recorder = None
@@ -285,6 +306,7 @@ def _fit(model: Any, log_dir: str | None, result: Result, fits: int = 1, **optio
         callbacks.append(recorder)
     FAULTS.arm(FAULTS.where)
     x, y = _data()
+    result.states.append(_digest([weight.numpy() for weight in model.weights]))
     try:
         for _ in range(fits):
             model.fit(x, y, batch_size=8, epochs=2, shuffle=False, verbose=0, callbacks=callbacks)
@@ -458,8 +480,15 @@ def sample(cases: Sequence[Any], count: int) -> list[Any]:
     return [cases[(2 * number + 1) * len(cases) // (2 * count)] for number in range(count)]
 
 
-def sweep(name: str, count: int | None, only: str = "", part: tuple[int, int] = (0, 1)) -> tuple[int, list[str]]:
+def sweep(
+    name: str,
+    count: int | None = None,
+    only: str = "",
+    part: tuple[int, int] = (0, 1),
+    kind: type[BaseException] = Injected,
+) -> tuple[int, list[str]]:
     """How many faults were tried in a scenario, and what they have changed."""
+    FAULTS.kind = kind
     scenario = SCENARIOS[name]
     with tempfile.TemporaryDirectory() as directory:
         plain = run(scenario, None)
@@ -472,7 +501,10 @@ def sweep(name: str, count: int | None, only: str = "", part: tuple[int, int] = 
         chosen = listed if count is None else sample(listed, count)
         for number, where in enumerate(chosen):
             result = run(scenario, f"{directory}/{number}", where)
-            found = list(differences(plain, recorded, result, exact="xla" not in name))
+            if kind is KeyboardInterrupt:
+                found = list(interruptions(plain, result)) if FAULTS.has_raised else []
+            else:
+                found = list(differences(plain, recorded, result, exact="xla" not in name))
             problems += [f"{name}: {where[0]}, call {where[1]}: {each}" for each in found]
             if found:
                 _say("\n".join(problems[-len(found) :]))
@@ -490,6 +522,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int)
     parser.add_argument("--only", default="")
     parser.add_argument("--part", default="0/1")
+    parser.add_argument("--interrupt", action="store_true", help="as if somebody had pressed Ctrl-C there")
     given = parser.parse_args()
     import tensorflow as tf
 
@@ -501,7 +534,8 @@ def main() -> int:
     failed = 0
     part = tuple(int(each) for each in given.part.split("/"))
     for name in names:
-        tried, problems = sweep(name, given.cases, given.only, (part[0], part[1]))
+        kind = KeyboardInterrupt if given.interrupt else Injected
+        tried, problems = sweep(name, given.cases, given.only, (part[0], part[1]), kind)
         failed += len(problems)
         _say(f"{name}: {tried} faults, {len(problems)} problems")
     return 1 if failed else 0

@@ -86,3 +86,6 @@ def surely(action: Callable[..., Any], *args: Any) -> None:
         action(*args)
     except Exception:
         action(*args)
+    except BaseException:  # a KeyboardInterrupt
+        action(*args)
+        raise
