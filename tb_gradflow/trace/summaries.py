@@ -10,6 +10,7 @@ later one lies beside it, reads all of it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 import weakref
@@ -139,7 +140,7 @@ class SummaryLog:
         self._pending: dict[int, _Measured] = {}
         self._step = self._last = -1
         self._told = False
-        self.protection = Protection(_report_fault)
+        self.protection = Protection(self._ends)
         # TensorFlow runs the calls of a compiled step in threads of its own.
         self._lock = threading.RLock()
         self._recorder = WriterRecorder(writer)
@@ -203,6 +204,12 @@ class SummaryLog:
         call.first_row = rows
         self._calls.append((name, call))
         return len(self._calls) - 1
+
+    def _ends(self, fault: Exception, cost: str) -> None:
+        """What was recorded before a fault can be read."""
+        _report_fault(fault, cost)
+        with contextlib.suppress(Exception):  # it may be what failed
+            self._recorder.flush()
 
     def _heard(self, call: int, step: Any, loss: Any, rows: Any, norms: Any) -> None:
         if not self.protection.is_over:

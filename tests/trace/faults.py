@@ -165,6 +165,8 @@ class _Lines(logging.Handler):
 
 def run(scenario: Scenario, log_dir: str | None, where: tuple[str, int] | None = None) -> Result:
     """One training, with a fault there."""
+    import keras
+
     import tb_gradflow
     from tb_gradflow.store.writer import LogWriter
 
@@ -189,6 +191,8 @@ def run(scenario: Scenario, log_dir: str | None, where: tuple[str, int] | None =
         warnings.simplefilter("always")
         try:
             FAULTS.where, FAULTS.is_armed = where, False
+            keras.utils.clear_session(free_memory=False)
+            keras.utils.set_random_seed(7)
             scenario(log_dir, result)
         except BaseException as error:
             result.error = error
@@ -215,6 +219,8 @@ def differences(plain: Result, recorded: Result, result: Result, exact: bool = T
             else np.allclose(one, other, rtol=1e-5, atol=1e-6, equal_nan=True)
         )
 
+    if plain.error is not None:
+        yield f"cannot be trained: {plain.error!r}"
     if repr(result.error) != repr(plain.error):
         yield f"ended with {result.error!r}, not {plain.error!r}"
     if len(result.losses) != len(plain.losses) or not same(result.losses, plain.losses):
@@ -264,9 +270,6 @@ def _model(broken: bool = False, **compiled: Any) -> Any:
     """With a seed, moving averages, and a weight whose gradient is NaN in step 5 and which nothing else depends on."""
     import keras
     import tensorflow as tf
-
-    keras.utils.clear_session(free_memory=False)
-    keras.utils.set_random_seed(7)
 
     class Side(keras.layers.Layer):
         def build(self, shape: Any) -> None:
@@ -366,7 +369,6 @@ def _loop(log_dir: str | None, result: Result, compiled: Callable[[Any], Any], *
 
     import tb_gradflow
 
-    keras.utils.set_random_seed(7)
     model = keras.Sequential(
         [keras.Input((4,)), keras.layers.Dense(3, "tanh"), keras.layers.BatchNormalization(), keras.layers.Dense(1)]
     )
