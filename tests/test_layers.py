@@ -50,6 +50,7 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
 # all of them, and no room imports that, but for what is named in `BENEATH`.
 ROOMS: dict[str, tuple[str, ...]] = {
     "trace": (
+        "protection",
         "tf_internals",
         "source",
         "numerics",

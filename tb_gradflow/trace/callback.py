@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Any
 
 from tb_gradflow.trace.capture.collector import Tensors
-from tb_gradflow.trace.fidelity.error_attribution import run_instead
 from tb_gradflow.trace.fidelity.python_constants import TracedNumbers
 from tb_gradflow.trace.fidelity.warning import warn
-from tb_gradflow.trace.fit.batch_step import KeptBatch
+from tb_gradflow.trace.fit.batch_step import last_of, whole_data
 from tb_gradflow.trace.fit.callback_base import KerasCallback
-from tb_gradflow.trace.fit.keras3 import Fitting, TrainFunction
+from tb_gradflow.trace.fit.keras3 import Fitting, OwnFunction, TrainFunction
 from tb_gradflow.trace.fit.refit import LastFit
 from tb_gradflow.trace.fit.step_count import StepCount
 from tb_gradflow.trace.fit.train_function import REPLACED, SET_BY_USER, is_of_the_user, owner, put
@@ -26,8 +27,9 @@ from tb_gradflow.trace.log.recorder import Identity, Recorder, Tracing, fault_me
 from tb_gradflow.trace.log.workers import in_step_with_others, is_one_of_several, recorder_for, unsupported
 from tb_gradflow.trace.nonfinite.monitor import CaughtStep, NonfiniteMonitor
 from tb_gradflow.trace.nonfinite.monitor_choice import monitor_of_fit
-from tb_gradflow.trace.nonfinite.monitored_steps import MonitoredSteps, Report
+from tb_gradflow.trace.nonfinite.monitored_steps import MonitoredSteps
 from tb_gradflow.trace.nonfinite.recorded_again import RecordedAgain
+from tb_gradflow.trace.protection.training import Execution, Protection, StandIn, protected_method
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
 
 
@@ -87,9 +89,9 @@ class GradFlowCallback(KerasCallback):
         )
         self._began = self._ready = 0.0
         self._recorder: Recorder | None = None
-        self._broken = False
+        self.protection = Protection(self._report_fault, self._restored)
         self._plain: TrainFunction | None = None
-        self._sampled: TrainFunction | None = None
+        self._sampled: OwnFunction | None = None
         self._monitored = self._monitored_steps(is_wanted=False)
         self._tracing = Tracing()
         self._fitting: Fitting | None = None
@@ -99,24 +101,25 @@ class GradFlowCallback(KerasCallback):
         self._epoch = 0
         self._epoch_begins = self._postponed = self._may_postpone = False
         self._measured: dict[str, Any] | None = None
-        self._batch: KeptBatch | None = None
+        self._execution: Execution | None = None
 
+    @protected_method
     def on_train_begin(self, logs: Any = None) -> None:
         interrupted = owner(self.model)
         if isinstance(interrupted, GradFlowCallback) and interrupted._plain is not None:
             put(self.model, interrupted._plain)
         self._plain = None
         self._may_postpone = True
-        # Keras tells a callback of the model, and not of the other callbacks, whose list calls this.
-        caller = sys._getframe(1).f_locals.get("self")
-        self._safely(lambda: self._prepare(getattr(caller, "callbacks", None)))
+        self._prepare(_beside_this())
 
+    @protected_method
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._epoch, self._epoch_begins = epoch, True
-        self._safely(lambda: self._steps.epoch_begins(self._fitting if self._plain is not None else None))
+        self._steps.epoch_begins(self._fitting if self._plain is not None else None)
 
+    @protected_method
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        if self._plain is None or self._broken:
+        if self._plain is None:
             return
         self._began = time.perf_counter()
         if self.model.train_function is not self._plain and not isinstance(owner(self.model), GradFlowCallback):
@@ -126,15 +129,16 @@ class GradFlowCallback(KerasCallback):
         self._steps.execution_begins(batch)
         self._measured = None
         if self._due():
-            self._safely(self._check_alone)
-            self._safely(self._monitored.settle)
-            if not self._broken:
-                put(self.model, self._run_sampled)
+            if not self._is_alone():
+                return
+            self._monitored.settle()
+            put(self.model, self._standing_in(self._run_sampled))
         elif self._monitored.is_running:
-            put(self.model, self._run_monitored)
+            put(self.model, self._standing_in(self._run_monitored))
         self._epoch_begins = False
         self._ready = time.perf_counter()
 
+    @protected_method
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         if self._plain is None:
             return
@@ -143,23 +147,25 @@ class GradFlowCallback(KerasCallback):
         self._steps.execution_ends(batch)
         recorded = self._measured is not None
         if recorded:
-            self._safely(self._steps.correct)
-            self._safely(lambda: self._write(self._steps.now - 1))
-            self._safely(lambda: self._monitored.start(self._select_monitor))
+            self._steps.correct()
+            self._write(self._steps.now - 1)
+            self._monitored.start(self._select_monitor)
         else:
-            self._safely(self._monitored.step_ended)
+            self._monitored.step_ended()
         now = time.perf_counter()
         own = self._ready - self._began + now - done
         self._options.cadence.meter.took(now - self._began, recorded=recorded, own=own)
 
+    @protected_method
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        self._safely(self._steps.correct)
-        self.flush()
+        self._steps.correct()
+        self._flush()
 
+    @protected_method
     def on_train_end(self, logs: Any = None) -> None:
-        self.flush()
+        self._flush()
         if self._plain is not None and (fitted := self._fitting) is not None:
-            self._safely(lambda: self._last_fit.ends(self.model, fitted))
+            self._last_fit.ends(self.model, fitted)
         self._plain = None
 
     @property
@@ -171,11 +177,15 @@ class GradFlowCallback(KerasCallback):
         """Whether this is in the middle of a training with the function that the model has now."""
         return self._plain is not None and model.train_function is self._plain
 
+    @protected_method
     def flush(self) -> None:
         """Everything recorded so far can be read when this returns; `fit` does this at the end of each epoch."""
-        self._safely(self._monitored.settle)
+        self._flush()
+
+    def _flush(self) -> None:
+        self._monitored.settle()
         if self._recorder is not None:
-            self._safely(self._recorder.flush)
+            self._recorder.flush()
 
     def _prepare(self, beside: Sequence[Any] | None) -> None:
         fitted = fitting(self.model, beside)
@@ -213,19 +223,22 @@ class GradFlowCallback(KerasCallback):
         )
         self._sampled = fitted.recording(lambda data: step(data), numbers)
         self._measured_again = RecordedAgain(
-            step, lambda: lambda batch: self._again()(batch()), for_xla=fitted.is_for_xla
+            step, lambda: lambda last, of: self._again()(Execution(last(of))), for_xla=fitted.is_for_xla
         )
-        put(self.model, fitted.as_compiled(numbers))
+        put(self.model, fitted.as_compiled(numbers, self.protection.ends))
         self._plain = self.model.train_function
 
-    def _check_alone(self) -> None:
+    def _is_alone(self) -> bool:
         """Two recorders would take the model's function from each other: the first one of the list keeps it."""
-        if isinstance(owner(self.model), GradFlowCallback):
-            self._broken = True
-            warn(
-                "tb_gradflow: two GradFlowCallbacks are in the same fit, and one of them can record. The second one, "
-                f"for {self._options.log_dir!r}, records nothing: leave one of them out."
-            )
+        if not isinstance(owner(self.model), GradFlowCallback):
+            return True
+        self._plain = None  # what the model has is the other one's
+        self.protection.stop()
+        warn(
+            "tb_gradflow: two GradFlowCallbacks are in the same fit, and one of them can record. The second one, "
+            f"for {self._options.log_dir!r}, records nothing: leave one of them out."
+        )
+        return False
 
     def _due(self) -> bool:
         """Whether one of the steps that the coming execution runs is to be recorded."""
@@ -240,44 +253,45 @@ class GradFlowCallback(KerasCallback):
             self._may_postpone = False
         return due and not self._postponed
 
-    def _run_sampled(self, iterator: Any) -> Any:
-        assert self._plain is not None and self._sampled is not None
-        assert self._fitting is not None
-        put(self.model, self._plain)
-        self._batch = KeptBatch(iterator) if self._fitting.is_of_batches and not self._fitting.is_eager else None
-        if self._batch is not None:
-            self._measured_again.begins(self._fitting.state)
-        try:
-            with self._tracing.told():
-                logs, measured = self._sampled(iterator if self._batch is None else self._batch)
-        except Exception as error:
-            return run_instead(self._plain, iterator, error, self._stops)
-        if self._tracing.fault is None:
-            self._measured = measured or self._instrumented.left()
-        else:
-            self._stops(self._tracing.fault)
-        return logs
+    def _standing_in(self, ours: Callable[[Execution], None]) -> StandIn:
+        return StandIn(self.model, self._plain, ours, whole_data, self)
 
-    def _stops(self, fault: Exception, cost: str = "") -> None:
-        self._broken = True
-        self._report_fault(fault, cost)
+    def _run_sampled(self, execution: Execution) -> None:
+        assert self._sampled is not None and self._fitting is not None
+        self._execution = None
+        if self._fitting.is_of_batches and not self._fitting.is_eager:
+            self._execution = execution
+            self._measured_again.begins(self._fitting.state)
+        with self._tracing.told():
+            _, measured = self._sampled(execution)
+        if self._tracing.fault is not None:
+            raise self._tracing.fault
+        self._measured = measured or self._instrumented.left()
 
     def _report_fault(self, fault: Exception, cost: str = "") -> None:
         warn(fault_message(self._steps.now, fault, cost))
+        if self.protection.is_over and self._recorder is not None:
+            with contextlib.suppress(Exception):  # it may be what failed
+                self._recorder.flush()
+
+    def _restored(self) -> None:
+        """The model trains with its own function."""
+        if self._plain is not None and owner(self.model) is self:
+            put(self.model, self._plain)
 
     def _write(self, step: int) -> None:
         assert self._recorder is not None and self._measured is not None
         measured, self._measured = self._measured, None
         values = {name: value.numpy() for name, value in measured.items()}
-        batch, self._batch = self._batch, None
-        if batch is not None:
-            values = self._measured_again.measured(values, batch.again) or values
+        execution, self._execution = self._execution, None
+        if execution is not None:
+            values = self._measured_again.measured(values, last_of, execution) or values
         self._recorder.add_step(step, self._tracing.indices[index_of(values)], values)
 
     def _monitored_steps(self, *, is_wanted: bool) -> MonitoredSteps:
         return MonitoredSteps(
             is_wanted=is_wanted,
-            record=lambda caught: self._safely(lambda: self._write_caught(caught)),
+            record=self._write_caught,
             report=self._report_fault,
         )
 
@@ -286,20 +300,13 @@ class GradFlowCallback(KerasCallback):
         step = self._draws.shared(self._numbers.following(self._fitting.step_as_traced))
         return monitor_of_fit(self._fitting, step, self._instrumented, self._sampled, self._again)
 
-    def _again(self) -> TrainFunction:
+    def _again(self) -> OwnFunction:
         """The function that records, to be traced anew. To compile what measures a forward pass takes XLA minutes."""
         assert self._fitting is not None
         return self._fitting.recording(lambda data: self._instrumented(data), self._numbers, without_xla=True)
 
-    def _run_monitored(self, iterator: Any) -> Any:
-        plain = self._plain
-        assert plain is not None
-        put(self.model, plain)
-
-        def instead(error: Exception, report: Report) -> Any:
-            return run_instead(plain, iterator, error, report)
-
-        return self._monitored.run(instead, iterator)
+    def _run_monitored(self, execution: Execution) -> None:
+        self._monitored.run(execution)
 
     def _write_caught(self, caught: CaughtStep) -> None:
         assert self._recorder is not None
@@ -307,11 +314,11 @@ class GradFlowCallback(KerasCallback):
         index = self._tracing.indices[index_of(caught.values)]
         self._recorder.add_step(self._steps.now - caught.ago, index, caught.values, tell=True)
 
-    def _safely(self, action: Callable[[], None]) -> None:
-        if self._broken:
-            return
-        try:
-            action()
-        except Exception as error:  # a fault of the recorder must never reach the training
-            self._broken = True
-            warn(f"tb_gradflow stops recording; training goes on. Please report this: {type(error).__name__}: {error}")
+
+def _beside_this() -> Sequence[Any] | None:
+    """The callbacks of the same `fit`: Keras tells a callback of the model, and not of these, whose list calls it. Null
+    if nobody knows them."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("tb_gradflow."):
+        frame = frame.f_back
+    return getattr(frame.f_locals.get("self"), "callbacks", None) if frame is not None else None

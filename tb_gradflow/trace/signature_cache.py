@@ -6,10 +6,13 @@ variable of that graph on the way: a tenth of a step of 3 ms. Tensors of the sam
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.eager import context
+
+from tb_gradflow.trace.protection.training import Execution
 
 _MOST = 256
 """Kinds of batches that are remembered."""
@@ -18,25 +21,27 @@ _HANDLES = frozenset({tf.resource, tf.variant})
 
 
 class AlikeCalls:
-    """Does what a `tf.function` does.
+    """Does what a `tf.function` does, in an execution.
 
     Args:
         function: The `tf.function`.
+        is_paired: See `Execution.call`.
     """
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Any, *, is_paired: bool = False) -> None:
         self._function = function
+        self._is_paired = is_paired
         self._known: dict[Any, Any] = {}
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, execution: Execution, /, *args: Any, **kwargs: Any) -> Any:
         kind = _kind(args) if not kwargs else None
         if kind is None or tf.distribute.has_strategy() or tf.config.functions_run_eagerly():
-            return self._function(*args, **kwargs)
+            return execution.call(functools.partial(self._function, *args, **kwargs), is_paired=self._is_paired)
         kind = kind, context.context().device_name
         concrete = self._known.get(kind)
         if concrete is not None:
-            return concrete(*args)
-        results = self._function(*args)
+            return execution.call(functools.partial(concrete, *args), is_paired=self._is_paired)
+        results = execution.call(functools.partial(self._function, *args), is_paired=self._is_paired)
         if len(self._known) == _MOST:
             self._known.clear()
         self._known[kind] = self._function.get_concrete_function(*args)

@@ -11,9 +11,10 @@ later one lies beside it, reads all of it.
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,6 +35,8 @@ from tb_gradflow.trace.graph.variables import Variables, distinct, local, raw_va
 from tb_gradflow.trace.log.summary_writer import WriterRecorder, before_flush
 from tb_gradflow.trace.numerics.statistics import GRADIENT_COLUMNS, gradient_statistics, variable_statistics
 from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
+from tb_gradflow.trace.protection.functions import in_step
+from tb_gradflow.trace.protection.training import Protection, protected_function, protected_method
 from tb_gradflow.trace.source.frames import frames_of
 
 _UNSEEN = (
@@ -43,9 +46,14 @@ _UNSEEN = (
 )
 
 
+def _report_fault(error: Exception, cost: str) -> None:
+    warn(f"tb_gradflow stops recording; training goes on. Please report this: {type(error).__name__}: {error}")
+
+
 # Inside of a `tf.function` AutoGraph would convert all that is called here, and the log keep the converted code as the
 # user's.
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+@protected_function(SetupError, _report_fault)
 def record_gradients(loss: Any, variables: Sequence[Any], gradients: Sequence[Any], name: str) -> None:
     """See `tb_gradflow.summary.gradients`."""
     _check_kinds(loss, variables, gradients)
@@ -136,18 +144,18 @@ class SummaryLog:
         self._traces: dict[tuple[int, ...], tuple[Trace, int]] = {}
         self._pending: dict[int, _Measured] = {}
         self._step = self._last = -1
-        self._broken = self._told = False
+        self._told = False
+        self.protection = Protection(self._ends)
         # TensorFlow runs the calls of a compiled step in threads of its own.
         self._lock = threading.RLock()
         self._recorder = WriterRecorder(writer)
         before_flush(writer, self.flush)
         weakref.finalize(self, self._recorder.flush)
 
+    @protected_method
     def record(self, loss: Any, variables: Sequence[Any], gradients: Sequence[Any], name: str, step: Any) -> None:
         """One call of `summary.gradients`, eager or in a graph that is being made."""
-        if self._broken:
-            return
-        with self._guarded():
+        with self._lock:
             recording = tf.summary.should_record_summaries()
             if not isinstance(loss, tf.__internal__.EagerTensor):
                 self._record_in_graph(loss, variables, gradients, name, step, recording)
@@ -156,12 +164,12 @@ class SummaryLog:
                 numbers = (loss, *_measured(variables, gradients))
                 self._arrived(call, int(step), *(number.numpy() for number in numbers))
 
+    @protected_method
     def flush(self) -> None:
         """Everything recorded so far is with the writer when this returns."""
-        if not self._broken:
-            with self._guarded():
-                self._write()
-                self._recorder.flush()
+        with self._lock:
+            self._write()
+            self._recorder.flush()
 
     def _record_in_graph(self, loss: Any, variables: Any, gradients: Any, name: str, step: Any, recording: Any) -> None:
         graph = _Before(loss.graph, loss.op)
@@ -173,7 +181,8 @@ class SummaryLog:
 
         def hand_over() -> Any:
             numbers = [tf.cast(step, tf.int64), tf.cast(loss, tf.float32), *_measured(variables, gradients)]
-            return tf.numpy_function(lambda *values: self._heard(call, *values), numbers, tf.bool)
+            heard = in_step(functools.partial(self._heard, call), np.bool_(True), self.protection.ends)
+            return tf.numpy_function(heard, numbers, tf.bool)
 
         tf.__internal__.smart_cond.smart_cond(recording, hand_over, lambda: tf.constant(False))
 
@@ -198,11 +207,16 @@ class SummaryLog:
         self._calls.append((name, call))
         return len(self._calls) - 1
 
-    def _heard(self, call: int, step: Any, loss: Any, rows: Any, norms: Any) -> Any:
-        if not self._broken:
-            with self._guarded():
+    def _ends(self, fault: Exception, cost: str) -> None:
+        """What was recorded before a fault can be read."""
+        _report_fault(fault, cost)
+        with contextlib.suppress(Exception):  # it may be what failed
+            self._recorder.flush()
+
+    def _heard(self, call: int, step: Any, loss: Any, rows: Any, norms: Any) -> None:
+        if not self.protection.is_over:
+            with self._lock:
                 self._arrived(call, int(step), loss, rows, norms)
-        return np.bool_(True)
 
     def _arrived(self, call: int, step: int, loss: Any, rows: Any, norms: Any) -> None:
         if step != self._step:
@@ -257,15 +271,6 @@ class SummaryLog:
                 f"tb_gradflow leaves out step {self._step}, which came after step {self._last}: steps must increase. "
                 "Give the writer another step each time: `with writer.as_default(step=step)`."
             )
-
-    @contextlib.contextmanager
-    def _guarded(self) -> Iterator[None]:
-        try:
-            with self._lock:
-                yield
-        except Exception as error:  # a fault of the recorder must never reach the training
-            self._broken = True
-            warn(f"tb_gradflow stops recording; training goes on. Please report this: {type(error).__name__}: {error}")
 
 
 _LOGS: dict[int, SummaryLog] = {}

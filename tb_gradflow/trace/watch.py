@@ -18,7 +18,7 @@ from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.capture.collector import Tensors
 from tb_gradflow.trace.eager.compilability import HINT, needs_numbers
-from tb_gradflow.trace.fidelity.error_attribution import called_again, traced
+from tb_gradflow.trace.fidelity.error_attribution import traced
 from tb_gradflow.trace.fidelity.python_constants import TracedNumbers
 from tb_gradflow.trace.fidelity.rng_sharing import RandomDraws
 from tb_gradflow.trace.fidelity.warning import warn
@@ -29,8 +29,10 @@ from tb_gradflow.trace.log.recorder import Tracing
 from tb_gradflow.trace.log.workers import is_one_of_several, must_begin_alone
 from tb_gradflow.trace.nonfinite.monitor import CaughtStep, NonfiniteMonitor
 from tb_gradflow.trace.nonfinite.monitor_choice import monitor_of_calls
-from tb_gradflow.trace.nonfinite.monitored_steps import MonitoredSteps, Report
+from tb_gradflow.trace.nonfinite.monitored_steps import MonitoredSteps
 from tb_gradflow.trace.nonfinite.recorded_again import RecordedAgain
+from tb_gradflow.trace.protection.functions import faults_go_to
+from tb_gradflow.trace.protection.training import Execution, Protection, protected_method, protected_step
 from tb_gradflow.trace.signature_cache import AlikeCalls
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
 from tb_gradflow.trace.step.replica_variables import variables_of
@@ -105,33 +107,37 @@ class Watched:
         """Records nothing any more, and gives up what was not written yet."""
         self._run.discard()
 
+    @protected_method
     def flush(self) -> None:
         """Everything recorded so far can be read when this returns; at the program's end it can anyway."""
         self._monitored.settle()
         self._run.flush()
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    @property
+    def protection(self) -> Protection:
+        """What all that the recorder does runs inside of."""
+        return self._run.protection
+
+    __call__ = protected_step(lambda watched: watched._plain, lambda watched: watched._step)
+
+    def _step(self, execution: Execution, /, *args: Any, **kwargs: Any) -> None:
         run = self._run
-        # Inside another compiled function it is a part of that one's step.
-        if run.broken or not tf.executing_eagerly():
-            return self._plain(*args, **kwargs)
         began = time.perf_counter()
         due = run.is_due() or self._postponed
         self._postponed = due and must_begin_alone(self._plain)
         due = due and not self._postponed
         if due:
             self._monitored.settle()
-            outputs = self._recorded(args, kwargs)
+            self._recorded(execution, args, kwargs)
         elif self._monitored.is_running:
-            outputs = self._run_monitored(args, kwargs)
+            self._monitored.run(execution, *args, **kwargs)
         else:
-            outputs = self._plain(*args, **kwargs)
+            execution.call_own(functools.partial(self._plain, *args, **kwargs))
         run.completed(time.perf_counter() - began, recorded=due)
         if not due:
             self._monitored.step_ended()
-        return outputs
 
-    def _recorded(self, args: Any, kwargs: Any) -> Any:
+    def _recorded(self, execution: Execution, args: Any, kwargs: Any) -> None:
         try:
             sampled = self._prepared(args, kwargs)
             assert self._tracing is not None
@@ -139,37 +145,24 @@ class Watched:
             if len(self._variables) == 1:
                 self._measured_again.begins([each for each in listed if isinstance(each, tf.Variable)])
             with self._tracing.told():
-                outputs, measured = sampled(*args, **kwargs)
-        except Exception as error:
-            if isinstance(error, UnliftableError) and (trace := first_trace(self._plain)) is not None:
-                self._postponed = True
-                return trace(*args, **kwargs)
-            # Where the user's own step is at fault, it fails again here, with their own traceback.
-            try:
-                outputs = called_again(self._plain, error, args, kwargs)
-            except Exception as own:
-                if self._run.compiles and needs_numbers(own):
-                    warn(HINT)
+                _, measured = execution.call(functools.partial(sampled, *args, **kwargs), is_paired=True)
+        except UnliftableError:
+            trace = first_trace(self._plain)
+            if trace is None:
                 raise
-            self._run.broken = True
-            self._run.report_fault(error)
-            return outputs
-        if self._tracing.fault is None:
-            values = {name: value.numpy() for name, value in measured.items()}
-            self._run.write(self._measured_again.measured(values, *args, **kwargs) or values, self._tracing)
-            self._monitored.start(self._select_monitor)
-        else:
-            self._run.broken = True
-            self._run.report_fault(self._tracing.fault)
-        return outputs
+            self._postponed = True
+            execution.call(functools.partial(trace, *args, **kwargs), is_paired=False)
+            return
+        if self._tracing.fault is not None:
+            raise self._tracing.fault
+        values = {name: value.numpy() for name, value in measured.items()}
+        self._run.write(self._measured_again.measured(values, *args, **kwargs) or values, self._tracing)
+        self._monitored.start(self._select_monitor)
 
-    def _run_monitored(self, args: Any, kwargs: Any) -> Any:
-        def instead(error: Exception, report: Report) -> Any:
-            outputs = called_again(self._plain, error, args, kwargs)
-            report(error, "")
-            return outputs
-
-        return self._monitored.run(instead, *args, **kwargs)
+    def _own_error(self, error: Exception) -> None:
+        """The user's step has raised."""
+        if self._run.compiles and needs_numbers(error):
+            warn(HINT)
 
     def _record_caught(self, caught: CaughtStep) -> None:
         assert self._tracing is not None
@@ -190,8 +183,8 @@ class Watched:
             for_xla=bool(self._plain._jit_compile),
         )
 
-    def _compiled_alike(self, step: Callable[..., Any]) -> Any:
-        return AlikeCalls(self._compiled_as_plain(step))
+    def _compiled_alike(self, step: Callable[..., Any], is_paired: bool) -> Any:
+        return AlikeCalls(self._compiled_as_plain(step), is_paired=is_paired)
 
     def _compiled_as_plain(self, step: Callable[..., Any]) -> Any:
         return self._plain._clone(python_function=tf.autograph.experimental.do_not_convert(step))
@@ -205,8 +198,11 @@ class Watched:
             self._variables = [Variables(lambda: known)]
         else:
             # Traced here at the latest, which its own next call needs anyway.
-            with self._numbers.led():
+            faults: list[Exception] = []
+            with faults_go_to(faults.append), self._numbers.led():
                 plain = traced(self._plain, self._instrumented, args, kwargs)
+            if faults:
+                raise faults[0]
             self._variables = variables_of(plain)
         if self._sampled is None or eagerly != self._eagerly:
             self._eagerly = eagerly

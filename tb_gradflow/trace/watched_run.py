@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import weakref
 from typing import Any
@@ -13,6 +14,7 @@ from tb_gradflow.trace.log.options import Options
 from tb_gradflow.trace.log.recorder import Identity, Recorder, Tracing, fault_message, index_of
 from tb_gradflow.trace.log.workers import in_step_with_others, recorder_for
 from tb_gradflow.trace.nonfinite.monitor import CaughtStep
+from tb_gradflow.trace.protection.training import Protection
 
 
 def _flush_in(process: int, recorder: Recorder) -> None:
@@ -28,7 +30,7 @@ class WatchedRun:
         """`compiles` says that the step was not compiled before it was watched."""
         self.options = options
         self.compiles = compiles
-        self.broken = False
+        self.protection = Protection(self._report_fault)
         self._recorder: Recorder | None = None
         self._at_end: Any = None
         self._step = 0
@@ -43,7 +45,7 @@ class WatchedRun:
 
     def discard(self) -> None:
         """Records nothing any more, and gives up what was not written yet."""
-        self.broken = True
+        self.protection.stop()
         self._recorder = None
         if self._at_end is not None:
             self._at_end.detach()
@@ -66,14 +68,18 @@ class WatchedRun:
         self.write(caught.values, tracing, self._step - caught.ago, tell=True)
 
     def write(self, values: dict[str, Any], tracing: Tracing, step: int | None = None, *, tell: bool = False) -> None:
-        try:
-            assert self._recorder is not None
-            self._recorder.add_step(
-                self._step if step is None else step, tracing.indices[index_of(values)], values, tell=tell
-            )
-        except Exception as error:  # a fault of the recorder must never reach the training
-            self.broken = True
-            self.report_fault(error)
+        """Writes a step: the one that runs now if it is not said which."""
+        assert self._recorder is not None
+        self._recorder.add_step(
+            self._step if step is None else step, tracing.indices[index_of(values)], values, tell=tell
+        )
 
     def report_fault(self, error: Exception, cost: str = "") -> None:
+        """Tells of a fault in a warning."""
         warn(fault_message(self._step, error, cost))
+
+    def _report_fault(self, error: Exception, cost: str = "") -> None:
+        self.report_fault(error, cost)
+        if self._recorder is not None:
+            with contextlib.suppress(Exception):  # it may be what failed
+                self._recorder.flush()

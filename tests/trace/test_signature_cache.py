@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tb_gradflow.trace.protection.training import Execution
 from tb_gradflow.trace.signature_cache import AlikeCalls
 
 ONES = tf.ones([2])
@@ -36,10 +37,14 @@ def summed(*args: Any) -> Any:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_each_call_has_the_results_of_the_function(name: str) -> None:
-    plain, alike = tf.function(summed), AlikeCalls(tf.function(summed))
+    plain, alike = tf.function(summed), executed(AlikeCalls(tf.function(summed)))
 
     for args in CALLS[name] * 3:
         assert _numbers(alike(*args)) == _numbers(plain(*args))
+
+
+def executed(alike: AlikeCalls) -> Callable[..., Any]:
+    return lambda *args: alike(Execution(), *args)
 
 
 def _numbers(results: Any) -> dict[str, float]:
@@ -64,11 +69,11 @@ def test_what_is_traced_is_what_the_function_would_trace(devices: list[str | Non
                         assert step(tf.ones([rows])).shape == [rows]
         return shapes
 
-    assert traced(AlikeCalls) == traced(lambda step: step) == [(2,), (None,)]
+    assert traced(lambda step: executed(AlikeCalls(step))) == traced(lambda step: step) == [(2,), (None,)]
 
 
 def test_functions_that_are_to_run_eagerly_do() -> None:
-    alike = AlikeCalls(tf.function(lambda x: tf.constant(tf.executing_eagerly() and x is not None)))
+    alike = executed(AlikeCalls(tf.function(lambda x: tf.constant(tf.executing_eagerly() and x is not None))))
     assert [bool(alike(ONES)) for _ in range(2)] == [False, False]
 
     tf.config.run_functions_eagerly(True)

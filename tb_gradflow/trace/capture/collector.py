@@ -122,6 +122,10 @@ class Collector:
         """An exception for which the step cannot be recorded, the first one; `None` while there is none."""
         return self._fault or self.symbols.fault
 
+    def fail(self, fault: Exception) -> None:
+        """The step cannot be recorded, and runs on."""
+        self._fault = self._fault or fault
+
     def knows(self, tensor: Any) -> bool:
         """Whether a tensor belongs to the step."""
         return self.symbols.knows(tensor)
@@ -329,7 +333,7 @@ class Collector:
         try:
             yield
         except Exception as error:
-            self._fault = self._fault or error
+            self.fail(error)
 
     @contextlib.contextmanager
     def _own_work(self) -> Iterator[None]:

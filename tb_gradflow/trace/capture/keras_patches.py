@@ -11,6 +11,8 @@ from typing import Any
 import tensorflow as tf
 
 from tb_gradflow.trace.capture.observers import Here
+from tb_gradflow.trace.protection.beside import Followed
+from tb_gradflow.trace.protection.functions import hearer_of_faults
 from tb_gradflow.trace.tf_internals.patching import replaced
 
 _ARGUMENTS = ("grads_and_vars", "grads", "trainable_variables")
@@ -18,7 +20,9 @@ _ARGUMENTS = ("grads_and_vars", "grads", "trainable_variables")
 
 def patch_keras(undo: contextlib.ExitStack, here: Here) -> None:
     """Whichever of the two is loaded, and the optimizers of TensorFlow 1, until `undo` is closed."""
-    replaced(undo, tf.compat.v1.train.Optimizer, "apply_gradients", lambda original: _applying(original, here))
+    replaced(
+        undo, tf.compat.v1.train.Optimizer, "apply_gradients", lambda original: _applying(original, here), given=_listed
+    )
     if "keras" in sys.modules:
         _patch_three(undo, here)
     if "tf_keras" in sys.modules:
@@ -31,7 +35,7 @@ def _patch_three(undo: contextlib.ExitStack, here: Here) -> None:
     base = next(c for c in keras.optimizers.Optimizer.__mro__ if "apply" in vars(c) and "scale_loss" in vars(c))
     for owner in (base, keras.optimizers.LossScaleOptimizer):
         replaced(undo, owner, "scale_loss", lambda original: _scaling(original, here))
-        replaced(undo, owner, "apply", lambda original: _applying(original, here, _divides))
+        replaced(undo, owner, "apply", lambda original: _applying(original, here, _divides), given=_listed)
     replaced(undo, keras.layers.Layer, "_open_name_scope", lambda original: _name_scope(original, here))
     # The first thing that a layer does with what it is given, before it takes the mask for its own `call`.
     replaced(undo, keras.layers.Layer, "_assert_input_compatibility", lambda original: _given(original, here))
@@ -42,12 +46,18 @@ def _patch_two(undo: contextlib.ExitStack, here: Here) -> None:
 
     for optimizer in (tf_keras.optimizers.Optimizer, tf_keras.optimizers.legacy.Optimizer):
         for owner in optimizer.__mro__:
-            replaced(undo, owner, "apply_gradients", lambda original: _applying(original, here))
+            replaced(undo, owner, "apply_gradients", lambda original: _applying(original, here), given=_listed)
     loss_scale = sys.modules[tf_keras.mixed_precision.LossScaleOptimizer.__module__]
     for name in ("LossScaleOptimizer", "LossScaleOptimizerV3"):
         if hasattr(loss_scale, name):
             replaced(undo, getattr(loss_scale, name), "get_scaled_loss", lambda original: _scaling(original, here))
-            replaced(undo, getattr(loss_scale, name), "apply_gradients", lambda original: _applying(original, here))
+            replaced(
+                undo,
+                getattr(loss_scale, name),
+                "apply_gradients",
+                lambda original: _applying(original, here),
+                given=_listed,
+            )
     # The first thing that a layer does once it is in its name scope, eagerly or not.
     replaced(undo, tf_keras.layers.Layer, "_maybe_cast_inputs", lambda original: _entering(original, here))
 
@@ -80,23 +90,30 @@ def _applying(
         look = here()
         if look is None:
             return original(self, *args, **kwargs)
-        if args and isinstance(args[0], Iterator):
-            args = (list(args[0]), *args[1:])  # pairs that can be looked at once only
         given = args or tuple(kwargs[name] for name in _ARGUMENTS if name in kwargs)
         return look.listener.applying(lambda: original(self, *args, **kwargs), self, given, divides=divides(self))
 
     return apply
 
 
+def _listed(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of an optimizer; pairs that can be looked at once only become a list."""
+    if len(args) > 1 and isinstance(args[1], Iterator):
+        return (args[0], list(args[1]), *args[2:])
+    return args
+
+
 def _name_scope(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
+    failed = hearer_of_faults()
+
     @functools.wraps(original)
-    @contextlib.contextmanager
-    def open_name_scope(self: Any) -> Iterator[Any]:
-        with original(self) as scope:
+    def open_name_scope(self: Any) -> Any:
+        def entered() -> None:
             look = here()
             if look is not None:
                 look.listener.entered(self, tf.get_current_name_scope())
-            yield scope
+
+        return Followed(original(self), entered, failed)
 
     return open_name_scope
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import tensorflow as tf
 
 from tb_gradflow.trace.graph.variables import is_replica, replica_here
+from tb_gradflow.trace.protection.beside import surely
 
 
 class Listener(Protocol):
@@ -92,16 +93,16 @@ class Lookers:
         """While the context is open, the first listener hears of what this thread traces; where the step runs
         replicas in threads of their own, each of the listeners hears of one."""
         looks = tuple(Look(each) for each in listeners)
-        self._enter()
         before, shared = self._of_thread.looks, self._shared
-        self._of_thread.looks = looks[:1]
-        if not is_replica():
-            self._shared = tf.compat.v1.get_default_graph(), looks
+        self._enter()
         try:
+            self._of_thread.looks = looks[:1]
+            if not is_replica():
+                self._shared = tf.compat.v1.get_default_graph(), looks
             yield
         finally:
             self._of_thread.looks, self._shared = before, shared
-            self._leave()
+            surely(self._leave)
 
     def here(self) -> Look | None:
         """Who looks at this thread; null if nobody does."""
@@ -116,10 +117,10 @@ class Lookers:
         family = _family()
         with self._free:
             self._free.wait_for(lambda: self._open == 0 or self._family == family)
+            if self._open == 0:
+                self._installed = self._install(self.here)
             self._family = family
             self._open += 1
-            if self._open == 1:
-                self._installed = self._install(self.here)
 
     def _leave(self) -> None:
         with self._free:

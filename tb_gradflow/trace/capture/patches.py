@@ -22,9 +22,10 @@ from tb_gradflow.trace.capture.keras_patches import patch_keras
 from tb_gradflow.trace.capture.observers import Here, Listener, Lookers
 from tb_gradflow.trace.capture.requested_tensors import is_answer
 from tb_gradflow.trace.graph.variables import is_variable
+from tb_gradflow.trace.protection.functions import Called
 from tb_gradflow.trace.tf_internals.control_order import keep_in_order
 from tb_gradflow.trace.tf_internals.patching import replaced
-from tb_gradflow.trace.tf_internals.tapes import flat_gradients
+from tb_gradflow.trace.tf_internals.tapes import flat_gradients, with_zeros
 
 
 @contextlib.contextmanager
@@ -41,7 +42,7 @@ def watching(*listeners: Listener) -> Iterator[None]:
 
 def _install(here: Here) -> contextlib.ExitStack:
     with contextlib.ExitStack() as undo:
-        replaced(undo, tf.GradientTape, "gradient", lambda original: _gradient(original, here))
+        replaced(undo, tf.GradientTape, "gradient", lambda original: _gradient(original, here), part=_requested)
         for name in ("jacobian", "batch_jacobian"):
             replaced(undo, tf.GradientTape, name, lambda original: _jacobian(original, here))
         replaced(undo, polymorphic_function.Function, "__call__", lambda original: _fresh_copies(original, here))
@@ -77,7 +78,8 @@ def _gradient(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
             return answer
         if look is None or look.quiet or self._tape is None or not _is_known(look.listener, target):
             return original(self, target, sources, output_gradients, unconnected_gradients)
-        if sys._getframe(1).f_code.co_filename == forwardprop.__file__:
+        # The frame between is that of what protects the caller.
+        if sys._getframe(2).f_code.co_filename == forwardprop.__file__:
             # `tf.autodiff.ForwardAccumulator` transposes twice: nobody requested these gradients.
             return original(self, target, sources, output_gradients, unconnected_gradients)
         # A custom gradient may use a tape of its own, to compute its forward pass again: that is part of this answer.
@@ -88,6 +90,19 @@ def _gradient(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
             look.quiet -= 1
 
     return gradient
+
+
+def _requested(given: tuple[Any, ...], named: dict[str, Any], called: Called) -> Any:
+    """What `tape.gradient` answers for these arguments, after a fault in what was to stand in for it; a collector calls
+    it for `[sources, others]`."""
+    bound = inspect.signature(tf.GradientTape.gradient).bind(*given, **named)
+    sources, zeros = bound.arguments["sources"], bound.arguments.get("unconnected_gradients")
+    answer = called.results[-1]
+    asked = called.args[2] if len(called.args) > 2 else sources
+    if asked is not sources and isinstance(asked, list) and asked and asked[0] is sources:
+        answer = answer[0]
+    is_zero = zeros in (tf.UnconnectedGradients.ZERO, tf.UnconnectedGradients.ZERO.value)
+    return with_zeros(answer, sources) if is_zero and tf.executing_eagerly() else answer
 
 
 def _is_known(listener: Listener, target: Any) -> bool:

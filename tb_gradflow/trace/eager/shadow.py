@@ -20,6 +20,7 @@ from tensorflow.python.eager.polymorphic_function import atomic_function
 from tensorflow.python.framework import constant_op, func_graph, op_callbacks, op_def_library, op_def_registry, ops
 
 from tb_gradflow.trace.graph.flat_ops import Known
+from tb_gradflow.trace.protection.functions import heard, hearer_of_faults, raising
 from tb_gradflow.trace.source.frames import Frame, stack_now
 from tb_gradflow.trace.tf_internals.patching import replaced
 
@@ -76,11 +77,13 @@ class Shadow:
         """While the context is open, eager ops of this thread are recorded."""
         with contextlib.ExitStack() as undo:
             # TensorFlow's fast way of running an op reads variables on the quiet. Asked to fall back, it uses ops.
-            replaced(undo, pywrap_tfe, "TFE_Py_FastPathExecute", lambda original: _fall_back)
+            falls_back = raising(lambda: core._FallbackException(""))
+            replaced(undo, pywrap_tfe, "TFE_Py_FastPathExecute", lambda original: falls_back, raises=True)
             replaced(undo, atomic_function.AtomicFunction, "call_flat", self._noting_function)
             replaced(undo, constant_op, "convert_to_eager_tensor", self._noting_place)
-            op_callbacks.add_op_callback(self._heard)
-            undo.callback(op_callbacks.remove_op_callback, self._heard)
+            listener = heard(self._heard, hearer_of_faults())
+            op_callbacks.add_op_callback(listener)
+            undo.callback(op_callbacks.remove_op_callback, listener)
             yield
 
     @contextmanager
@@ -204,10 +207,6 @@ class Shadow:
         """From here on `symbol` stands for the eager tensor."""
         self._symbols[tensor._id] = symbol
         self._tensors[symbol.name] = tensor
-
-
-def _fall_back(*args: Any) -> Any:
-    raise core._FallbackException("")
 
 
 def _attributes(kind: str, listed: Sequence[Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ import tensorflow as tf
 from tensorflow.python.framework import func_graph
 
 from tb_gradflow.trace.fidelity.object_graph import Place, held, holders, slots
+from tb_gradflow.trace.protection.beside import surely
 from tb_gradflow.trace.tf_internals.patching import replaced
 
 _GONE = object()
@@ -131,13 +132,13 @@ def _put_back(places: Sequence[Place]) -> Iterator[None]:
     """While the context is open, places hold what they held; afterwards, what they hold now."""
     there = [(place, held(place, _GONE)) for place in places]
     now = [(place, value) for place, value in there if value is not _GONE]
-    for place, _ in now:
-        _put(place, place.value)
     try:
+        for place, _ in now:
+            _put(place, place.value)
         yield
     finally:
         for place, value in now:
-            _put(place, value)
+            surely(_put, place, value)
 
 
 def _put(place: Place, value: Any) -> None:

@@ -16,6 +16,7 @@ from tensorflow.python.ops import stateful_random_ops
 
 from tb_gradflow.trace.fidelity.object_graph import Bindings
 from tb_gradflow.trace.graph.variables import raw_variable
+from tb_gradflow.trace.protection.beside import surely
 
 
 @contextlib.contextmanager
@@ -28,12 +29,14 @@ def undone(state: Callable[[], list[Any]], roots: Sequence[Any]) -> Iterator[Bin
     try:
         yield bindings
     finally:
-        bindings.restore()
-        for raw, value in before.values():
-            raw.assign(value)
-        random.setstate(python)
-        np.random.set_state(numpy)
-        _restore_eager_seeds(eager)
+        try:
+            surely(bindings.restore)
+        finally:
+            for raw, value in before.values():
+                raw.assign(value)
+            random.setstate(python)
+            np.random.set_state(numpy)
+            surely(_restore_eager_seeds, eager)
 
 
 def _values(variables: Sequence[Any]) -> Iterator[tuple[int, tuple[Any, Any]]]:

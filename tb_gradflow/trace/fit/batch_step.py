@@ -1,47 +1,35 @@
-"""Steps of `fit` that are called with their batches: where one fails, they are still at hand."""
+"""Steps of `fit` that are called with their batches, which an `Execution` draws: where one fails, it still has them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
 
-from tb_gradflow.trace.fidelity.error_attribution import Refused, StepFailed
+from tb_gradflow.trace.protection.training import Execution
 from tb_gradflow.trace.step.recent_batches import dataset_of, without_optionals
 from tb_gradflow.trace.tf_internals.variable_creation import UnliftableError, first_trace
 
 
-class KeptBatch:
-    """An iterator that keeps the batch it was last asked for.
-
-    Attributes:
-        iterator: Where it draws from.
-        batch: That batch; null while there is none.
-    """
-
-    def __init__(self, iterator: Any) -> None:
-        self.iterator = iterator
-        self.batch: Any = None
-
-    @property
-    def element_spec(self) -> Any:
-        """The type of a batch."""
-        return self.iterator.element_spec
-
-    def get_next(self) -> Any:
-        """The next batch."""
-        self.batch = self.iterator.get_next()
-        return self.batch
-
-    def again(self) -> Any:
-        """An iterator over that batch alone."""
-        return iter(dataset_of([without_optionals(self.batch)], without_optionals(self.element_spec)))
+def last_of(execution: Execution) -> Any:
+    """An iterator over the last batch of an execution alone."""
+    return iter(dataset_of([without_optionals(execution.batches[-1])], without_optionals(execution.element_spec)))
 
 
-def drawn_from(iterator: Any) -> Any:
-    """The iterator of `tf.data` behind one that keeps its batch."""
-    return iterator.iterator if isinstance(iterator, KeptBatch) else iterator
+def whole_data(execution: Execution) -> Any:
+    """An iterator over the batches that were drawn for an execution, and then what there is."""
+
+    def batches() -> Iterator[Any]:
+        yield from list(execution.batches)
+        while True:
+            try:
+                yield execution.iterator.get_next()
+            except (StopIteration, tf.errors.OutOfRangeError):
+                return
+
+    return iter(dataset_of(batches(), execution.element_spec))
 
 
 class StepOfBatch:
@@ -52,31 +40,34 @@ class StepOfBatch:
 
     Args:
         function: A `tf.function` of a batch.
+        is_paired: See `Execution.call`.
         whole: A training function of the same model. Where there are no more batches, it still does what a step does
             that needs none, such as to count. Null for one that runs `function`; it must not order its updates after
             what needs the batch.
     """
 
-    def __init__(self, function: Any, whole: Callable[[Any], Any] | None = None) -> None:
+    def __init__(
+        self, function: Any, whole: Callable[[Execution], Any] | None = None, *, is_paired: bool = False
+    ) -> None:
         self._function = function
+        self._is_paired = is_paired
         self._whole = _drawing(function) if whole is None else whole
         self._concrete: Any = None
         self._is_first_trace = False
         self.spec: Any = None
 
-    def drawn(self, iterator: Any) -> Any:
-        """The next batch. Raises what `iterator` raises at its end, and `Refused` where there is an error in it."""
-        if iterator.element_spec is not self.spec or self._is_first_trace:
+    def drawn(self, execution: Execution) -> Any:
+        """The next batch. Raises what the iterator raises at its end, or where there is an error in it."""
+        spec = execution.element_spec
+        if spec is not self.spec or self._is_first_trace:
             # Of the type that the iterator has, and not of the shape that this batch happens to have.
-            self._trace(without_optionals(iterator.element_spec))
-            self.spec = iterator.element_spec
+            self._trace(without_optionals(spec))
+            self.spec = spec
         try:
-            return without_optionals(iterator.get_next())
+            return without_optionals(execution.get_next())
         except tf.errors.OutOfRangeError:
-            self._whole(drawn_from(iterator))
+            self._whole(execution)
             raise
-        except Exception as own:
-            raise Refused(own) from own
 
     def _trace(self, spec: Any) -> None:
         self._is_first_trace = False
@@ -88,16 +79,15 @@ class StepOfBatch:
             if self._concrete is None:
                 raise
 
-    def __call__(self, batch: Any) -> Any:
-        """Runs the step on a batch that was drawn. Raises `StepFailed` with that batch."""
-        try:
+    def __call__(self, batch: Any, execution: Execution | None = None) -> Any:
+        """Runs the step on a batch that was drawn, for an execution or once more."""
+        if execution is None:
             return self._concrete(batch)
-        except Exception as error:
-            raise StepFailed(error, iter(dataset_of([batch], self.spec))) from error
+        return execution.call(self._concrete, batch, is_paired=self._is_paired)
 
-    def on_next(self, iterator: Any) -> Any:
+    def on_next(self, execution: Execution) -> Any:
         """What a training function does."""
-        return self(self.drawn(iterator))
+        return self(self.drawn(execution), execution)
 
 
 class StepsOfBatches:
@@ -107,44 +97,36 @@ class StepsOfBatches:
         function: Built by Keras. It draws as many batches as `count` answers before each run.
         count: How many steps the next execution has; Keras 2 shortens the last one of an epoch.
         most: After how many executions it draws its batches itself; null if it never does.
+        is_paired: See `Execution.call`.
     """
 
-    def __init__(self, function: Callable[[Any], Any], count: Callable[[], int], most: int | None) -> None:
+    def __init__(
+        self, function: Callable[[Any], Any], count: Callable[[], int], most: int | None, *, is_paired: bool
+    ) -> None:
         self._function = function
+        self._is_paired = is_paired
         self._count = count
         self._left = most
 
-    def __call__(self, iterator: Any) -> Any:
-        """What the training function does. Raises `StepFailed` with the batches that were drawn for it."""
+    def __call__(self, execution: Execution) -> Any:
+        """What the training function does."""
         if self._left == 0:
-            return self._function(iterator)
-        batches = self._drawn(iterator)
-        try:
-            results = self._function(iter(dataset_of(batches, iterator.element_spec)))
-        except (StopIteration, tf.errors.OutOfRangeError):
-            raise
-        except Exception as error:
-            raise StepFailed(error, iter(dataset_of(batches, iterator.element_spec))) from error
+            return execution.call(self._function, execution.iterator, is_paired=self._is_paired)
+        with contextlib.suppress(tf.errors.OutOfRangeError):
+            for _ in range(self._count()):
+                execution.get_next()
+        data = iter(dataset_of(execution.batches, execution.element_spec))
+        results = execution.call(self._function, data, is_paired=self._is_paired)
         if self._left is not None:
             self._left -= 1
         return results
 
-    def _drawn(self, iterator: Any) -> list[Any]:
-        batches: list[Any] = []
-        try:
-            for _ in range(self._count()):
-                batches.append(iterator.get_next())
-        except tf.errors.OutOfRangeError:
-            pass
-        except Exception as own:
-            raise Refused(own) from own
-        return batches
 
-
-def _drawing(function: Any) -> Any:
+def _drawing(function: Any) -> Callable[[Execution], Any]:
     """The training function that Keras would make of a step."""
 
     def on_next(iterator: Any) -> Any:
         return function(without_optionals(iterator.get_next()))
 
-    return tf.function(tf.autograph.experimental.do_not_convert(on_next), reduce_retracing=True)
+    drawing = tf.function(tf.autograph.experimental.do_not_convert(on_next), reduce_retracing=True)
+    return lambda execution: execution.call(drawing, execution.iterator, is_paired=True)

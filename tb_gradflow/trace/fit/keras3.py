@@ -17,13 +17,18 @@ from tensorflow.python.distribute import distribute_lib
 
 from tb_gradflow.trace.fidelity.python_constants import TracedNumbers
 from tb_gradflow.trace.fidelity.rng_sharing import RandomDraws, draws_of
-from tb_gradflow.trace.fit.batch_step import StepOfBatch, StepsOfBatches, drawn_from
+from tb_gradflow.trace.fit.batch_step import StepOfBatch, StepsOfBatches
 from tb_gradflow.trace.fit.train_function import AsCompiled, keras_own, traced
 from tb_gradflow.trace.graph.variables import Variables, local, raw_variable
+from tb_gradflow.trace.protection.training import Execution
 from tb_gradflow.trace.step.instrumented_step import owned_variables
 from tb_gradflow.trace.step.named_inputs import Named, batch_of_keras
 
 TrainFunction = Callable[[Any], Any]
+"""Of an iterator."""
+
+OwnFunction = Callable[[Execution], Any]
+"""A training function of the recorder's: makes an execution in the place of the model's own."""
 
 
 class Fitting:
@@ -138,11 +143,14 @@ class Fitting:
         step = tf.autograph.experimental.do_not_convert(step)
         model, plain = self._model, self._model.train_function
         compiled = getattr(model, "train_tf_function", None)
-        with self._stepping(step):
-            model.make_train_function(force=True)
-        function, model.train_function = model.train_function, plain
-        if compiled is not None:
-            model.train_tf_function = compiled
+        try:
+            with self._stepping(step):
+                model.make_train_function(force=True)
+            function = model.train_function
+        finally:
+            model.train_function = plain
+            if compiled is not None:
+                model.train_tf_function = compiled
 
         def run(iterator: Any) -> Any:
             # Keras asks for the model's step when it traces the function, in its first run or in a later one.
@@ -151,45 +159,44 @@ class Fitting:
 
         return run
 
-    def monitoring(self, step: Callable[..., Any], recorded: TrainFunction) -> TrainFunction:
-        """A training function that runs `step`, which is monitored. Where its batches can be drawn for it, and it takes
-        no time, it raises `StepFailed`; if it takes time, in the first run. `recorded` is the function that records."""
+    def monitoring(self, step: Callable[..., Any], recorded: OwnFunction) -> OwnFunction:
+        """A training function that runs `step`, which is monitored. Its batches are drawn for it where that is possible
+        and takes no time; if it takes time, in the first run. `recorded` is the function that records."""
         if self.is_of_batches:
             return self.step_of_batch(step, recorded).on_next
         return self._drawn_for(self.function_of(step), most=1)
 
-    def recording(
-        self, step: Callable[..., Any], numbers: TracedNumbers, *, without_xla: bool = False
-    ) -> TrainFunction:
-        """A training function that runs `step`, which records. It raises `StepFailed` where its batches can be drawn
-        for it. `numbers` are those that the step is traced with. What is `without_xla` is compiled in seconds; not so
-        where Keras draws the batches."""
+    def recording(self, step: Callable[..., Any], numbers: TracedNumbers, *, without_xla: bool = False) -> OwnFunction:
+        """A training function that runs `step`, which records. Its batches are drawn for it where that is possible.
+        `numbers` are those that the step is traced with. What is `without_xla` is compiled in seconds; not so where
+        Keras draws the batches."""
         model = self._model
         of_batch = self.is_of_batches and not self.is_eager
         function = (
-            self.step_of_batch(step, without_xla=without_xla).on_next
+            self.step_of_batch(step, without_xla=without_xla, is_paired=True).on_next
             if of_batch
-            else self._drawn_for(self.function_of(step))
+            else self._drawn_for(self.function_of(step), is_paired=True)
         )
         compiled, plain = getattr(model, "train_tf_function", None), model.train_function
 
-        def run(iterator: Any) -> Any:
-            result = function(iterator)
+        def run(execution: Execution) -> Any:
+            result = function(execution)
             if self.shows_graph:
                 with numbers.as_traced():
-                    _trace(compiled if compiled is not None else plain, drawn_from(iterator))
+                    _trace(compiled if compiled is not None else plain, execution.iterator)
             return result
 
         return run
 
-    def as_compiled(self, numbers: TracedNumbers) -> TrainFunction:
-        """Its training function; where that was never traced, one that stands for it and traces it with `numbers`."""
+    def as_compiled(self, numbers: TracedNumbers, failed: Callable[[Exception], None]) -> TrainFunction:
+        """Its training function; where that was never traced, one that stands for it and traces it with `numbers`.
+        `failed` is called with a fault of that."""
         function: TrainFunction = self._model.train_function
         # Keras's TensorBoard callback looks at one of these; it was traced for that in the first step.
         is_looked_at = self.shows_graph and hasattr(function, "function_spec")
         if self.is_eager or is_looked_at or isinstance(function, AsCompiled) or any(traced(function)):
             return function
-        stand_in = AsCompiled(function, numbers)
+        stand_in = AsCompiled(function, numbers, failed)
         self.freeze_as_now(stand_in)
         return stand_in
 
@@ -209,8 +216,10 @@ class Fitting:
         may_share = is_monitored and self.is_of_batches and not self.is_eager and not self.is_for_xla
         return draws_of(function, may_share=may_share, has_run=any(traced(function)))
 
-    def _drawn_for(self, function: TrainFunction, most: int | None = None) -> TrainFunction:
-        return StepsOfBatches(function, lambda: self.steps_per_execution, most) if self._is_keras_own else function
+    def _drawn_for(self, function: TrainFunction, most: int | None = None, *, is_paired: bool = False) -> OwnFunction:
+        if not self._is_keras_own:
+            most = 0
+        return StepsOfBatches(function, lambda: self.steps_per_execution, most, is_paired=is_paired)
 
     @property
     def _is_keras_own(self) -> bool:
@@ -228,11 +237,16 @@ class Fitting:
         return base
 
     def step_of_batch(
-        self, step: Callable[..., Any], whole: TrainFunction | None = None, *, without_xla: bool = False
+        self,
+        step: Callable[..., Any],
+        whole: OwnFunction | None = None,
+        *,
+        without_xla: bool = False,
+        is_paired: bool = False,
     ) -> StepOfBatch:
         """`step`, compiled as the function inside of the model's training function is that runs the model's own.
 
-        `whole` is what to run where the data have ended; see `StepOfBatch`.
+        `whole` is what to run where the data have ended, and `is_paired` what it returns; see `StepOfBatch`.
         """
 
         # Not a lambda: TensorFlow leaves the user's lines out of an error in a function that is called `<lambda>`.
@@ -241,7 +255,8 @@ class Fitting:
 
         alone = tf.autograph.experimental.do_not_convert(one_step_on_data)
         for_xla = False if without_xla else self._model.jit_compile
-        return StepOfBatch(tf.function(alone, reduce_retracing=True, jit_compile=for_xla), whole)
+        function = tf.function(alone, reduce_retracing=True, jit_compile=for_xla)
+        return StepOfBatch(function, whole, is_paired=is_paired)
 
     @contextlib.contextmanager
     def _stepping(self, step: Callable[..., Any]) -> Iterator[None]:

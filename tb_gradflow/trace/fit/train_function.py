@@ -7,28 +7,32 @@ frozen then, and with the numbers that the step's Python code found then.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
 from tb_gradflow.trace.fidelity.python_constants import TracedNumbers
+from tb_gradflow.trace.protection.beside import Beside, Failed, surely
 
 
-class AsCompiled:
+class AsCompiled(Beside):
     """A training function of Keras that was never traced.
 
     Args:
         function: The training function.
         numbers: Those that the step was traced with.
+        failed: Called with a fault of the recorder.
 
     Attributes:
         has_run: Whether it was traced by now, so that there is nothing to stand for any more.
     """
 
-    def __init__(self, function: Any, numbers: TracedNumbers) -> None:
+    def __init__(self, function: Any, numbers: TracedNumbers, failed: Failed) -> None:
         self.function = function
         self._numbers = numbers
+        self._failed = failed
         self._flags: dict[int, tuple[Any, bool]] = {}
         self.has_run = False
 
@@ -39,20 +43,19 @@ class AsCompiled:
             if "_trainable" in vars(each):
                 self._flags.setdefault(id(each), (each, bool(vars(each)["_trainable"])))
 
-    def __call__(self, iterator: Any) -> Any:
-        if self.has_run:
-            return self.function(iterator)
+    @contextlib.contextmanager
+    def _as_then(self) -> Iterator[None]:
+        """While the context is open, flags and numbers are what they were."""
         flags = list(self._flags.values())
         now = [(each, bool(vars(each)["_trainable"])) for each, _ in flags]
-        _set(flags)
         try:
+            _set(flags)
             with self._numbers.as_traced():
-                results = self.function(iterator)
+                yield
         finally:
-            _set(now)
+            surely(_set, now)
         self.has_run = True
         self._flags.clear()
-        return results
 
 
 def _set(flags: Sequence[tuple[Any, bool]]) -> None:

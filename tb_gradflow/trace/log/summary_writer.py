@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tb_gradflow.store.writer import LogWriter
 from tb_gradflow.trace.log.recorder import Identity, Recorder
+from tb_gradflow.trace.protection.functions import preceded
 
 
 class WriterRecorder(Recorder):
@@ -50,11 +51,5 @@ class _WriterSink:
 
 
 def before_flush(writer: Any, write: Callable[[], None]) -> None:
-    """Whoever flushes or closes a writer wants to read all that was recorded."""
-    flush_writer = writer.flush
-
-    def flush() -> Any:
-        write()
-        return flush_writer()
-
-    writer.flush = flush
+    """Whoever flushes or closes a writer wants to read all that was recorded. `write` raises nothing."""
+    writer.flush = preceded(writer.flush, write)

@@ -23,11 +23,13 @@ from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.eager import record
 from tensorflow.python.ops import cond_v2
 
-from tb_gradflow.trace.capture.patches import watching
 from tb_gradflow.trace.fidelity.rollback import undone
 from tb_gradflow.trace.graph.random_ops import is_place
-from tb_gradflow.trace.nonfinite.gradient_observer import GradientObserver, may_run_twice
+from tb_gradflow.trace.nonfinite.gradient_observer import GradientObserver, may_run_twice, observed
 from tb_gradflow.trace.nonfinite.monitor import CaughtStep, NonfiniteMonitor, caught_step
+from tb_gradflow.trace.protection.beside import beside
+from tb_gradflow.trace.protection.functions import in_step
+from tb_gradflow.trace.protection.training import Execution
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
 from tb_gradflow.trace.step.recent_batches import OWN_OP
 
@@ -51,8 +53,11 @@ class CatchingBranch:
         """The step with this branch in it, to be compiled as the user's own is."""
 
         def run(*args: Any, **kwargs: Any) -> Any:
-            with watching(_Holding(self, (args, kwargs))):
-                return step(*args, **kwargs)
+            return beside(
+                lambda: step(*args, **kwargs),
+                lambda: observed([_Holding(self, (args, kwargs))], self.failed),
+                self.failed,
+            )
 
         return run
 
@@ -89,18 +94,16 @@ class CatchingBranch:
         given = {at: each for at, each in enumerate(flat) if isinstance(each, tf.Tensor)}
         changed = {number: value for number, value in earlier.items() if value.graph in around}
 
-        def note(*values: Any) -> Any:
+        def note(*values: Any) -> None:
             if self._kept is None:
-                try:
-                    tensors = dict(zip(given, values[: len(given)], strict=True))
-                    before = dict(zip(changed, values[len(given) :], strict=True))
-                    self._kept = _Kept(self.state, graph, arguments, tensors, before)
-                except Exception as error:
-                    self.failed(error)
-            return True
+                tensors = dict(zip(given, values[: len(given)], strict=True))
+                before = dict(zip(changed, values[len(given) :], strict=True))
+                self._kept = _Kept(self.state, graph, arguments, tensors, before)
 
         def kept() -> Any:
-            return tf.numpy_function(note, [*given.values(), *changed.values()], tf.bool, name=OWN_OP)
+            return tf.numpy_function(
+                in_step(note, True, self.failed), [*given.values(), *changed.values()], tf.bool, name=OWN_OP
+            )
 
         branch = _not_lowered(cond_v2.cond_v2(wrong, kept, lambda: tf.constant(False)))
         with tf.control_dependencies([branch]):
@@ -181,7 +184,7 @@ class BranchMonitor(NonfiniteMonitor):
     Args:
         step: The user's own, as it is to be traced.
         instrumented: The recorder's version of it, which has run before.
-        compiled: Compiles a step as the user's own is compiled.
+        compiled: Compiles a step as the user's own is compiled, to be run in an execution.
         iterations: Returns how many steps have run; `None` if nobody knows.
     """
 
@@ -204,8 +207,8 @@ class BranchMonitor(NonfiniteMonitor):
         """An exception of the monitor itself; `None` while there is none."""
         return self._branch.fault
 
-    def _run(self, *args: Any, **kwargs: Any) -> Any:
-        return self._function(*args, **kwargs)
+    def _run(self, execution: Execution, /, *args: Any, **kwargs: Any) -> Any:
+        return self._function(execution, *args, **kwargs)
 
     def settled(self) -> bool:
         return self._branch.has_caught

@@ -9,12 +9,14 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager import record
 
-from tb_gradflow.trace.capture.patches import is_for_xla
+from tb_gradflow.trace.capture.patches import is_for_xla, watching
 from tb_gradflow.trace.capture.symbols import is_of_graph
 from tb_gradflow.trace.graph.random_ops import is_replaced
 from tb_gradflow.trace.numerics.finiteness import not_finite
 from tb_gradflow.trace.numerics.fusion import recomputed
 from tb_gradflow.trace.numerics.loss_scale import ScaledLosses
+from tb_gradflow.trace.protection.beside import Failed
+from tb_gradflow.trace.protection.functions import faults_go_to
 from tb_gradflow.trace.step.recent_batches import OWN_OP
 from tb_gradflow.trace.tf_internals.tapes import flat_gradients
 
@@ -94,6 +96,13 @@ class GradientObserver:
             yield
         except Exception as error:
             self._failed(error)
+
+
+@contextlib.contextmanager
+def observed(observers: Sequence[GradientObserver], failed: Failed) -> Iterator[None]:
+    """What is traced while the context is open is observed, by one for each replica; `failed` is told of faults."""
+    with faults_go_to(failed), watching(*observers):
+        yield
 
 
 def may_run_twice(graph: Any) -> bool:

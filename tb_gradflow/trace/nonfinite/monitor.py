@@ -11,7 +11,8 @@ import numpy as np
 import tensorflow as tf
 
 from tb_gradflow.record.schema import GRADIENT_STATISTICS
-from tb_gradflow.trace.fidelity.error_attribution import Refused, StepFailed
+from tb_gradflow.trace.protection.errors import Refused
+from tb_gradflow.trace.protection.training import Execution
 from tb_gradflow.trace.step.replicas import Measured
 
 # Of two compiled versions of a step that round in other ways.
@@ -46,23 +47,24 @@ class NonfiniteMonitor(abc.ABC):
     def fault(self) -> Exception | None:
         """An exception of the monitor itself, not of the user's step; `None` while there is none."""
 
-    def run(self, *args: Any, **kwargs: Any) -> Any:
-        """One step, or one execution of several steps: does exactly what the user's own does.
+    def run(self, execution: Execution, /, *args: Any, **kwargs: Any) -> Any:
+        """One step, or one execution of several steps: does exactly what the user's own does. The arguments are those
+        of a watched step; those of an execution of `fit` are drawn for it.
 
         Raises `Refused` for an error at run time once a step has run, because then it is the user's. Before that,
         nobody can know whose error it is.
         """
         try:
-            results = self._run(*args, **kwargs)
-        except (tf.errors.OpError, StepFailed) as error:
-            if not self._has_run:
+            results = self._run(execution, *args, **kwargs)
+        except Exception as error:
+            if not self._has_run or error is not execution.step_error:
                 raise
-            raise Refused(error.error if isinstance(error, StepFailed) else error) from None
+            raise Refused(error) from None
         self._has_run = True
         return results
 
     @abc.abstractmethod
-    def _run(self, *args: Any, **kwargs: Any) -> Any:
+    def _run(self, execution: Execution, /, *args: Any, **kwargs: Any) -> Any:
         """Runs monitored steps, and keeps what is needed to run them again."""
 
     @abc.abstractmethod

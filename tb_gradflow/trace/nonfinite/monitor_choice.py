@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tb_gradflow.trace.fit.keras3 import Fitting, TrainFunction
+from tb_gradflow.trace.fit.keras3 import Fitting, OwnFunction
 from tb_gradflow.trace.log.workers import is_one_of_several
 from tb_gradflow.trace.nonfinite.branch_monitor import BranchMonitor
 from tb_gradflow.trace.nonfinite.monitor import Again, NonfiniteMonitor
@@ -20,7 +20,7 @@ def monitor_of_fit(
     fitted: Fitting,
     step: Callable[..., Any],
     instrumented: InstrumentedStep,
-    recorded: TrainFunction,
+    recorded: OwnFunction,
     again: Again,
 ) -> NonfiniteMonitor | None:
     """The monitor of a Keras training, after its first recorded step; `None` where no monitor can run.
@@ -47,7 +47,7 @@ def monitor_of_fit(
 
 def monitor_of_calls(
     step: Callable[..., Any],
-    compiled: Callable[[Callable[..., Any]], Callable[..., Any]],
+    compiled: Callable[[Callable[..., Any], bool], Callable[..., Any]],
     instrumented: InstrumentedStep,
     recorded: Callable[..., Any],
     again: Again,
@@ -59,7 +59,8 @@ def monitor_of_calls(
 
     Args:
         step: The user's step, ready to be traced.
-        compiled: Compiles a step as the user's own is compiled.
+        compiled: Compiles a step as the user's own is compiled, to be run in an execution; see `Execution.call` for its
+            second argument.
         instrumented: The same step, instrumented by the recorder.
         recorded: The instrumented step, compiled.
         again: Compiles it once more.
@@ -68,7 +69,7 @@ def monitor_of_calls(
     """
     if for_xla or len(devices) > 1 or not _may_branch(instrumented):
         return CallReplayMonitor(step, compiled, recorded, again, instrumented, devices)
-    return BranchMonitor(step, instrumented, compiled, lambda: None)
+    return BranchMonitor(step, instrumented, lambda monitored: compiled(monitored, False), lambda: None)
 
 
 def _may_branch(instrumented: InstrumentedStep) -> bool:

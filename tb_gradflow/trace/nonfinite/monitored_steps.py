@@ -6,25 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 from tb_gradflow.trace.nonfinite.monitor import CaughtStep, NonfiniteMonitor
-
-Report = Callable[[Exception, str], None]
-"""Called with a fault of the monitor, and with a sentence on what it may have cost; empty if nothing."""
-
-Instead = Callable[[Exception, Report], Any]
-"""Called with the error that a monitored step has raised. Runs the user's own step in its place: raises if that step is
-at fault, else reports the error and returns the step's results."""
+from tb_gradflow.trace.protection.training import Execution, Report
 
 
 class MonitoredSteps:
     """The steps between recorded ones.
 
     A monitor starts after the first recorded step. It ends when it has caught a step, which it does once, or when it
-    fails: then the user's own function runs between recorded steps. Its faults never reach the training.
+    fails: then the user's own function runs between recorded steps.
 
     Args:
         is_wanted: Whether a monitor is to run at all.
         record: Called with the step that was caught.
-        report: See `Report`.
+        report: Called with a fault of the monitor. See `Report`.
     """
 
     def __init__(self, *, is_wanted: bool, record: Callable[[CaughtStep], None], report: Report) -> None:
@@ -44,16 +38,13 @@ class MonitoredSteps:
             self._may_start = False
             self._monitor = select()
 
-    def run(self, instead: Instead, *args: Any, **kwargs: Any) -> Any:
-        """Runs a step, or one execution of several, with the monitor."""
+    def run(self, execution: Execution, /, *args: Any, **kwargs: Any) -> None:
+        """Runs a step, or one execution of several, with the monitor. A fault of that ends the monitor."""
         assert self._monitor is not None
-        try:
-            results = self._monitor.run(*args, **kwargs)
-        except Exception as error:
-            return instead(error, self._end)
+        execution.ends = self._end
+        self._monitor.run(execution, *args, **kwargs)
         if self._monitor.fault is not None:
             self._end(self._monitor.fault)
-        return results
 
     def step_ended(self) -> None:
         """After a monitored step, once it is counted: records a step that was caught, maybe some steps late."""

@@ -9,17 +9,23 @@ back.
 from __future__ import annotations
 
 import abc
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
-from tb_gradflow.trace.capture.patches import watching
 from tb_gradflow.trace.nonfinite.flags import Flags
-from tb_gradflow.trace.nonfinite.gradient_observer import GradientObserver, draws_random_numbers, may_run_twice
+from tb_gradflow.trace.nonfinite.gradient_observer import (
+    GradientObserver,
+    draws_random_numbers,
+    may_run_twice,
+    observed,
+)
 from tb_gradflow.trace.nonfinite.monitor import Again, CaughtStep, NonfiniteMonitor, caught_step
 from tb_gradflow.trace.nonfinite.replay_window import Held, Window
+from tb_gradflow.trace.protection.beside import beside
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
 from tb_gradflow.trace.step.replicas import Measured
 
@@ -124,12 +130,14 @@ class ReplayMonitor(NonfiniteMonitor):
         def run(*args: Any, **kwargs: Any) -> Any:
             self._graphs.append(tf.compat.v1.get_default_graph())
             self._flags.begin()
-            with watching(
-                *(GradientObserver(self._flags.note, self._failed, in_xla=True) for _ in range(self._replicas))
-            ):
-                return self._flags.beside(step(*args, **kwargs))
+            results = beside(lambda: step(*args, **kwargs), self._observed, self._failed)
+            return self._flags.beside(results)
 
         return run
+
+    def _observed(self) -> contextlib.AbstractContextManager[None]:
+        observers = [GradientObserver(self._flags.note, self._failed, in_xla=True) for _ in range(self._replicas)]
+        return observed(observers, self._failed)
 
     def _measured(self, *args: Any, **kwargs: Any) -> tuple[Any, Measured]:
         """Runs the step that records: its results, and what it has measured."""

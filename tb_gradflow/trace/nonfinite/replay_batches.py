@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tb_gradflow.trace.fit.keras3 import Fitting, TrainFunction
+from tb_gradflow.trace.fit.keras3 import Fitting, OwnFunction
 from tb_gradflow.trace.nonfinite.flags import ReturnedFlags
 from tb_gradflow.trace.nonfinite.monitor import Again, same
 from tb_gradflow.trace.nonfinite.replay import ReplayMonitor
 from tb_gradflow.trace.nonfinite.replay_fit import device_of
 from tb_gradflow.trace.nonfinite.replay_window import kept
+from tb_gradflow.trace.protection.training import Execution
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
 from tb_gradflow.trace.step.recent_batches import dataset_of
 from tb_gradflow.trace.step.replicas import Measured
@@ -35,20 +36,20 @@ class BatchReplayMonitor(ReplayMonitor):
         fitted: Fitting,
         step: Callable[..., Any],
         instrumented: InstrumentedStep,
-        recorded: TrainFunction,
+        recorded: OwnFunction,
         again: Again,
     ) -> None:
         super().__init__(instrumented, recorded, again, ReturnedFlags(device_of(instrumented.touched)), 1)
-        self._step = fitted.step_of_batch(self._flagged(step), recorded)
+        self._step = fitted.step_of_batch(self._flagged(step), recorded, is_paired=True)
         self._rate = fitted.learning_rate
         self._steps: list[tuple[Any, Any, Any]] = []
 
-    def _run(self, iterator: Any) -> Any:
-        batch = self._step.drawn(iterator)
+    def _run(self, execution: Execution, /, *args: Any, **kwargs: Any) -> Any:
+        batch = self._step.drawn(execution)
         self._begin()
         # The learning rate, which callbacks change between steps.
         rate = None if self._rate is None else kept(self._rate)
-        results = self._flags.parted(self._step(batch))
+        results = self._flags.parted(self._step(batch, execution))
         self._steps.append((batch, rate, results))
         self._held.add(batch, results)
         return results
@@ -67,7 +68,7 @@ class BatchReplayMonitor(ReplayMonitor):
                 return None
         batch, rate, before = self._steps[first]
         self._set_rate(rate)
-        results, measured = self._measured(iter(dataset_of([batch], self._step.spec)))
+        results, measured = self._measured(Execution(iter(dataset_of([batch], self._step.spec))))
         return measured if same(before, results) else None
 
     def _set_rate(self, rate: Any) -> None:

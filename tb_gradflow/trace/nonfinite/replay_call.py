@@ -8,6 +8,7 @@ from typing import Any
 from tb_gradflow.trace.nonfinite.flags import CountedFlags, ReturnedFlags
 from tb_gradflow.trace.nonfinite.monitor import Again, same
 from tb_gradflow.trace.nonfinite.replay import ReplayMonitor
+from tb_gradflow.trace.protection.training import Execution
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
 from tb_gradflow.trace.step.replicas import Measured
 
@@ -17,7 +18,8 @@ class CallReplayMonitor(ReplayMonitor):
 
     Args:
         step: The user's own, as it is to be traced.
-        compiled: Compiles a step as the user's own is compiled.
+        compiled: Compiles a step as the user's own is compiled, to be run in an execution; see `Execution.call` for its
+            second argument.
         recorded: See `ReplayMonitor`.
         again: See `ReplayMonitor`.
     """
@@ -25,20 +27,21 @@ class CallReplayMonitor(ReplayMonitor):
     def __init__(
         self,
         step: Callable[..., Any],
-        compiled: Callable[[Callable[..., Any]], Callable[..., Any]],
+        compiled: Callable[[Callable[..., Any], bool], Callable[..., Any]],
         recorded: Callable[..., Any],
         again: Again,
         instrumented: InstrumentedStep,
         devices: Sequence[str],
     ) -> None:
-        flags = ReturnedFlags(*devices) if len(devices) == 1 else CountedFlags(devices)
+        is_paired = len(devices) == 1
+        flags = ReturnedFlags(*devices) if is_paired else CountedFlags(devices)
         super().__init__(instrumented, recorded, again, flags, len(devices))
-        self._step = compiled(self._flagged(step))
+        self._step = compiled(self._flagged(step), is_paired)
         self._calls: list[tuple[Any, Any, Any]] = []
 
-    def _run(self, *args: Any, **kwargs: Any) -> Any:
+    def _run(self, execution: Execution, /, *args: Any, **kwargs: Any) -> Any:
         self._begin()
-        results = self._flags.parted(self._step(*args, **kwargs))
+        results = self._flags.parted(self._step(execution, *args, **kwargs))
         self._calls.append((args, kwargs, results))
         self._held.add(args, kwargs, results)
         return results
@@ -52,7 +55,7 @@ class CallReplayMonitor(ReplayMonitor):
 
     def _repeated(self, first: int) -> Measured | None:
         for args, kwargs, before in self._calls[:first]:
-            if not same(before, self._flags.parted(self._step(*args, **kwargs))):
+            if not same(before, self._flags.parted(self._step(Execution(), *args, **kwargs))):
                 return None
         args, kwargs, before = self._calls[first]
         results, measured = self._measured(*args, **kwargs)

@@ -9,11 +9,14 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
-from tb_gradflow.trace.fit.keras3 import Fitting, TrainFunction
+from tb_gradflow.trace.fit.keras3 import Fitting, OwnFunction
 from tb_gradflow.trace.graph.variables import local
 from tb_gradflow.trace.nonfinite.flags import CountedFlags
 from tb_gradflow.trace.nonfinite.monitor import Again, same
 from tb_gradflow.trace.nonfinite.replay import ReplayMonitor
+from tb_gradflow.trace.protection.beside import Failed
+from tb_gradflow.trace.protection.functions import faults_go_to
+from tb_gradflow.trace.protection.training import Execution
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
 from tb_gradflow.trace.step.recent_batches import Batches, dataset_of
 from tb_gradflow.trace.step.replicas import Measured
@@ -36,7 +39,7 @@ class FitReplayMonitor(ReplayMonitor):
         fitted: Fitting,
         step: Callable[..., Any],
         instrumented: InstrumentedStep,
-        recorded: TrainFunction,
+        recorded: OwnFunction,
         again: Again,
     ) -> None:
         self._strategy = fitted.strategy
@@ -53,12 +56,12 @@ class FitReplayMonitor(ReplayMonitor):
         self._taken: list[list[Any]] = []
         self._spec: Any = None
 
-    def _run(self, iterator: Any) -> Any:
+    def _run(self, execution: Execution, /, *args: Any, **kwargs: Any) -> Any:
         self._begin()
         # A function that was traced for a type of batch is not traced for it again.
-        is_new, self._spec = iterator.element_spec is not self._spec, iterator.element_spec
-        with self._calls.seen() if is_new and self._for_xla else contextlib.nullcontext():
-            results = self._function(iterator)
+        is_new, self._spec = execution.element_spec is not self._spec, execution.element_spec
+        with self._calls.seen(self._failed) if is_new and self._for_xla else contextlib.nullcontext():
+            results = self._function(execution)
         self._results.append(results)
         return results
 
@@ -105,10 +108,10 @@ class FitReplayMonitor(ReplayMonitor):
             return None
         return measured
 
-    def _run_again(self, function: Callable[[Any], Any], rate: Any, iterator: Any) -> Any:
+    def _run_again(self, function: Callable[[Execution], Any], rate: Any, iterator: Any) -> Any:
         if self._rate is not None:
             self._rate.assign(rate)
-        return function(iterator)
+        return function(Execution(iterator))
 
     def _iterator(self, steps: list[list[Any]]) -> Any:
         """Over these batches, of the type that the training functions were compiled for."""
@@ -131,9 +134,9 @@ class _Calls:
         self._traced += 1
 
     @contextlib.contextmanager
-    def seen(self) -> Iterator[None]:
-        """While the context is open, calls that are traced are seen."""
-        with contextlib.ExitStack() as undo:
+    def seen(self, failed: Failed) -> Iterator[None]:
+        """While the context is open, calls that are traced are seen; `failed` is told of faults."""
+        with contextlib.ExitStack() as undo, faults_go_to(failed):
             replaced(undo, polymorphic_function.Function, "__call__", self._seen)
             yield
 

@@ -260,10 +260,11 @@ class Loop:
                 return
             measured = step.close()
             self._remember(step.collector)
-            if self._run is not None and measured and not self._run.broken:
+            if self._run is not None and measured and not self._run.protection.is_over:
                 self._recorded = True
-                self._run.write({name: value.numpy() for name, value in measured.items()}, self._tracing)
-            self.is_left_alone = self._run is None or self._run.broken
+                values = {name: value.numpy() for name, value in measured.items()}
+                self._run.protection.attempt(self._run.write, values, self._tracing)
+            self.is_left_alone = self._run is None or self._run.protection.is_over
         finally:
             release()
 
@@ -299,8 +300,7 @@ class Loop:
     def _failed(self, fault: Exception) -> None:
         self.is_left_alone = True
         if self._run is not None:
-            self._run.broken = True
-            self._run.report_fault(fault)
+            self._run.protection.ends(fault)
         else:
             from tb_gradflow.trace.fidelity.warning import warn
             from tb_gradflow.trace.log.recorder import fault_message

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,8 @@ from tb_gradflow.trace.numerics.statistics import (
     variable_statistics,
 )
 from tb_gradflow.trace.numerics.statistics_table import Block, Row
+from tb_gradflow.trace.protection.beside import beside
+from tb_gradflow.trace.protection.functions import faults_go_to
 from tb_gradflow.trace.step.forward_values import NumberOf, examples_of, forward_values, has_nonfinite
 from tb_gradflow.trace.step.named_inputs import Named, NameInputs, arguments_of, part_of_replica
 from tb_gradflow.trace.step.replicas import Left, Measured, ReplicaParts, is_shared, joined, parts_of
@@ -116,18 +119,22 @@ class InstrumentedStep:
         self.for_xla = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        measured: Measured = {}
+        outputs = beside(
+            lambda: self._step(*args, **kwargs), lambda: self._observed(measured, args, kwargs), self._fail
+        )
+        return outputs, measured
+
+    @contextlib.contextmanager
+    def _observed(self, measured: Measured, args: Any, kwargs: Any) -> Iterator[None]:
+        """What runs while the context is open is a step, whose numbers are in `measured` afterwards."""
+        opened = OpenStep(self, *self._begun())
         try:
-            collectors, before = self._begun()
-        except Exception as fault:
-            self._fail(fault)
-            return self._step(*args, **kwargs), {}
-        try:
-            with watching(*collectors), collectors[0].recording():
-                outputs = self._step(*args, **kwargs)
+            yield
         except BaseException as error:
-            self._tell_of(error, collectors[0])
+            opened.abandon(error)
             raise
-        return outputs, self._ended(collectors, before, args, kwargs)
+        measured.update(opened.close(args, kwargs))
 
     def opened(self) -> OpenStep | None:
         """Begins a step that is no function: what this thread runs until it is closed. Null if that fails."""
@@ -311,14 +318,15 @@ class OpenStep:
         self._before = before
         self.collector = collectors[0]
         with contextlib.ExitStack() as opened:
+            opened.enter_context(faults_go_to(self.collector.fail))
             opened.enter_context(watching(*collectors))
             opened.enter_context(collectors[0].recording())
             self._opened = opened.pop_all()
 
-    def close(self) -> Measured:
-        """The step is over: its numbers; none if the recorder failed."""
+    def close(self, args: Any = (), kwargs: Any = MappingProxyType({})) -> Measured:
+        """The step, which was given these arguments, is over: its numbers; none if the recorder failed."""
         self._opened.close()
-        return self._step._ended(self._collectors, self._before, (), {})
+        return self._step._ended(self._collectors, self._before, args, kwargs)
 
     def abandon(self, error: BaseException | None = None) -> None:
         """The step does not come to its end. If that is the user's error, what was seen until then is reported."""

@@ -7,20 +7,33 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from tb_gradflow.trace.protection.functions import Given, Part, hearer_of_faults, protected
 from tb_gradflow.trace.tf_internals.private_symbols import Symbol, symbol_of
 
 _MISSING: dict[tuple[str, str], str] = {}
 
 
-def replaced(undo: contextlib.ExitStack, owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:
-    """Replaces what `owner` itself has under `name` until `undo` is closed.
+def replaced(
+    undo: contextlib.ExitStack,
+    owner: Any,
+    name: str,
+    wrap: Callable[[Any], Any],
+    *,
+    given: Given | None = None,
+    part: Part | None = None,
+    raises: bool = False,
+) -> None:
+    """Replaces what `owner` itself has under `name` until `undo` is closed. Faults of what stands there then are told
+    to who hears of them now, and not to who calls it; `given` and `part` are for that, see `protection.functions`. What
+    `raises` does so on purpose.
 
     One that `private_symbols` does not call optional and that is missing is reported once, in a warning.
     """
     if is_there(owner, name):
         original = vars(owner)[name]
-        setattr(owner, name, wrap(original))
         undo.callback(setattr, owner, name, original)
+        stand_in = wrap(original) if raises else protected(original, wrap, hearer_of_faults(), given, part)
+        setattr(owner, name, stand_in)
         return
     symbol = symbol_of(name_of_owner(owner), name)
     if symbol is not None and not symbol.optional:

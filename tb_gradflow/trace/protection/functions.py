@@ -1,0 +1,185 @@
+"""Functions of TensorFlow and Keras that the recorder stands in for while it observes a step.
+
+What stands in may do more than the original. It is called from the middle of the user's step, where nothing can be
+begun anew: so whatever fails in it, the original is called once, and the caller gets what that returns or raises.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tb_gradflow.trace.protection.beside import Failed
+
+Given = Callable[[tuple[Any, ...]], tuple[Any, ...]]
+"""From the arguments of a call to such as can be used more than once."""
+
+Part = Callable[[tuple[Any, ...], dict[str, Any], "Called"], Any]
+"""What a call of the original returned, as the call returns it that it stands for; with the latter's arguments."""
+
+_faults_go_to: list[Failed] = []
+
+
+@contextlib.contextmanager
+def faults_go_to(failed: Failed) -> Iterator[None]:
+    """Faults of what is put in the place of functions while the context is open are told there."""
+    _faults_go_to.append(failed)
+    try:
+        yield
+    finally:
+        _faults_go_to.remove(failed)
+
+
+def hearer_of_faults() -> Failed:
+    """Who hears of faults now. Where nobody does, they are raised: no training runs there."""
+    return _faults_go_to[-1] if _faults_go_to else _raised
+
+
+def _raised(fault: Exception) -> None:
+    raise fault
+
+
+class Called:
+    """One call of what stands in for a function, and what the original has done for it.
+
+    Attributes:
+        of: What stands in.
+        args: With which the original was called last.
+        results: What it has returned.
+        error: What it has raised; null while it has not.
+    """
+
+    def __init__(self, of: object) -> None:
+        self.of = of
+        self.args: tuple[Any, ...] = ()
+        self.results: list[Any] = []
+        self.error: BaseException | None = None
+
+
+class _OfThread(threading.local):
+    def __init__(self) -> None:
+        self.calls: list[Called] = []
+
+
+_of_thread = _OfThread()
+
+
+def protected(
+    original: Callable[..., Any],
+    wrap: Callable[[Any], Any],
+    failed: Failed,
+    given: Given | None = None,
+    part: Part | None = None,
+) -> Any:
+    """`wrap(original)`, whose faults do not reach who calls it."""
+    token = object()
+
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        calls = _of_thread.calls
+        if not calls or calls[-1].of is not token:  # called later, by what was handed out
+            return original(*args, **kwargs)
+        call = calls[-1]
+        call.args = args
+        # What the original calls in turn is another call.
+        _of_thread.calls = []
+        try:
+            result = original(*args, **kwargs)
+        except BaseException as error:
+            call.error = error
+            raise
+        finally:
+            _of_thread.calls = calls
+        call.results.append(result)
+        return result
+
+    called = _like(noted, original)
+    ours = wrap(called if isinstance(original, types.FunctionType) else _Delegate(called, original))
+
+    def stand_in(*args: Any, **kwargs: Any) -> Any:
+        call, calls = Called(token), _of_thread.calls
+        calls.append(call)
+        try:
+            args = args if given is None else given(args)
+            return ours(*args, **kwargs)
+        except Exception as fault:
+            if fault is call.error:
+                raise
+            failed(fault)
+            if call.results:
+                return call.results[-1] if part is None else part(args, kwargs, call)
+            if call.error is not None:
+                raise call.error from None
+        finally:
+            calls.pop()
+        return original(*args, **kwargs)
+
+    made = _like(stand_in, original)
+    return made if isinstance(ours, types.FunctionType) else _Delegate(made, ours)
+
+
+class _Delegate:
+    """What is more than a function: NumPy's have methods of their own."""
+
+    def __init__(self, call: Callable[..., Any], of: Any) -> None:
+        functools.update_wrapper(self, call, updated=())
+        self._call = call
+        self._of = of
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._of, name)
+
+
+def _like(function: Any, original: Any) -> Any:
+    functools.update_wrapper(function, original, updated=())
+    return function
+
+
+def raising(error: Callable[[], BaseException]) -> Callable[..., Any]:
+    """A function that raises."""
+
+    def call(*_: Any, **__: Any) -> Any:
+        raise error()
+
+    return call
+
+
+def preceded(function: Callable[..., Any], action: Callable[[], None]) -> Callable[..., Any]:
+    """The function, after an action that raises nothing."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        action()
+        return function(*args, **kwargs)
+
+    return call
+
+
+def in_step(function: Callable[..., Any], answer: Any, failed: Failed) -> Callable[..., Any]:
+    """What an op of a running step calls in Python. The op answers `answer`, whatever fails."""
+
+    def call(*args: Any) -> Any:
+        try:
+            function(*args)
+        except Exception as fault:
+            failed(fault)
+        return answer
+
+    return call
+
+
+def heard(listener: Callable[..., None], failed: Failed) -> Callable[..., None]:
+    """What TensorFlow calls after each op; of its faults the op's caller does not hear."""
+
+    def call(*args: Any, **kwargs: Any) -> None:
+        try:
+            listener(*args, **kwargs)
+        except Exception as fault:
+            failed(fault)
+
+    return call

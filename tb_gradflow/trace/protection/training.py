@@ -1,0 +1,282 @@
+"""What stands between a training and its recorder.
+
+A training calls its recorder in three ways: it tells of what happens (a callback's methods), it runs a step that the
+recorder has put in the place of the user's own, and it asks for what was recorded. All that the recorder does on such a
+call, deciding included, runs in here: what it raises ends the recording, is reported once, and has no other effect. A
+step that has run to its end is never run again; the batches of one that has not are given to the user's own.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tb_gradflow.trace.protection.errors import Refused
+
+_NOTHING = object()
+
+
+Report = Callable[[Exception, str], None]
+"""Called with a fault, and with a sentence on what it may have cost; empty if nothing."""
+
+
+def _unheard(fault: Exception, cost: str) -> None:
+    raise fault
+
+
+class Execution:
+    """One call of the user's training function, which the recorder makes in another way.
+
+    Args:
+        iterator: Where its batches come from; null for a function that is called with its batch.
+
+    Attributes:
+        batches: Those that were drawn for it.
+        has_run: Whether its step, or all its steps, have run.
+        results: What the user's own function would have returned.
+        data_error: What the iterator has raised.
+        step_error: What a compiled step has raised.
+        own_error: What the user's own function has raised.
+        ends: Called where a fault of this execution is to end something.
+    """
+
+    def __init__(self, iterator: Any = None) -> None:
+        self.iterator = iterator
+        self.batches: list[Any] = []
+        self.results: Any = _NOTHING
+        self.data_error: BaseException | None = None
+        self.step_error: BaseException | None = None
+        self.own_error: BaseException | None = None
+        self.ends: Report = _unheard
+
+    @property
+    def has_run(self) -> bool:
+        return self.results is not _NOTHING
+
+    @property
+    def element_spec(self) -> Any:
+        """The type of a batch."""
+        return self.iterator.element_spec
+
+    def get_next(self) -> Any:
+        """The next batch."""
+        try:
+            batch = self.iterator.get_next()
+        except BaseException as error:
+            self.data_error = error
+            raise
+        self.batches.append(batch)
+        return batch
+
+    def call(self, step: Callable[..., Any], *args: Any, is_paired: bool) -> Any:
+        """Runs what does the user's step. `is_paired` says that it returns the user's results and something else."""
+        try:
+            returned = step(*args)
+        except BaseException as error:
+            self.step_error = error
+            raise
+        self.results = returned[0] if is_paired else returned
+        return returned
+
+    def call_own(self, plain: Callable[[], Any]) -> None:
+        """Runs the user's own function."""
+        try:
+            self.results = plain()
+        except BaseException as error:
+            self.own_error = error
+            raise
+
+
+Data = Callable[[Execution], Any]
+"""An iterator that begins with the batches which were drawn for an execution."""
+
+
+class Protection:
+    """Of one recorder.
+
+    Args:
+        report: Is called with the first fault.
+        restored: Leaves the user's objects as they are without the recorder; called where the recording ends, and where
+            an exception that is none of ours, such as a KeyboardInterrupt, passes through.
+
+    Attributes:
+        is_over: Whether nothing is recorded any more.
+    """
+
+    def __init__(self, report: Report, restored: Callable[[], None] = lambda: None) -> None:
+        self.is_over = False
+        self._report = report
+        self._restored = restored
+
+    def stop(self) -> None:
+        """Nothing is recorded from now on."""
+        self.is_over = True
+        self._restored()
+
+    def ends(self, fault: Exception, cost: str = "") -> None:
+        """A fault ends the recording."""
+        if self.is_over:
+            return
+        self.is_over = True
+        for action in (self._restored, functools.partial(self._report, fault, cost)):
+            try:
+                action()
+            except Exception:  # of what is done for a fault nobody has to hear
+                action()
+
+    def attempt(self, action: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """What `action` returns; null if it fails, or if nothing is recorded any more."""
+        if self.is_over:
+            return None
+        try:
+            return action(*args, **kwargs)
+        except Exception as fault:
+            self.ends(fault)
+        except BaseException:
+            self._restored()
+            raise
+        return None
+
+    def run(
+        self,
+        plain: Callable[..., Any],
+        ours: Callable[..., Any],
+        execution: Execution,
+        args: Any,
+        kwargs: Any,
+        data: Data | None = None,
+    ) -> Any:
+        """What the user's own function `plain` returns or raises for these arguments, where `ours` makes the call in
+        its way. For a function of an iterator, `data` gives what it is to be called with after a fault."""
+        if self.is_over:
+            return plain(*args, **kwargs)
+        execution.ends = self.ends
+        try:
+            ours(execution, *args, **kwargs)
+        except Exception as error:
+            if error is execution.own_error:
+                raise
+            fault = error
+        except BaseException:
+            self._restored()
+            raise
+        else:
+            if execution.has_run:
+                return execution.results
+            fault = RuntimeError("the recorder has not run the step")
+        if execution.has_run:
+            execution.ends(fault, "")
+            return execution.results
+        return _instead(plain, execution, fault, args, kwargs, data)
+
+
+def _instead(
+    plain: Callable[..., Any], execution: Execution, fault: Exception, args: Any, kwargs: Any, data: Data | None
+) -> Any:
+    """The user's own function after a fault. Where their step is at fault it fails again, with their own traceback."""
+    if isinstance(fault, Refused):
+        raise fault.own from None
+    if fault is execution.data_error:
+        raise fault
+    if fault is execution.step_error and isinstance(fault, (StopIteration, tf.errors.OutOfRangeError)):
+        raise fault
+    cost = ""
+    if data is not None:
+        # Only an error of an op comes from the midst of a step.
+        if fault is execution.step_error and isinstance(fault, tf.errors.OpError):
+            used = "have been used twice" if execution.batches else "not have been used"
+            cost = f" The batch of this step may {used}."
+        if execution.batches:
+            args = (data(execution),)
+    try:
+        results = plain(*args, **kwargs)
+    except (StopIteration, tf.errors.OutOfRangeError):
+        execution.ends(fault, cost)
+        raise
+    execution.ends(fault, cost)
+    return results
+
+
+def protected_method(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method by which a training tells its recorder something; the recorder's `protection` is its own."""
+
+    @functools.wraps(method)
+    def tell(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return self.protection.attempt(method, self, *args, **kwargs)
+
+    return tell
+
+
+def protected_function(own: type[Exception], report: Report) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Of a function that a training tells something, and that raises `own` where it is told something wrong."""
+    protection = Protection(report)
+
+    def protect(function: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(function)
+        def tell(*args: Any, **kwargs: Any) -> None:
+            if protection.is_over:
+                return
+            try:
+                function(*args, **kwargs)
+            except own:
+                raise
+            except Exception as fault:
+                protection.ends(fault)
+
+        return tell
+
+    return protect
+
+
+def protected_step(plain_of: Callable[[Any], Any], ours_of: Callable[[Any], Any]) -> Callable[..., Any]:
+    """The `__call__` of an object that stands in for a function of the user's, once per step: `plain_of` gives that
+    function, and `ours_of` what makes an execution of it. Its `_own_error` hears of what the user's step raises."""
+
+    def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        plain = plain_of(self)
+
+        protection: Protection = self.protection
+        # Inside another compiled function it is a part of that one's step.
+        if protection.is_over or not tf.executing_eagerly():
+            return plain(*args, **kwargs)
+        try:
+            return protection.run(plain, ours_of(self), Execution(), args, kwargs)
+        except Exception as error:
+            protection.attempt(self._own_error, error)
+            raise
+
+    return call
+
+
+class StandIn:
+    """What a model trains with for one execution, in the place of its own training function.
+
+    Args:
+        model: The model.
+        plain: Its own.
+        ours: Makes one execution.
+        data: See `Protection.run`.
+        recorder: Whose it is.
+    """
+
+    def __init__(self, model: Any, plain: Any, ours: Callable[[Execution], Any], data: Data, recorder: Any) -> None:
+        self._model = model
+        self._plain = plain
+        self._ours = ours
+        self._data = data
+        self.__self__ = recorder
+
+    def __call__(self, iterator: Any) -> Any:
+        vars(self._model)["train_function"] = self._plain
+        protection: Protection = self.__self__.protection
+        return protection.run(
+            self._plain,
+            lambda execution, _: self._ours(execution),
+            Execution(iterator),
+            (iterator,),
+            {},
+            self._data,
+        )
