@@ -16,8 +16,8 @@ from tensorboard.data.provider import DataProvider, RunTagFilter
 from tensorboard.errors import PublicError
 
 from tb_gradflow.errors import LogError
+from tb_gradflow.store.chunks import Array
 from tb_gradflow.store.layout import PLUGIN, Tag, parse_tag
-from tb_gradflow.store.run import Array
 
 Answered = TypeVar("Answered")
 
@@ -74,6 +74,9 @@ class ProviderReader:
             found.update(tag for tag in map(parse_tag, listed.get(self._run, {})) if tag is not None)
         return found
 
+    def problems(self) -> Collection[str]:
+        return ()  # TensorBoard's loaders do not say
+
     def blob(self, tag: Tag) -> bytes:
         sequences = _asked(
             self._provider.read_blob_sequences,
@@ -92,6 +95,15 @@ class ProviderReader:
             raise LogError(_refused(self._run, refusal)) from refusal
 
     def arrays(self, tags: Collection[Tag]) -> Mapping[Tag, Array]:
+        try:
+            return self._arrays(tags)
+        except (ValueError, TypeError, OverflowError, MemoryError) as error:
+            # TensorBoard makes tensors of what lies there, of all or none.
+            if len(tags) > 1:
+                return {found: array for tag in tags for found, array in self.arrays([tag]).items()}
+            return {tag: Array((), b"", f"damaged log: TensorBoard cannot read {tag} ({error})") for tag in tags}
+
+    def _arrays(self, tags: Collection[Tag]) -> Mapping[Tag, Array]:
         by_name = {str(tag): tag for tag in tags}
         read = _asked(
             self._provider.read_tensors,
@@ -103,10 +115,14 @@ class ProviderReader:
         )
         # The Python loader announces a tag a moment before its data: an empty series is one that is not there yet.
         series = {by_name[name]: data[-1].numpy for name, data in read.get(self._run, {}).items() if data}
-        return {
-            tag: Array(tuple(values.shape), values.astype(values.dtype.newbyteorder("<")).tobytes())
-            for tag, values in series.items()
-        }
+        return {tag: _array(tag, values) for tag, values in series.items()}
+
+
+def _array(tag: Tag, values: Any) -> Array:
+    expected = "float64" if tag.kind in ("steps", "cost") else "float32"
+    if values.dtype.name != expected:
+        return Array((), b"", f"damaged log: {tag} is of type {values.dtype.name}, expected {expected}")
+    return Array(tuple(values.shape), values.astype(values.dtype.newbyteorder("<")).tobytes())
 
 
 def _asked(ask: Callable[..., Answered], *place: Any, **question: Any) -> Answered:
