@@ -92,7 +92,7 @@ def read_cost(tag: Tag, table: Array) -> Cost:
 
 
 def check_numbers(tag: Tag, numbers: Array, head: ChunkHead, columns: int) -> None:
-    """Raises DamagedRecord where they are not `[steps, any, columns]` of float32. An older log may have fewer columns."""
+    """Raises DamagedRecord where they are not float32 `[steps, any, columns]`; an older log may have fewer columns."""
     steps = len(head.steps)
     if len(numbers.shape) != 3 or numbers.shape[0] != steps or not 0 < numbers.shape[2] <= columns:
         _refuse(tag, numbers, f"[{steps}, rows, {columns}]")
