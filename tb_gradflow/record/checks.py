@@ -13,8 +13,8 @@ from typing import Any
 from tb_gradflow.record.codec import MalformedRecord
 from tb_gradflow.record.schema import Op, Session, StepValues, Trace
 
-MOST_OPS = 250_000
-"""Eight times the largest trace that anybody has recorded."""
+MOST_OPS = 200_000
+"""Six times the largest trace that anybody has recorded."""
 MOST_ROWS = 1_000_000
 """Rows of `Chunk.gradients`."""
 MOST_INPUTS = 65_536

@@ -25,7 +25,7 @@ from tb_gradflow.record.codec import encode
 from tb_gradflow.record.report import Diagnosis
 from tb_gradflow.record.schema import FORMAT, GRADIENT_STATISTICS, VARIABLE_STATISTICS, Session, StepValues, Trace
 from tb_gradflow.serve.cache import Cache
-from tb_gradflow.serve.collecting import without_collections
+from tb_gradflow.store.collecting import without_collections
 from tb_gradflow.serve.fitting import Sizes, gradients_that_fit, unmeasured, variables_that_fit
 from tb_gradflow.serve.readers import side_by_side
 from tb_gradflow.store.layout import Tag, pack_json
@@ -208,7 +208,8 @@ class History:
         if index.chunks or step != -1:
             raise NotRecorded(_not_recorded(step, index))
         if not index.traces:
-            raise LogError(f"{self.name}: nothing was recorded yet, the training has not come to its first step")
+            nothing = "nothing was recorded yet, the training has not come to its first step"
+            raise LogError(f"{self.name}: {'; '.join(index.damaged[:1]) or nothing}")
         trace, topology = self._analysed(index.session.id, index.traces[-1])
         return diagnose(trace, index.session, None, None, (), -1, topology=topology)
 

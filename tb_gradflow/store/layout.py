@@ -30,6 +30,7 @@ from tensorboard.compat.proto.types_pb2 import DT_DOUBLE, DT_FLOAT, DT_STRING
 
 from tb_gradflow.record.codec import Json
 from tb_gradflow.record.schema import FORMAT
+from tb_gradflow.store.collecting import without_collections
 
 PLUGIN = "gradflow"
 """TensorBoard's name of this plugin, and of the sub-directory in which its logs lie."""
@@ -41,10 +42,11 @@ _KINDS: tuple[Kind, ...] = ("session", "trace", "steps", "gradients", "variables
 _SESSION = re.compile("[0-9]{13}", re.ASCII)
 _NUMBER = re.compile("[0-9]{1,15}", re.ASCII)
 
-MOST_JSON = 160 * 2**20
-"""Bytes of the JSON of one record, unpacked: a trace of 250,000 ops has half of that."""
-MOST_JSON_VALUES = 16_000_000
-"""Of one record, by its brackets and commas. What it takes in memory is some hundred bytes each."""
+MOST_JSON = 128 * 2**20
+"""Bytes of the JSON of one record, unpacked: a trace has some 600 an op."""
+MOST_JSON_OF_SESSION = 2**20
+MOST_JSON_VALUES = 10_000_000
+"""Of one record, by its brackets and commas: a trace has some 45 an op. In memory each takes some hundred bytes."""
 
 COST_COLUMNS = ("steps", "recorded", "seconds", "extra", "set_up")
 """Columns of a `cost` tensor: the fields of `record.cost.Cost`."""
@@ -131,15 +133,16 @@ def pack_json(value: Json) -> bytes:
     return gzip.compress(json.dumps(value, separators=(",", ":"), allow_nan=False).encode(), mtime=0)
 
 
-def unpack_json(blob: bytes) -> Json:
+def unpack_json(blob: bytes, most: int = MOST_JSON) -> Json:
     """What `pack_json` was given, with question marks for what is no Unicode. Raises ValueError where the bytes are
     something else, or so much that nobody can have recorded it."""
-    text = unzipped(blob)
+    text = unzipped(blob, most)
     values = sum(map(text.count, (b",", b"[", b"{")))
     if values > MOST_JSON_VALUES:
         raise ValueError(f"{values} values, expected at most {MOST_JSON_VALUES}")
     try:
-        value = json.loads(text.decode(), parse_float=_finite, parse_constant=_no_number)
+        with without_collections():
+            value = json.loads(text.decode(), parse_float=_finite, parse_constant=_no_number)
         if b"\\ud" in text:  # halves of surrogate pairs, of which nothing can be printed or written
             value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     except RecursionError:
@@ -147,13 +150,13 @@ def unpack_json(blob: bytes) -> Json:
     return value
 
 
-def unzipped(blob: bytes) -> bytes:
-    """The bytes of JSON in a blob. Raises ValueError where they are damaged, cut off, or more than `MOST_JSON`."""
+def unzipped(blob: bytes, most: int = MOST_JSON) -> bytes:
+    """The bytes of JSON in a blob. Raises ValueError where they are damaged, cut off, or more than `most`."""
     unpacker = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
     try:
-        text = unpacker.decompress(blob, MOST_JSON)
+        text = unpacker.decompress(blob, most)
         if unpacker.unconsumed_tail:
-            raise ValueError(f"more than {MOST_JSON} bytes of JSON")
+            raise ValueError(f"more than {most} bytes of JSON")
     except zlib.error as damage:
         raise ValueError(str(damage)) from None
     if not unpacker.eof or unpacker.unused_data:

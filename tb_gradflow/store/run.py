@@ -20,7 +20,7 @@ from tb_gradflow.record.upgrade import read_session, read_trace, read_values
 from tb_gradflow.store.chunks import Array as Array
 from tb_gradflow.store.chunks import ChunkHead as ChunkHead
 from tb_gradflow.store.chunks import check_numbers, in_order, read_cost, read_head
-from tb_gradflow.store.layout import Tag, unpack_json, unzipped
+from tb_gradflow.store.layout import MOST_JSON, MOST_JSON_OF_SESSION, Tag, unpack_json, unzipped
 
 LOGGER = logging.getLogger("tb_gradflow")
 
@@ -180,7 +180,8 @@ class StoredRun:
         return None
 
     def _json(self, tag: Tag) -> object:
-        return _opened(tag, unpack_json, self._reader.blob(tag))
+        most = MOST_JSON_OF_SESSION if tag.kind == "session" else MOST_JSON
+        return _opened(tag, lambda blob: unpack_json(blob, most), self._reader.blob(tag))
 
     def _read_heads(self, tags: Collection[Tag]) -> list[ChunkHead]:
         unknown = [tag for tag in tags if tag not in self._heads and tag not in self._damaged]

@@ -85,7 +85,13 @@ def _change_values(event: Event, chance: random.Random) -> None:
             kind = chance.randrange(8)
             if kind == 0:
                 value.tag = chance.choice(
-                    (value.tag[:-1], value.tag + "1", value.tag.replace("1", "x"), value.tag + "9" * 5000, "gradflow/session")
+                    (
+                        value.tag[:-1],
+                        value.tag + "1",
+                        value.tag.replace("1", "x"),
+                        value.tag + "9" * 5000,
+                        "gradflow/session",
+                    )
                 )
             elif kind == 1 and tensor.tensor_shape.dim:
                 chance.choice(tensor.tensor_shape.dim).size = max(-(2**63), min(2**63 - 1, chance.choice(NUMBERS)))
@@ -119,7 +125,9 @@ def _other_blob(blob: bytes, chance: random.Random) -> bytes:
     if kind == 0:
         return blob[: chance.randrange(len(blob))]
     if kind == 1:
-        return gzip.compress(chance.choice((b"[" * 10**6, b"9" * 10**5, b'{"a":' * 10**5, b"\xff\xfe[1]", b"", b"null", b"[]", b"NaN")))
+        return gzip.compress(
+            chance.choice((b"[" * 10**6, b"9" * 10**5, b'{"a":' * 10**5, b"\xff\xfe[1]", b"", b"null", b"[]", b"NaN"))
+        )
     if kind == 2:
         return gzip.compress(bytes(2**26), 9)
     if kind == 3:
@@ -177,7 +185,9 @@ def _other(value: Any, chance: random.Random) -> Callable[[Any], Any]:
     if isinstance(value, float):
         return lambda _: chance.choice(FLOATS)
     if isinstance(value, str):
-        return lambda _: chance.choice((*TEXTS, value * 2, value[: len(value) // 2], value + "\n" + value, value.upper()))
+        return lambda _: chance.choice(
+            (*TEXTS, value * 2, value[: len(value) // 2], value + "\n" + value, value.upper())
+        )
     if isinstance(value, list):
         return lambda _: chance.choice(
             ([], value * 2, value[::-1], value[1:], value[:-1], chance.sample(value, len(value)), value[:1] * 3000)

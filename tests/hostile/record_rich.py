@@ -23,7 +23,7 @@ from tb_gradflow.store.writer import LogWriter, RecordFile
 
 LOGS = Path(__file__).parent / "logs"
 
-MODEL = '''\
+MODEL = """\
 import keras
 import tensorflow as tf
 
@@ -59,7 +59,7 @@ hidden = keras.layers.BatchNormalization(name="norm")(Steps(name="steps")(hidden
 one = keras.layers.Dense(1, activation="sigmoid", name="one")(hidden)
 other = keras.layers.Dense(1, name="other", bias_constraint="non_neg")(keras.layers.Concatenate()([hidden, read]))
 model = keras.Model([inputs, tokens_in], [one, keras.ops.log(other * other)])
-'''
+"""
 
 
 def main() -> None:
