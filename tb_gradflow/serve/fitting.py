@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 
@@ -29,6 +30,7 @@ class Sizes:
         targets: How many losses.
         statistics: The rows that hold `GRADIENT_STATISTICS`.
         movements: Those that hold `MOVEMENT_STATISTICS`.
+        elements: How many elements the variable of each of these has; infinity where that is not known.
     """
 
     rows: int
@@ -36,6 +38,7 @@ class Sizes:
     targets: int
     statistics: npt.NDArray[np.intp]
     movements: npt.NDArray[np.intp]
+    elements: npt.NDArray[np.float64]
 
     @classmethod
     def of(cls, trace: Trace) -> Sizes:
@@ -55,6 +58,7 @@ class Sizes:
             len(trace.targets),
             np.array(statistics, np.intp),
             np.array(movements, np.intp),
+            np.array([_elements(trace.variables[each.variable].shape) for each in trace.movements], np.float64),
         )
 
 
@@ -74,7 +78,7 @@ def gradients_that_fit(numbers: Floats, sizes: Sizes) -> tuple[Floats, str]:
         return unmeasured(steps, sizes.rows, columns), f"has {rows} rows, expected {sizes.rows} as its trace says"
     wrong = np.zeros((steps, rows), bool)
     wrong[:, sizes.statistics] = _no_statistics(numbers[:, sizes.statistics])
-    wrong[:, sizes.movements] |= _no_counts(numbers[:, sizes.movements, :_COUNTS_OF_MOVEMENT])
+    wrong[:, sizes.movements] |= _no_counts(numbers[:, sizes.movements, :_COUNTS_OF_MOVEMENT], sizes.elements)
     if not wrong.any():
         return numbers, ""
     step, row = (int(place[0]) for place in np.nonzero(wrong))
@@ -111,6 +115,11 @@ def _no_statistics(numbers: Floats) -> npt.NDArray[np.bool_]:
     return np.asarray(~(good | np.isnan(numbers[..., 0])), bool)
 
 
-def _no_counts(numbers: Floats) -> npt.NDArray[np.bool_]:
+def _no_counts(numbers: Floats, most: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
     """For each row, whether a number in it is none of elements; NaN is one that is not known."""
-    return np.asarray(((numbers < 0) | np.isinf(numbers)).any(-1), bool)
+    too_many = numbers > (most * _WHOLE)[:, None]  # float32 has not every number of elements
+    return np.asarray(((numbers < 0) | np.isinf(numbers) | too_many).any(-1), bool)
+
+
+def _elements(shape: tuple[int, ...]) -> float:
+    return float(math.prod(shape)) if min(shape, default=0) >= 0 else math.inf

@@ -15,7 +15,7 @@ from tensorboard.context import RequestContext
 from tensorboard.data.provider import DataProvider, RunTagFilter
 from tensorboard.errors import PublicError
 
-from tb_gradflow.errors import LogError
+from tb_gradflow.errors import DamagedRecord, LogError
 from tb_gradflow.store.chunks import Array
 from tb_gradflow.store.layout import PLUGIN, Tag, parse_tag
 
@@ -24,6 +24,9 @@ Answered = TypeVar("Answered")
 _TRIES = 100
 _PAUSE = 0.01
 """Seconds between two of them."""
+
+# What TensorBoard raises where a tensor is none: its shape, its type and its bytes disagree.
+_NO_TENSOR = (ValueError, TypeError, OverflowError, MemoryError)
 
 
 def list_runs(
@@ -93,15 +96,17 @@ class ProviderReader:
             return bytes(self._provider.read_blob(self._context, blob_key=data[-1].values[0].blob_key))
         except PublicError as refusal:
             raise LogError(_refused(self._run, refusal)) from refusal
+        except _NO_TENSOR as error:
+            raise DamagedRecord(_unreadable(tag, error)) from error
 
     def arrays(self, tags: Collection[Tag]) -> Mapping[Tag, Array]:
         try:
             return self._arrays(tags)
-        except (ValueError, TypeError, OverflowError, MemoryError) as error:
+        except _NO_TENSOR as error:
             # TensorBoard makes tensors of what lies there, of all or none.
             if len(tags) > 1:
                 return {found: array for tag in tags for found, array in self.arrays([tag]).items()}
-            return {tag: Array((), b"", f"damaged log: TensorBoard cannot read {tag} ({error})") for tag in tags}
+            return {tag: Array((), b"", _unreadable(tag, error)) for tag in tags}
 
     def _arrays(self, tags: Collection[Tag]) -> Mapping[Tag, Array]:
         by_name = {str(tag): tag for tag in tags}
@@ -116,6 +121,10 @@ class ProviderReader:
         # The Python loader announces a tag a moment before its data: an empty series is one that is not there yet.
         series = {by_name[name]: data[-1].numpy for name, data in read.get(self._run, {}).items() if data}
         return {tag: _array(tag, values) for tag, values in series.items()}
+
+
+def _unreadable(tag: Tag, error: Exception) -> str:
+    return f"damaged log: TensorBoard cannot read {tag} ({error})"
 
 
 def _array(tag: Tag, values: Any) -> Array:
