@@ -16,6 +16,7 @@ Floats = npt.NDArray[np.float32]
 _ZEROS = GRADIENT_STATISTICS.index("zero_fraction")
 # A share of many elements may be rounded to a little more than one.
 _WHOLE = 1.001
+_MANY = 2**62
 _COUNTS_OF_MOVEMENT = 5
 """Columns of `MOVEMENT_STATISTICS` before the learning rate."""
 
@@ -122,4 +123,4 @@ def _no_counts(numbers: Floats, most: npt.NDArray[np.float64]) -> npt.NDArray[np
 
 
 def _elements(shape: tuple[int, ...]) -> float:
-    return float(math.prod(shape)) if min(shape, default=0) >= 0 else math.inf
+    return float(min(math.prod(shape), _MANY)) if min(shape, default=0) >= 0 else math.inf
