@@ -66,21 +66,33 @@ class ProviderReader:
         self._context = context
         self._experiment_id = experiment_id
         self._run = run
+        self._lengths: dict[str, int] = {}
 
     def tags(self) -> Collection[Tag]:
-        only = RunTagFilter(runs=[self._run])
-        found: set[Tag] = set()
-        for listing in (self._provider.list_blob_sequences, self._provider.list_tensors):
-            listed = _asked(
-                listing, self._context, experiment_id=self._experiment_id, plugin_name=PLUGIN, run_tag_filter=only
-            )
-            found.update(tag for tag in map(parse_tag, listed.get(self._run, {})) if tag is not None)
+        texts = [*self._listed(self._provider.list_blob_sequences), *self._listed(self._provider.list_tensors)]
+        return {tag for tag in map(parse_tag, texts) if tag is not None}
+
+    def _listed(self, listing: Callable[..., Any], tag: str | None = None) -> Mapping[str, Any]:
+        only = RunTagFilter(runs=[self._run], tags=None if tag is None else [tag])
+        listed = _asked(
+            listing, self._context, experiment_id=self._experiment_id, plugin_name=PLUGIN, run_tag_filter=only
+        )
+        found: Mapping[str, Any] = listed.get(self._run, {})
+        self._lengths.update({text: getattr(series, "max_length", 1) for text, series in found.items()})
         return found
+
+    def _check_length(self, tag: Tag) -> None:
+        """Raises DamagedRecord where a blob says that it is many: TensorBoard names each of them, however many."""
+        if str(tag) not in self._lengths:
+            self._listed(self._provider.list_blob_sequences, str(tag))
+        if self._lengths.get(str(tag), 1) != 1:
+            raise DamagedRecord(f"damaged log: {tag} holds {self._lengths[str(tag)]} blobs, expected one")
 
     def problems(self) -> Collection[str]:
         return ()  # TensorBoard's loaders do not say
 
     def blob(self, tag: Tag) -> bytes:
+        self._check_length(tag)
         sequences = _asked(
             self._provider.read_blob_sequences,
             self._context,
