@@ -64,7 +64,7 @@ class Look:
 
     def short(self, text: str, room: int) -> str:
         """A line that fits, its middle left out where it must be."""
-        text = clean(text)
+        text = one_line(text)
         if len(text) <= room or room < 8:
             return text
         head = (room - 1) // 2

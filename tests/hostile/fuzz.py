@@ -2,8 +2,8 @@
 
     python -m tests.hostile.fuzz 20000 [--first 0] [--processes 2]
 
-A fault is any exception but a LogError, more than ten seconds, or more than two gigabytes. Each is printed with its seed,
-which makes the log again: `python -m tests.hostile.fuzz 1 --first SEED`.
+A fault is any exception but a LogError, more than ten seconds, or more than two gigabytes. Each is printed with its
+seed, which makes the log again: `python -m tests.hostile.fuzz 1 --first SEED`.
 """
 
 from __future__ import annotations
