@@ -53,7 +53,6 @@ def test_in_the_tab_every_name_is_text(tmp_path: Path, guarded: Page, loader: st
     write_hostile(tmp_path)
     with tensorboard(f"--logdir={tmp_path}", f"--load_fast={loader}") as board:
         board.wait_for_runs(1)
-        answer = board.get("")
         guarded.goto(f"{board.url}#gradflow")
         tab = Tab(guarded)
         expect(tab.summary).to_contain_text("1 of 2 trainable variables")
@@ -62,14 +61,15 @@ def test_in_the_tab_every_name_is_text(tmp_path: Path, guarded: Page, loader: st
             tab.frame.get_by_role("tab", name=name).click()
         expect(tab.frame.get_by_role("tabpanel")).to_contain_text("<img src=x")
         tab.screenshot(f"hostile-names-{loader}")
-        policies = {
-            board.get(f"data/plugin/gradflow/{route}").headers.get("Content-Security-Policy")
-            for route in ("runs", "static/index.js")
-        }
+        cause = board.get("data/plugin/gradflow/static/causes/nondiff_comparison.html")
+        others = [board.get(f"data/plugin/gradflow/{route}") for route in ("runs", "static/index.js")]
 
-    # TensorBoard's own, on every answer of ours.
-    assert all(policy is not None and "default-src 'self'" in policy for policy in policies)
-    assert answer.headers.get("Content-Security-Policy")
+    # What TensorBoard sends with every document of a plugin's; anything else is no document.
+    policy = cause.headers["Content-Security-Policy"]
+    assert "default-src 'self'" in policy
+    assert "unsafe-eval" not in policy
+    assert not any(each.headers["Content-Type"].startswith("text/html") for each in others)
+    assert all(each.headers["X-Content-Type-Options"] == "nosniff" for each in (cause, *others))
 
 
 def test_in_a_saved_page_every_name_is_text(tmp_path: Path, guarded: Page, browser: Browser) -> None:
