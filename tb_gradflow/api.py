@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 Numbers = npt.NDArray[Any]
 
+# Of what is damaged.
+_SAID = 3
+
 
 def open_log(path: str | os.PathLike[str]) -> Log:
     """The log of one run: the directory that was given to the recorder.
@@ -251,10 +254,12 @@ class Log:
         and `update_norm`. Where several losses reach the variable, its gradient is that of the first.
         """
         index = self._history.refresh()
-        names = {trace: self._history.trace(index.session.id, trace) for trace in index.traces}
+        names = {head.trace: trace for head, trace in self._history.with_traces(index.session.id, index.chunks)}
+        if not index.chunks:
+            names = {trace: self._history.trace(index.session.id, trace) for trace in index.traces}
         if not any(variable == each.name for trace in names.values() for each in trace.variables):
             raise LogError(_unknown_variable(variable, names))
-        parts = [self._part(index.session.id, head, names[head.trace], variable) for head in index.chunks]
+        parts = [self._part(index.session.id, head, names.get(head.trace), variable) for head in index.chunks]
         gradients = _joined([gradient for gradient, _ in parts], len(GRADIENT_STATISTICS))
         weights = _joined([weight for _, weight in parts], len(VARIABLE_STATISTICS))
         return {
@@ -266,21 +271,29 @@ class Log:
 
     def _note(self) -> str:
         earlier = self._history.index().earlier
-        if not earlier:
-            return ""
         others = "an earlier recording" if earlier == 1 else f"{earlier} earlier recordings"
-        return f"The directory also holds {others}, not shown: give each training a directory of its own."
+        of_others = f"The directory also holds {others}, not shown: give each training a directory of its own."
+        return " ".join(filter(None, (_told_of_damage(self._history.damaged), of_others if earlier else "")))
 
-    def _part(self, session: str, head: ChunkHead, trace: Trace, variable: str) -> tuple[Numbers, Numbers]:
+    def _part(self, session: str, head: ChunkHead, trace: Trace | None, variable: str) -> tuple[Numbers, Numbers]:
         gradients = np.full((len(head.steps), len(GRADIENT_STATISTICS)), np.nan, np.float32)
         weights = np.full((len(head.steps), len(VARIABLE_STATISTICS)), np.nan, np.float32)
+        if trace is None:  # it cannot be read
+            return gradients, weights
         number = next((i for i, each in enumerate(trace.variables) if each.name == variable), None)
         rows = [each.row for each in trace.variable_gradients if each.variable == number and each.row is not None]
         if rows:
-            gradients[:] = self._history.gradients(session, head.id)[:, rows[0]]
+            gradients[:] = self._history.measured(session, head)[:, rows[0]]
         if number is not None:
-            weights[:] = self._history.variables(session, head.id)[:, number]
+            weights[:] = self._history.moved(session, head)[:, number]
         return gradients, weights
+
+
+def _told_of_damage(damaged: Sequence[str]) -> str:
+    if not damaged:
+        return ""
+    more = f", and {len(damaged) - _SAID} more like it" if len(damaged) > _SAID else ""
+    return f"A part of the log is damaged and left out: {'; '.join(damaged[:_SAID])}{more}."
 
 
 def _joined(parts: list[Numbers], columns: int) -> Numbers:

@@ -2,7 +2,8 @@
 
 GradFlowError
 ├── LogError                 the log cannot be read
-│   └── NewerLogError        it was written by a newer tb-gradflow
+│   ├── NewerLogError        it was written by a newer tb-gradflow
+│   └── DamagedRecord        one record of it is damaged; the others may be whole
 ├── SetupError               the recorder was given arguments that it cannot work with (a ValueError too)
 ├── UnhealthyGradients       a report is not healthy, and somebody asserted that it is (an AssertionError too)
 └── IncorrectGradients       a gradient is not the derivative, and somebody asserted that it is (an AssertionError too)
@@ -21,6 +22,10 @@ class LogError(GradFlowError):
 
 class NewerLogError(LogError):
     """The log was written in a format that this version does not know yet."""
+
+
+class DamagedRecord(LogError):
+    """One record of a log is not what it should be: the text names it, and what in it is wrong."""
 
 
 class SetupError(GradFlowError, ValueError):

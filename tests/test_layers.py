@@ -26,7 +26,7 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     "analyse": ({"record"}, {"numpy"}),
     "gradcheck": (set(), {"numpy"}),
     "trace": ({"record", "analyse", "gradcheck", "store"}, {"numpy", "tensorflow", "keras", "tf_keras"}),
-    "store": ({"record"}, {"tensorboard", "google"}),
+    "store": ({"record"}, {"google_crc32c", "tensorboard", "google"}),
     "serve": ({"record", "analyse", "store"}, {"google_crc32c", "numpy", "tensorboard", "werkzeug"}),
     # `explain` and `check_gradients` load the recorder, when they are called.
     "api": ({"record", "analyse", "gradcheck", "serve", "store", "trace"}, {"numpy"}),

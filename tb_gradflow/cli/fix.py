@@ -11,7 +11,7 @@ from tb_gradflow.cli.runs import chosen, opened
 from tb_gradflow.record.schema import Passage
 from tb_gradflow.serve.fixing import apply, fixes_of, patch
 from tb_gradflow.serve.report import Report
-from tb_gradflow.serve.text import count
+from tb_gradflow.serve.text import clean, count, one_line
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -48,15 +48,18 @@ def run(options: argparse.Namespace) -> int:
     fixes = fixes_of(finding for report in reports for finding in report.findings)
     for edit in fixes.left_out:
         told = f"tb-gradflow: {edit.file}:{edit.line}: another edit changes this line; train again after that one"
-        print(told, file=sys.stderr)
+        print(one_line(told), file=sys.stderr)
     if not fixes.edits:
         unhealthy = any(not report.healthy for report in reports)
         why = "no finding has a fix that can be written as an edit" if unhealthy else "there is nothing to fix"
         print(f"tb-gradflow: {why}", file=sys.stderr)
     elif options.apply:
-        for path in apply(fixes.edits, Path.cwd()):
-            lines = [str(edit.line) for edit in fixes.edits if Path(edit.file) == path.relative_to(Path.cwd())]
-            print(f"{path.relative_to(Path.cwd())}: {count(len(lines), 'edit')}, from line {', '.join(lines)}")
+        for path in apply(fixes.edits, Path.cwd(), passages):
+            lines = [str(edit.line) for edit in fixes.edits if Path(edit.file).resolve() == path]
+            done = f"{path.relative_to(Path.cwd())}: {count(len(lines), 'edit')}, from line {', '.join(lines)}"
+            print(one_line(done))
     else:
-        print(patch(fixes.edits, passages), end="")
+        text = patch(fixes.edits, passages)
+        # Whoever reads it sees it as text; whoever applies it gets it as it is.
+        print(clean(text) if sys.stdout.isatty() else text, end="")
     return GOOD

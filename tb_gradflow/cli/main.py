@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from tb_gradflow.errors import GradFlowError
+from tb_gradflow.serve.text import clean
 from tb_gradflow.version import VERSION
 
 COMMANDS = ("run", "report", "compare", "fix", "cause", "demo")
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status: int = options.command(options)
         sys.stdout.flush()
     except GradFlowError as error:
-        print(f"tb-gradflow: {error}", file=sys.stderr)
+        print(clean(f"tb-gradflow: {error}"), file=sys.stderr)
         return BAD_INPUT
     except KeyboardInterrupt:
         return INTERRUPTED

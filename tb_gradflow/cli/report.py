@@ -20,7 +20,7 @@ from tb_gradflow.serve.formats.batch import SEVERITIES_THAT_FAIL, Batch, RunRepo
 from tb_gradflow.serve.report import Report
 from tb_gradflow.serve.standing import Standing, standing_of, unknown, worst_first
 from tb_gradflow.serve.standing_text import lines_of as standing_lines
-from tb_gradflow.serve.text import Look, count
+from tb_gradflow.serve.text import Look, count, one_line
 from tb_gradflow.store.hyperparameters import Hyperparameters, below, of_run
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
             reports[name] = log.report(options.step)
             logs.append(log)
         except LogError as error:
-            print(f"tb-gradflow: run {name}: {error}", file=sys.stderr)
+            print(one_line(f"tb-gradflow: run {name}: {error}"), file=sys.stderr)
             unreadable[name] = str(error)
     if options.format == "text" or (options.format is None and not options.html):
         logged = below(options.logdir) if len(reports) > 1 else {}

@@ -2,7 +2,7 @@
 
 A record becomes an object with a key for each of its fields, a tuple a list, and everything else stays as it
 is. Encoders and decoders are built once per class, because a trace may hold tens of thousands of ops.
-Keys that a record does not know are ignored, and fields with a default may be missing.
+Keys that a record does not know are ignored, and fields with a default may be missing. Integers have 64 bits.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ Json = Any
 
 Record = TypeVar("Record")
 Convert = Callable[[Any], Any]
+
+_LARGEST_INT = 2**63 - 1
 
 
 class MalformedRecord(ValueError):
@@ -141,7 +143,8 @@ def _word_decoder(words: tuple[str, ...]) -> Convert:
 
     def convert(value: Json) -> str:
         if type(value) is not str or value not in allowed:
-            raise MalformedRecord("", f"expected one of {', '.join(words)}, got {value!r}")
+            found = repr(value[:40]) if type(value) is str else _kind(value)
+            raise MalformedRecord("", f"expected one of {', '.join(words)}, got {found}")
         return value
 
     return convert
@@ -150,15 +153,26 @@ def _word_decoder(words: tuple[str, ...]) -> Convert:
 def _scalar_decoder(scalar: type) -> Convert:
     if scalar not in (str, int, float, bool):
         raise TypeError(f"a record cannot hold {scalar!r}: the codec knows no JSON form of it")
+    if scalar is int:
+        return _integer
 
     def convert(value: Json) -> Any:
         if type(value) is scalar:
             return value
         if scalar is float and type(value) is int:
-            return float(value)
+            return float(_integer(value))
         raise MalformedRecord("", f"expected {scalar.__name__}, got {_kind(value)}")
 
     return convert
+
+
+def _integer(value: Json) -> int:
+    if type(value) is not int:
+        raise MalformedRecord("", f"expected int, got {_kind(value)}")
+    if not -_LARGEST_INT <= value <= _LARGEST_INT:
+        # Not the number itself: Python refuses to write one of very many digits.
+        raise MalformedRecord("", f"expected an int of 64 bits, got one of {value.bit_length()}")
+    return value
 
 
 def _optional(annotation: Any) -> Any:
@@ -171,4 +185,6 @@ def _optional(annotation: Any) -> Any:
 
 def _kind(value: Json) -> str:
     names = {dict: "an object", list: "a list", type(None): "null"}
-    return names.get(type(value), f"{type(value).__name__} {value!r:.40}")
+    if type(value) is str:
+        value = value[:40]
+    return names.get(type(value)) or f"{type(value).__name__} {value!r:.40}"

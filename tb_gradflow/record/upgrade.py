@@ -1,4 +1,4 @@
-"""Reads records of any format up to today's, one version at a time; the rest of the code sees only today's.
+"""Reads records of any format up to today's, one version at a time; the rest of the code sees only today's, checked.
 
 A change of the schema adds one to `FORMAT` and one `Upgrader` here, whose docstrings say what changed and what
 becomes of old values. Format 1 is the first, so there is none yet.
@@ -6,10 +6,12 @@ becomes of old values. Format 1 is the first, so there is none yet.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tb_gradflow.errors import LogError, NewerLogError
+from tb_gradflow.errors import DamagedRecord, LogError, NewerLogError
+from tb_gradflow.record.checks import check_session, check_trace, check_values
 from tb_gradflow.record.codec import Json, MalformedRecord, decode
 from tb_gradflow.record.schema import FORMAT, Session, StepValues, Trace
 
@@ -27,6 +29,9 @@ class Upgrader:
     trace: Callable[[Json], Json]
 
 
+# A number of very many digits is no format, and Python refuses to write it.
+_UNLIKELY = 10**9
+
 UPGRADERS: tuple[Upgrader, ...] = ()
 """The first takes format 1 to 2, the next 2 to 3, and so on."""
 
@@ -38,30 +43,39 @@ def read_session(value: Json, upgraders: tuple[Upgrader, ...] = UPGRADERS) -> Se
         raise LogError("this is not a log of tb-gradflow: its session names no format")
     if written > FORMAT:
         raise NewerLogError(
-            f"log has format {written}, this tb-gradflow reads up to {FORMAT}: "
+            f"log has format {min(written, _UNLIKELY)}, this tb-gradflow reads up to {FORMAT}: "
             "upgrade with `pip install -U tensorboard-plugin-gradflow`"
         )
     for upgrader in upgraders[written - 1 :]:
         value = upgrader.session(value)
-    try:
-        return decode(Session, value)
-    except MalformedRecord as malformed:
-        raise LogError(f"damaged log: {malformed}") from malformed
+    with _told():
+        session = decode(Session, value)
+        check_session(session)
+    return session
 
 
 def read_trace(value: Json, written: int, upgraders: tuple[Upgrader, ...] = UPGRADERS) -> Trace:
     """The trace that `value` is; `written` is the format of its session."""
     for upgrader in upgraders[written - 1 :]:
         value = upgrader.trace(value)
-    try:
-        return decode(Trace, value)
-    except MalformedRecord as malformed:
-        raise LogError(f"damaged log: {malformed}") from malformed
+    with _told():
+        trace = decode(Trace, value)
+        check_trace(trace)
+    return trace
 
 
-def read_values(value: Json) -> StepValues:
-    """What was measured of the forward pass of a step: in format 1 alone, so far."""
+def read_values(value: Json, trace: Trace) -> StepValues:
+    """What was measured of the forward pass of a step of `trace`: in format 1 alone, so far."""
+    with _told():
+        values = decode(StepValues, value)
+        check_values(values, trace)
+    return values
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """A record that is malformed is a damaged log."""
     try:
-        return decode(StepValues, value)
+        yield
     except MalformedRecord as malformed:
-        raise LogError(f"damaged log: {malformed}") from malformed
+        raise DamagedRecord(f"damaged log: {malformed}") from malformed

@@ -18,7 +18,7 @@ def beginnings(history: History, diagnosis: Diagnosis) -> Mapping[int, str]:
 
     Steps are looked at back in time, in strides that double, then between the last two: a few, however many there are.
     """
-    index = history.index()
+    index = history.readable()
     steps = [step for step in index.steps if step <= diagnosis.step]
     if len(steps) < 2 or any(finding.cause == "nonfinite_weights" for finding in diagnosis.findings):
         return {}

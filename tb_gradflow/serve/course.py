@@ -36,7 +36,7 @@ class Course:
     def look(self, history: History) -> Json:
         """Looks at more steps for a while; `complete` if there is nothing to be gained from asking again."""
         with self._lock:
-            index = history.index()
+            index = history.readable()
             if index.session.id != self._session:
                 self._session, self._found, self._spent = index.session.id, {}, 0.0
             begin = time.monotonic()

@@ -62,7 +62,8 @@ class Excerpt:
 
 def excerpt(history: History, run: str, room: int, step: int | None = None) -> Excerpt:
     """At most `room` bytes in base64, if all findings fit in there. `step` is one that must be kept."""
-    index = history.refresh()
+    history.refresh()
+    index = history.readable()
     found, is_complete = _look(history, index)
     order = _by_importance(index, found, step)
     if not is_complete:

@@ -81,27 +81,55 @@ def _lines(one: Edit, other: Edit, passages: Sequence[Passage]) -> list[str] | N
     return None
 
 
-def apply(edits: Sequence[Edit], directory: Path) -> list[Path]:
+def apply(edits: Sequence[Edit], directory: Path, passages: Sequence[Passage] = ()) -> list[Path]:
     """Writes the edits into the files below `directory`, all of them or none, and returns these files.
 
-    Raises LogError where a file is not below `directory`, cannot be read or written, or does not read as it was
-    recorded.
+    Raises LogError where a file is not below `directory`, is no Python, cannot be read or written, or does not read as
+    it was recorded: neither the lines of the edit nor the passages that they lie in. What an edit writes is made of
+    these, so that a log of somebody else's cannot bring in anything that the file does not say.
     """
     changed: dict[Path, str] = {}
     for edit in sorted(edits, key=lambda edit: (edit.file, -edit.line)):
         path = _below(edit.file, directory)
+        _check_around(edit, _text(path), passages)
         changed[path] = _edited(changed[path] if path in changed else _text(path), edit)
     for path, text in changed.items():
         _write(path, text)
     return list(changed)
 
 
+def _check_around(edit: Edit, text: str, passages: Sequence[Passage]) -> None:
+    """Raises LogError where none of the passages that an edit lies in reads as it was recorded."""
+    around = [
+        Edit(each.file, each.line, each.line + each.text.count("\n"), each.text, each.text)
+        for each in passages
+        if each.file == edit.file and each.line <= edit.line <= each.line + each.text.count("\n")
+    ]
+    for number, whole in enumerate(around):
+        try:
+            _edited(text, whole)
+        except LogError:
+            # Of several runs the newest may have been trained with the file as it is.
+            if number + 1 == len(around):
+                raise
+        else:
+            return
+
+
 def _below(file: str, directory: Path) -> Path:
+    """The file itself, where a link leads to it."""
     recorded = PurePosixPath(file)
-    path = directory.joinpath(*recorded.parts)
-    inside = directory.resolve() in path.resolve().parents
+    try:
+        path = directory.joinpath(*recorded.parts).resolve()
+    except (OSError, ValueError, RuntimeError) as error:  # a name that is none, links in a circle
+        raise LogError(f"{file!r:.200} cannot be read: {error}") from error
+    inside = directory.resolve() in path.parents
     if recorded.is_absolute() or ".." in recorded.parts or not inside:
-        raise LogError(f"{file} is not below {directory}: run the command where the training was started")
+        raise LogError(f"{file:.200} is not below {directory}: run the command where the training was started")
+    if not os.path.isfile(path):
+        raise LogError(f"{file:.200} cannot be read: it is no file")
+    if path.suffix != ".py":
+        raise LogError(f"{file:.200} is no Python file, and edits are of Python alone")
     return path
 
 

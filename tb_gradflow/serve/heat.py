@@ -38,16 +38,18 @@ def heat(history: History, trace: int, target: int, quantity: str, columns: int)
     """
     index = history.index()
     names = [variable.name for variable in history.trace(index.session.id, trace).variables]
-    traces = {head.trace: history.trace(index.session.id, head.trace) for head in index.chunks}
+    traces = {head.trace: each for head, each in history.with_traces(index.session.id, index.chunks)}
     asked = {number: Asked.of(each, target) for number, each in traces.items()}
     # One column more, for the variables that a trace does not have.
     places = {number: _places(names, each) for number, each in traces.items()}
 
     def part(head: ChunkHead) -> Floats:
+        if head.trace not in traces:
+            return np.full((len(head.steps), len(names)), NOT_RECORDED, np.float32)
         if quantity == "gradient":
-            numbers = gradients(history.gradients(index.session.id, head.id), asked[head.trace])
+            numbers = gradients(history.measured(index.session.id, head), asked[head.trace])
         else:
-            numbers = value(history.variables(index.session.id, head.id), quantity)
+            numbers = value(history.moved(index.session.id, head), quantity)
         padded = np.pad(numbers, ((0, 0), (0, 1)), constant_values=NOT_RECORDED)
         return np.asarray(padded[:, places[head.trace]], np.float32)
 
@@ -94,8 +96,7 @@ def gradients(recorded: Floats, asked: Asked) -> Floats:
     """`[steps, variables]`: the norms of the gradients of a chunk, `[steps, rows, statistics]`."""
     result = np.full((recorded.shape[0], asked.variables), NOT_RECORDED, np.float32)
     result[:, asked.none] = NO_GRADIENT
-    there = asked.rows < recorded.shape[1]
-    result[:, asked.measured[there]] = told(recorded[:, asked.rows[there]])
+    result[:, asked.measured] = told(recorded[:, asked.rows])
     return result
 
 

@@ -5,8 +5,9 @@ The plugin and `open_log` both look at runs through this; where the run lies is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -20,21 +21,29 @@ from tb_gradflow.analyse.over_time.plateau import rest_of
 from tb_gradflow.analyse.over_time.run_context import RunContext
 from tb_gradflow.analyse.over_time.silent_units import silences_of
 from tb_gradflow.analyse.over_time.unmoved import Piece, standstill_of
-from tb_gradflow.errors import LogError
+from tb_gradflow.errors import DamagedRecord, LogError
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.report import Diagnosis
 from tb_gradflow.record.schema import FORMAT, GRADIENT_STATISTICS, VARIABLE_STATISTICS, Session, StepValues, Trace
 from tb_gradflow.serve.cache import Cache
-from tb_gradflow.serve.collecting import without_collections
+from tb_gradflow.serve.fitting import Sizes, gradients_that_fit, unmeasured, variables_that_fit
 from tb_gradflow.serve.readers import side_by_side
+from tb_gradflow.store.collecting import without_collections
 from tb_gradflow.store.layout import Tag, pack_json
 from tb_gradflow.store.run import Array, ChunkHead, RunIndex, StoredRun, newest_session
+
+LOGGER = logging.getLogger("tb_gradflow")
 
 Floats = npt.NDArray[np.float32]
 
 
 class NotRecorded(LogError):
     """The log is good and has no such step, chunk, trace or session."""
+
+
+def _bytes(array: Floats) -> int:
+    # What stands for numbers that are damaged is one NaN, however many there are.
+    return array.itemsize if 0 in array.strides else array.nbytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +58,7 @@ class Caches:
             back to it.
     """
 
-    numbers: Cache[Floats] = field(default_factory=lambda: Cache(48 * 2**20, cost=lambda array: array.nbytes))
+    numbers: Cache[Floats] = field(default_factory=lambda: Cache(48 * 2**20, cost=_bytes))
     traces: Cache[tuple[Trace, Topology]] = field(default_factory=lambda: Cache(6))
     diagnoses: Cache[Diagnosis] = field(
         default_factory=lambda: Cache(100_000, cost=lambda diagnosis: 1 + len(diagnosis.variables))
@@ -70,6 +79,11 @@ class History:
         self._caches = caches
         self._known = known
         self._index: RunIndex | None = None
+        self._unreadable: dict[tuple[str, int], LogError] = {}
+        self._sizes: dict[tuple[str, int], Sizes] = {}
+        self._fitting: set[Tag] = set()
+        self._damaged_numbers: set[Tag] = set()
+        self._damaged: dict[str, None] = {}
 
     def refresh(self) -> RunIndex:
         """What the log holds now."""
@@ -79,6 +93,37 @@ class History:
     def index(self) -> RunIndex:
         """What the log held when it was last looked at."""
         return self._index or self.refresh()
+
+    @property
+    def damaged(self) -> tuple[str, ...]:
+        """What was found of the log that cannot be read, and is left out."""
+        return tuple(dict.fromkeys((*self.index().damaged, *self._damaged)))
+
+    def readable(self) -> RunIndex:
+        """What the log held when it was last looked at, without the chunks whose trace cannot be read.
+
+        Raises LogError if that is all of them.
+        """
+        index = self.index()
+        heads = tuple(head for head, _ in self.with_traces(index.session.id, index.chunks))
+        if index.chunks and not heads:
+            self._analysed(index.session.id, index.chunks[-1].trace)
+        if len(heads) == len(index.chunks):
+            return index
+        traces = tuple(each for each in index.traces if (index.session.id, each) not in self._unreadable)
+        return replace(index, chunks=heads, traces=traces)
+
+    def with_traces(self, session: str, heads: Iterable[ChunkHead]) -> Iterator[tuple[ChunkHead, Trace]]:
+        """Chunks with their traces, one after the other; those whose trace cannot be read are left out."""
+        for head in heads:
+            if (session, head.trace) in self._unreadable:
+                continue
+            try:
+                trace = self._analysed(session, head.trace)[0]
+            except (DamagedRecord, NotRecorded) as problem:
+                self._leave_out(f"{problem}; its steps are left out")
+                continue
+            yield head, trace
 
     def newest_session(self, tags: Collection[Tag]) -> Session:
         """The session that an index of these tags would be of."""
@@ -106,9 +151,33 @@ class History:
         """`[steps, variables, statistics]`. Raises NotRecorded if there is no such chunk."""
         return self._numbers(Tag("variables", session, chunk), self._run.variables, len(VARIABLE_STATISTICS))
 
-    def values(self, session: str, step: int) -> StepValues | None:
-        """What the forward pass of a step computed; null where that was not measured."""
-        return self._run.values(session, step) if step in self.index().with_values else None
+    def measured(self, session: str, head: ChunkHead) -> Floats:
+        """The same as `gradients`, but that it fits the trace: with NaN, as where nothing was measured, in the place of
+        what is damaged."""
+        return self._that_fits(Tag("gradients", session, head.id), head, self.gradients, gradients_that_fit)
+
+    def moved(self, session: str, head: ChunkHead) -> Floats:
+        """Likewise the same as `variables`."""
+        return self._that_fits(Tag("variables", session, head.id), head, self.variables, variables_that_fit)
+
+    def losses(self, session: str, head: ChunkHead, at: int) -> tuple[float, ...]:
+        """The value of each target of the trace; none where the chunk has another number of them."""
+        losses, expected = head.losses[at], self._sizes_of(session, head.trace).targets
+        if len(losses) == expected:
+            return losses
+        tag = Tag("steps", session, head.id)
+        self._leave_out(f"damaged log: {tag} has {len(losses)} losses, expected {expected} as its trace says")
+        return ()
+
+    def values(self, session: str, step: int, trace: Trace) -> StepValues | None:
+        """What the forward pass of a step of that trace computed; null where that was not measured, or is damaged."""
+        if step not in self.index().with_values:
+            return None
+        try:
+            return self._run.values(session, step, trace)
+        except DamagedRecord as damage:
+            self._leave_out(str(damage))
+            return None
 
     def series(self, row: int) -> Floats:
         """One row of the gradients over all steps, `[steps, statistics]`; NaN where the trace has no such row.
@@ -130,7 +199,7 @@ class History:
             return self._known
         index = self.index() if step is not None else self.refresh()
         if step is None:
-            step = index.chunks[-1].steps[-1] if index.chunks else -1
+            step = self._last(index)
         if index.find(step) is None:
             index = self.refresh()
         found = index.find(step)
@@ -140,15 +209,22 @@ class History:
         if index.chunks or step != -1:
             raise NotRecorded(_not_recorded(step, index))
         if not index.traces:
-            raise LogError(f"{self.name}: nothing was recorded yet, the training has not come to its first step")
+            nothing = "nothing was recorded yet, the training has not come to its first step"
+            raise LogError(f"{self.name}: {'; '.join(index.damaged[:1]) or nothing}")
         trace, topology = self._analysed(index.session.id, index.traces[-1])
         return diagnose(trace, index.session, None, None, (), -1, topology=topology)
 
+    def _last(self, index: RunIndex) -> int:
+        """The last step that can be judged; the last of all if none can; -1 if there is none."""
+        readable = (head for head, _ in self.with_traces(index.session.id, reversed(index.chunks)))
+        head = next(readable, index.chunks[-1] if index.chunks else None)
+        return -1 if head is None else head.steps[-1]
+
     def _diagnose(self, session: Session, head: ChunkHead, at: int) -> Diagnosis:
         trace, topology = self._analysed(session.id, head.trace)
-        gradients, variables = self.gradients(session.id, head.id)[at], self.variables(session.id, head.id)[at]
-        recorded = (trace, session, gradients, variables, head.losses[at], head.steps[at])
-        values = self.values(session.id, head.steps[at])
+        gradients, variables = self.measured(session.id, head)[at], self.moved(session.id, head)[at]
+        recorded = (trace, session, gradients, variables, self.losses(session.id, head, at), head.steps[at])
+        values = self.values(session.id, head.steps[at], trace)
         pieces = partial(self._pieces_backwards, session, head, at)
         return diagnose(
             *recorded,
@@ -166,9 +242,9 @@ class History:
 
     def _first_losses(self, session: Session) -> dict[str, float]:
         """The losses of the first recorded step, by the names of their targets."""
-        head = self.index().chunks[0]
-        targets = self._analysed(session.id, head.trace)[0].targets
-        return {target.name: loss for target, loss in zip(targets, head.losses[0], strict=False)}
+        head, trace = next(self.with_traces(session.id, self.index().chunks))
+        losses = self.losses(session.id, head, 0)
+        return {target.name: loss for target, loss in zip(trace.targets, losses, strict=False)}
 
     def _onset(self, session: Session, head: ChunkHead, at: int) -> Onset | None:
         """Since when weights are not finite, with what the step says in which that began, or the last one before."""
@@ -179,35 +255,40 @@ class History:
 
     def _backwards(self, session: Session, head: ChunkHead, at: int) -> Iterator[tuple[int, bool, bool]]:
         """The recorded steps from one on back to the first: number, and whether weights were finite around it."""
-        chunks = self.index().chunks
-        for chunk in reversed(chunks[: chunks.index(head) + 1]):
-            numbers, trace = self.variables(session.id, chunk.id), self._analysed(session.id, chunk.trace)[0]
+        for chunk, trace in self._chunks_backwards(session, head):
+            numbers = self.moved(session.id, chunk)
             for place in range(at if chunk is head else len(chunk.steps) - 1, -1, -1):
                 yield (chunk.steps[place], *ends_with(trace, numbers[place]))
 
     def _pieces_backwards(self, session: Session, head: ChunkHead, at: int) -> Iterator[Piece]:
         """The recorded steps from one on back to the first, chunk by chunk."""
-        chunks = self.index().chunks
-        for chunk in reversed(chunks[: chunks.index(head) + 1]):
+        for chunk, trace in self._chunks_backwards(session, head):
             end = at + 1 if chunk is head else len(chunk.steps)
-            trace = self._analysed(session.id, chunk.trace)[0]
-            variables = self.variables(session.id, chunk.id)[:end]
-            gradients = partial(self._gradients_until, session.id, chunk.id, end)
+            variables = self.moved(session.id, chunk)[:end]
+            gradients = partial(self._gradients_until, session.id, chunk, end)
             yield Piece(trace, variables, gradients, tuple(chunk.steps[:end]))
+
+    def _chunks_backwards(self, session: Session, head: ChunkHead) -> Iterator[tuple[ChunkHead, Trace]]:
+        chunks = self.index().chunks
+        return self.with_traces(session.id, reversed(chunks[: chunks.index(head) + 1]))
 
     def _beginning(self, session: Session) -> Piece:
         """The first recorded steps."""
-        head = self.index().chunks[0]
+        head, _ = next(self.with_traces(session.id, self.index().chunks))
         return next(self._pieces_backwards(session, head, len(head.steps) - 1))
 
-    def _gradients_until(self, session: str, chunk: int, end: int) -> Floats:
-        return self.gradients(session, chunk)[:end]
+    def _gradients_until(self, session: str, head: ChunkHead, end: int) -> Floats:
+        return self.measured(session, head)[:end]
 
     def _over_steps(self, numbers: Callable[[str, int], Floats], row: int, statistics: int, called: str) -> Floats:
         index = self.index()
 
         def part(head: ChunkHead) -> tuple[int, Floats]:
-            chunk = numbers(index.session.id, head.id)
+            try:
+                chunk = numbers(index.session.id, head.id)
+            except DamagedRecord as damage:
+                self._leave_out(str(damage))
+                return 0, unmeasured(len(head.steps), 1, statistics)[:, 0]
             if row < chunk.shape[1]:
                 # A copy, so that the chunk itself can go.
                 return chunk.shape[1], np.array(chunk[:, row, :])
@@ -226,9 +307,58 @@ class History:
                     trace = self._run.trace(session, index)
                 except KeyError:
                     raise NotRecorded(f"the log has no trace {index} of session {session}") from None
+                self._sizes[session, index] = Sizes.of(trace)
                 return trace, Topology(trace)
 
-        return self._caches.traces.get((self.name, session, index), analyse)
+        if (session, index) in self._unreadable:
+            raise self._unreadable[session, index]
+        try:
+            return self._caches.traces.get((self.name, session, index), analyse)
+        except DamagedRecord as damage:
+            self._unreadable[session, index] = damage
+            raise
+
+    def _sizes_of(self, session: str, trace: int) -> Sizes:
+        if (session, trace) not in self._sizes:
+            self._analysed(session, trace)
+        return self._sizes[session, trace]
+
+    def _that_fits(
+        self,
+        tag: Tag,
+        head: ChunkHead,
+        read: Callable[[str, int], Floats],
+        fit: Callable[[Floats, Sizes], tuple[Floats, str]],
+    ) -> Floats:
+        if tag in self._fitting:
+            return read(tag.session, tag.number)
+
+        def fitted() -> tuple[Floats, str]:
+            sizes = self._sizes_of(tag.session, head.trace)
+            try:
+                numbers, problem = fit(read(tag.session, tag.number), sizes)
+            except DamagedRecord as damage:
+                rows, columns = (
+                    (sizes.rows, len(GRADIENT_STATISTICS))
+                    if tag.kind == "gradients"
+                    else (sizes.variables, len(VARIABLE_STATISTICS))
+                )
+                return unmeasured(len(head.steps), rows, columns), str(damage)
+            return numbers, problem and f"damaged log: {tag} {problem}"
+
+        if tag not in self._damaged_numbers:
+            numbers, problem = fitted()
+            if not problem:
+                self._fitting.add(tag)
+                return numbers
+            self._damaged_numbers.add(tag)
+            self._leave_out(problem)
+        return self._caches.numbers.get((self.name, tag, "fitted"), lambda: fitted()[0])
+
+    def _leave_out(self, problem: str) -> None:
+        if problem not in self._damaged:
+            self._damaged[problem] = None
+            LOGGER.warning("%s: %s", self.name, problem)
 
     def _numbers(self, tag: Tag, read: Callable[[str, int], Array], statistics: int) -> Floats:
         def numbers() -> Floats:
@@ -236,8 +366,6 @@ class History:
                 array = read(tag.session, tag.number)
             except KeyError:
                 raise NotRecorded(f"the log has no chunk {tag.number} of session {tag.session}") from None
-            if len(array.shape) != 3 or not 0 < array.shape[2] <= statistics:
-                raise LogError(f"damaged log: {tag} has shape {array.shape}, expected [steps, rows, {statistics}]")
             values = np.frombuffer(array.data, dtype="<f4").reshape(array.shape)
             # An older log is without the columns that came later.
             later = statistics - array.shape[2]

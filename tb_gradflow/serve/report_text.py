@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from tb_gradflow.record.report import Diagnosis, Edit, Finding, GradientReport, Status, VariableReport
 from tb_gradflow.serve.patch import patch_of, tried_in_words, untried_in_words
 from tb_gradflow.serve.terms_text import term_lines
-from tb_gradflow.serve.text import Look, Role, clean
+from tb_gradflow.serve.text import Look, Role, clean, one_line
 
 SHOWN_VARIABLES = 20
 SHOWN_NAMES = 6
@@ -54,7 +54,7 @@ def lines_of(diagnosis: Diagnosis, run: str, look: Look, began: Mapping[int, str
 def heading(run: str, step: int, look: Look) -> str:
     """Which step of what it is."""
     when = f"step {step}" if step >= 0 else "no step was completed"
-    return f"{look.paint(clean(run), 'strong')}, {when}" if run else look.paint(when[0].upper() + when[1:], "strong")
+    return f"{look.paint(one_line(run), 'strong')}, {when}" if run else look.paint(when[0].upper() + when[1:], "strong")
 
 
 def finding_lines(finding: Finding, look: Look, began: str = "") -> Iterator[str]:

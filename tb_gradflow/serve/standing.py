@@ -65,7 +65,8 @@ def standing_of(history: History, diagnosis: Diagnosis | None = None, *, since: 
 
     Raises LogError where the run cannot be read.
     """
-    index = history.refresh()
+    history.refresh()
+    index = history.readable()
     diagnosis = diagnosis or history.diagnose()
     worst = worst_of(diagnosis.findings)
     found = index.find(diagnosis.step)

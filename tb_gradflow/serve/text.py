@@ -25,7 +25,7 @@ WIDTH = 100
 """Longer lines are hard to read, however wide the terminal."""
 NARROWEST = 40
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _QUOTED = re.compile(r"`[^`]+`")
 
 
@@ -64,7 +64,7 @@ class Look:
 
     def short(self, text: str, room: int) -> str:
         """A line that fits, its middle left out where it must be."""
-        text = clean(text)
+        text = one_line(text)
         if len(text) <= room or room < 8:
             return text
         head = (room - 1) // 2
@@ -87,6 +87,11 @@ class Printer(Protocol):
 def clean(text: str) -> str:
     """Text without the characters by which a name could steer a terminal or turn the direction of a line."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def one_line(text: str) -> str:
+    """The same where a line break would begin a line of somebody else's."""
+    return clean(" ".join(text.split("\n")))
 
 
 def count(number: int, one: str, many: str | None = None) -> str:

@@ -8,39 +8,23 @@ that was cut off, is read as far as it is whole, and from there on when it is as
 from __future__ import annotations
 
 import logging
-import mmap
 import os
-import struct
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import BinaryIO
 
-from google.protobuf.message import DecodeError
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.compat.proto.types_pb2 import DT_DOUBLE, DT_FLOAT
 
-# TensorBoard's own checksum, not TensorFlow's: this import is of its stub and loads no TensorFlow.
-from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
-
-from tb_gradflow.errors import LogError
+from tb_gradflow.errors import DamagedRecord, LogError
 from tb_gradflow.store import elsewhere
-from tb_gradflow.store.layout import PLUGIN, Tag, parse_tag, run_name
-from tb_gradflow.store.run import Array
+from tb_gradflow.store.chunks import Array
+from tb_gradflow.store.event_file import Place, is_event_file, next_record, parse, records
+from tb_gradflow.store.layout import Tag, parse_tag, run_name
 
 LOGGER = logging.getLogger("tb_gradflow")
 
-_HEADER = struct.Struct("<QI")
-_FOOTER_BYTES = 4
-_FLOAT_BYTES = {1: 4, 2: 8}  # of DT_FLOAT and DT_DOUBLE
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a record lies: a file, and the offset and length of its data there."""
-
-    path: str
-    offset: int
-    length: int
+_MOST_DIMENSIONS = 8
 
 
 def find_runs(root: str) -> dict[str, str]:
@@ -55,7 +39,19 @@ def find_runs(root: str) -> dict[str, str]:
         raise LogError(f"{root} does not exist: expected the directory that was given to GradFlowCallback")
     if not os.path.isdir(path):
         raise LogError(f"{root} is a file: expected the directory that was given to GradFlowCallback")
-    return _named(path, ((each, names) for each, _, names in os.walk(path, followlinks=True)), is_event_file)
+    return _named(path, _walked(path), is_event_file)
+
+
+def _walked(root: str) -> Iterator[tuple[str, list[str]]]:
+    """Each directory at or below `root`, and the names of its files. Links are followed, but not around in circles."""
+    for directory, below, names in os.walk(root, followlinks=True):
+        here = os.path.join(os.path.realpath(directory), "")
+        below[:] = [name for name in below if not here.startswith(_real(os.path.join(directory, name)))]
+        yield directory, names
+
+
+def _real(path: str) -> str:
+    return os.path.join(os.path.realpath(path), "") if os.path.islink(path) else "\0"
 
 
 def _named(root: str, walked: Iterable[tuple[str, list[str]]], is_ours: Callable[[str], bool]) -> dict[str, str]:
@@ -75,20 +71,6 @@ def _named(root: str, walked: Iterable[tuple[str, list[str]]], is_ours: Callable
     return dict(sorted(runs.items()))
 
 
-def is_event_file(path: str) -> bool:
-    """Whether a file is one of ours, or one of a `tf.summary` writer that has records of ours as well."""
-    name = os.path.basename(path)
-    return "tfevents" in name and (name.endswith(f".{PLUGIN}") or _mentions_us(path))
-
-
-def _mentions_us(path: str) -> bool:
-    with open(path, "rb") as file:
-        if not os.fstat(file.fileno()).st_size:
-            return False
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            return content.find(str(Tag("session", "", -1)).encode()) >= 0
-
-
 class DirectoryReader:
     """The `TagReader` of one directory of event files, or of the address of one."""
 
@@ -99,12 +81,15 @@ class DirectoryReader:
         # Small, and wanted for every chunk at once.
         self._steps: dict[Tag, Array] = {}
         self._read_up_to: dict[str, int] = {}
-        self._damaged: dict[str, str] = {}
+        # By file and place.
+        self._damaged: dict[tuple[str, int], str] = {}
+        # By file: from where, and up to which size, nothing that is whole was found.
+        self._searched: dict[str, tuple[int, int]] = {}
 
     def tags(self) -> Collection[Tag]:
         if self._copy:
             self._copy.refresh()
-        for name in sorted(os.listdir(self._directory)):
+        for name in self._names():
             path = os.path.join(self._directory, name)
             if path in self._read_up_to or is_event_file(path):
                 self._scan(path)
@@ -112,76 +97,113 @@ class DirectoryReader:
             raise LogError("; ".join(self._damaged.values()))
         return self._places.keys()
 
+    def problems(self) -> Collection[str]:
+        return self._damaged.values()
+
     def blob(self, tag: Tag) -> bytes:
         tensor = self._value(tag).tensor
         if len(tensor.string_val) != 1:
-            raise LogError(f"damaged log: {tag} holds {len(tensor.string_val)} blobs, expected one")
+            raise DamagedRecord(f"damaged log: {tag} holds {len(tensor.string_val)} blobs, expected one")
         return bytes(tensor.string_val[0])
 
     def arrays(self, tags: Collection[Tag]) -> Mapping[Tag, Array]:
-        return {tag: self._steps.get(tag) or _array(tag, self._value(tag)) for tag in tags if tag in self._places}
+        return {tag: self._steps.get(tag) or self._array(tag) for tag in tags if tag in self._places}
+
+    def _array(self, tag: Tag) -> Array:
+        try:
+            return _array(tag, self._value(tag))
+        except DamagedRecord as damage:
+            return Array((), b"", str(damage))
+
+    def _names(self) -> list[str]:
+        try:
+            return sorted(os.listdir(self._directory))
+        except OSError as error:
+            raise LogError(f"{self._directory} cannot be read: {error.strerror or error}") from error
 
     def _scan(self, path: str) -> None:
-        with open(path, "rb") as file:
-            try:
-                for place in records(file, path, self._read_up_to.get(path, 0)):
-                    for value in _parse(file, place).summary.value:
-                        tag = parse_tag(value.tag)
-                        if tag is not None:
-                            self._places.setdefault(tag, place)
-                        if tag is not None and tag.kind == "steps":
-                            self._steps.setdefault(tag, _array(tag, value))
-                    self._read_up_to[path] = place.offset + place.length + _FOOTER_BYTES
-            except LogError as damage:
-                # What came before it is good: TensorBoard's own readers keep it as well.
-                if path not in self._damaged:
-                    self._damaged[path] = str(damage)
-                    if self._places:
-                        LOGGER.warning("%s; what comes before it is read", damage)
+        start = self._read_up_to.get(path, 0)
+        try:
+            with open(path, "rb") as file:
+                if os.fstat(file.fileno()).st_size < start:
+                    # Somebody put another file in its place, or cut it off.
+                    self._forget(path)
+                    start = 0
+                while (behind := self._scan_whole(file, path, start)) is not None:
+                    start = behind
+        except OSError as error:
+            self._note(path, start, f"{path} cannot be read: {error.strerror or error}")
+
+    def _scan_whole(self, file: BinaryIO, path: str, start: int) -> int | None:
+        """Reads until the end, or until what is damaged; answers where it goes on behind that."""
+        try:
+            for place in records(file, path, start):
+                self._keep(file, place)
+                start = self._read_up_to[path] = place.end
+            return None
+        except LogError as damage:
+            looked = (start, os.fstat(file.fileno()).st_size)
+            if self._searched.get(path) == looked:
+                return None
+            behind = next_record(file, start)
+            if behind is None:
+                self._searched[path] = looked
+                self._note(path, start, str(damage), "what comes before it is read")
+                return None
+            self._note(path, start, f"{damage}; up to byte {behind}", "what comes before and after it is read")
+            self._read_up_to[path] = behind
+            return behind
+
+    def _keep(self, file: BinaryIO, place: Place) -> None:
+        try:
+            event, problem = parse(file, place)
+        except LogError as damage:
+            event, problem = Event(), str(damage)
+        if problem:
+            # Its length is right, so that the next one is where it should be.
+            self._note(place.path, place.offset, problem, "the others are read")
+        for value in event.summary.value:
+            tag = parse_tag(value.tag)
+            if tag is not None:
+                self._places.setdefault(tag, place)
+            if tag is not None and tag.kind == "steps":
+                self._steps.setdefault(tag, _array(tag, value, problem))
+
+    def _forget(self, path: str) -> None:
+        for tag in [tag for tag, place in self._places.items() if place.path == path]:
+            del self._places[tag]
+            self._steps.pop(tag, None)
+        self._damaged = {key: problem for key, problem in self._damaged.items() if key[0] != path}
+        del self._read_up_to[path]
+
+    def _note(self, path: str, at: int, problem: str, rest: str = "") -> None:
+        if (path, at) not in self._damaged:
+            self._damaged[path, at] = problem
+            if self._places:
+                LOGGER.warning("%s%s", problem, rest and f"; {rest}")
 
     def _value(self, tag: Tag) -> Summary.Value:
         place = self._places[tag]
-        with open(place.path, "rb") as file:
-            values = _parse(file, place).summary.value
-        return next(value for value in values if value.tag == str(tag))
+        try:
+            with open(place.path, "rb") as file:
+                event, problem = parse(file, place)
+        except OSError as error:
+            raise LogError(f"{place.path} cannot be read: {error.strerror or error}") from error
+        if problem:
+            raise DamagedRecord(f"{problem}: {tag} was there; copy the log again, or record anew")
+        for value in event.summary.value:
+            if value.tag == str(tag):
+                return value
+        raise LogError(f"{place.path} was changed while it was read: {tag} is no longer at byte {place.offset}")
 
 
-def records(file: BinaryIO, path: str, start: int) -> Iterator[Place]:
-    """Places of the whole records from `start` on; a record that is cut off ends the file.
-
-    Lengths are checked against their checksums. Data is not: in Python that takes a second for 8 MB, and the
-    gzipped parts have checksums of their own.
-    """
-    size = os.fstat(file.fileno()).st_size
-    while start + _HEADER.size <= size:
-        file.seek(start)
-        header = file.read(_HEADER.size)
-        length, checksum = _HEADER.unpack(header)
-        if masked_crc32c(header[:8]) != checksum:
-            raise LogError(f"{path} is damaged at byte {start}: the length of the record there fails its checksum")
-        place = Place(path, start + _HEADER.size, length)
-        start = place.offset + length + _FOOTER_BYTES
-        if start > size:
-            return
-        yield place
-
-
-def _parse(file: BinaryIO, place: Place) -> Event:
-    file.seek(place.offset)
-    try:
-        return Event.FromString(file.read(place.length))
-    except DecodeError as damage:
-        raise LogError(f"{place.path} is damaged at byte {place.offset}: no event there ({damage})") from damage
-
-
-def _array(tag: Tag, value: Summary.Value) -> Array:
+def _array(tag: Tag, value: Summary.Value, problem: str = "") -> Array:
+    if problem:
+        return Array((), b"", f"{problem}: {tag} was there")
     tensor = value.tensor
-    shape = tuple(int(dim.size) for dim in tensor.tensor_shape.dim)
-    expected = _FLOAT_BYTES.get(tensor.dtype, 0)
-    for size in shape:
-        expected *= size
-    if tensor.dtype not in _FLOAT_BYTES or len(tensor.tensor_content) != expected:
-        raise LogError(
-            f"damaged log: {tag} holds {len(tensor.tensor_content)} bytes, its shape {shape} says {expected}"
-        )
-    return Array(shape, bytes(tensor.tensor_content))
+    expected = DT_DOUBLE if tag.kind in ("steps", "cost") else DT_FLOAT
+    if tensor.dtype != expected:
+        return Array((), b"", f"damaged log: {tag} is of type {tensor.dtype}, expected {expected}")
+    if len(tensor.tensor_shape.dim) > _MOST_DIMENSIONS:
+        return Array((), b"", f"damaged log: {tag} has {len(tensor.tensor_shape.dim)} dimensions")
+    return Array(tuple(int(dim.size) for dim in tensor.tensor_shape.dim), bytes(tensor.tensor_content))

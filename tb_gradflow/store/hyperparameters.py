@@ -16,7 +16,7 @@ from tensorboard.data.provider import DataProvider, RunTagFilter
 from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
 from tb_gradflow.errors import LogError
-from tb_gradflow.store.directory import records
+from tb_gradflow.store.event_file import records
 from tb_gradflow.store.layout import PLUGIN as OURS
 
 LOGGER = logging.getLogger("tb_gradflow")

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import os
+import re
 import secrets
 import time
+import zlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -27,12 +30,23 @@ from tensorboard.compat.proto.types_pb2 import DT_DOUBLE, DT_FLOAT, DT_STRING
 
 from tb_gradflow.record.codec import Json
 from tb_gradflow.record.schema import FORMAT
+from tb_gradflow.store.collecting import without_collections
 
 PLUGIN = "gradflow"
 """TensorBoard's name of this plugin, and of the sub-directory in which its logs lie."""
 
 Kind = Literal["session", "trace", "steps", "gradients", "variables", "cost", "values"]
 _KINDS: tuple[Kind, ...] = ("session", "trace", "steps", "gradients", "variables", "cost", "values")
+
+# An id, and a number that float64 holds exactly.
+_SESSION = re.compile("[0-9]{13}", re.ASCII)
+_NUMBER = re.compile("[0-9]{1,15}", re.ASCII)
+
+MOST_JSON = 128 * 2**20
+"""Bytes of the JSON of one record, unpacked: a trace has some 600 an op."""
+MOST_JSON_OF_SESSION = 2**20
+MOST_JSON_VALUES = 10_000_000
+"""Of one record, by its brackets and commas: a trace has some 45 an op. In memory each takes some hundred bytes."""
 
 COST_COLUMNS = ("steps", "recorded", "seconds", "extra", "set_up")
 """Columns of a `cost` tensor: the fields of `record.cost.Cost`."""
@@ -67,11 +81,13 @@ def parse_tag(text: str) -> Tag | None:
     if prefix != PLUGIN or len(rest) not in (2, 3):
         return None
     kind = next((each for each in _KINDS if each == rest[0]), None)
-    if kind is None or (kind == "session") != (len(rest) == 2):
+    if kind is None or (kind == "session") != (len(rest) == 2) or not _SESSION.fullmatch(rest[1]):
         return None
     if kind == "session":
         return Tag(kind, rest[1], -1)
-    return Tag(kind, rest[1], int(rest[2])) if rest[2].isascii() and rest[2].isdigit() else None
+    tag = Tag(kind, rest[1], int(rest[2])) if _NUMBER.fullmatch(rest[2]) else None
+    # What lies there is looked for under the same text again.
+    return tag if str(tag) == text else None
 
 
 def event_file_path(log_dir: str) -> str:
@@ -117,9 +133,46 @@ def pack_json(value: Json) -> bytes:
     return gzip.compress(json.dumps(value, separators=(",", ":"), allow_nan=False).encode(), mtime=0)
 
 
-def unpack_json(blob: bytes) -> Json:
-    """What `pack_json` was given. Raises ValueError or OSError where the bytes are something else."""
-    return json.loads(gzip.decompress(blob))
+def unpack_json(blob: bytes, most: int = MOST_JSON) -> Json:
+    """What `pack_json` was given, with question marks for what is no Unicode. Raises ValueError where the bytes are
+    something else, or so much that nobody can have recorded it."""
+    text = unzipped(blob, most)
+    values = sum(map(text.count, (b",", b"[", b"{")))
+    if values > MOST_JSON_VALUES:
+        raise ValueError(f"{values} values, expected at most {MOST_JSON_VALUES}")
+    try:
+        with without_collections():
+            value = json.loads(text.decode(), parse_float=_finite, parse_constant=_no_number)
+        if b"\\ud" in text:  # halves of surrogate pairs, of which nothing can be printed or written
+            value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+    except RecursionError:
+        raise ValueError("lists or objects inside one another without end") from None
+    return value
+
+
+def unzipped(blob: bytes, most: int = MOST_JSON) -> bytes:
+    """The bytes of JSON in a blob. Raises ValueError where they are damaged, cut off, or more than `most`."""
+    unpacker = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+    try:
+        text = unpacker.decompress(blob, most)
+        if unpacker.unconsumed_tail:
+            raise ValueError(f"more than {most} bytes of JSON")
+    except zlib.error as damage:
+        raise ValueError(str(damage)) from None
+    if not unpacker.eof or unpacker.unused_data:
+        raise ValueError("its end is missing" if not unpacker.eof else "something follows its end")
+    return text
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:40]} is too large a number")
+    return number
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number in JSON")
 
 
 def blob_value(tag: Tag, blob: bytes) -> Summary.Value:

@@ -34,6 +34,9 @@ class MemoryReader:
     def tags(self) -> Collection[Tag]:
         return {*self._blobs, *self._arrays}
 
+    def problems(self) -> Collection[str]:
+        return ()
+
     def blob(self, tag: Tag) -> bytes:
         return pack_json(self._blobs[tag])
 

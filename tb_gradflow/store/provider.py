@@ -15,15 +15,18 @@ from tensorboard.context import RequestContext
 from tensorboard.data.provider import DataProvider, RunTagFilter
 from tensorboard.errors import PublicError
 
-from tb_gradflow.errors import LogError
+from tb_gradflow.errors import DamagedRecord, LogError
+from tb_gradflow.store.chunks import Array
 from tb_gradflow.store.layout import PLUGIN, Tag, parse_tag
-from tb_gradflow.store.run import Array
 
 Answered = TypeVar("Answered")
 
 _TRIES = 100
 _PAUSE = 0.01
 """Seconds between two of them."""
+
+# What TensorBoard raises where a tensor is none: its shape, its type and its bytes disagree.
+_NO_TENSOR = (ValueError, TypeError, OverflowError, MemoryError)
 
 
 def list_runs(
@@ -63,18 +66,33 @@ class ProviderReader:
         self._context = context
         self._experiment_id = experiment_id
         self._run = run
+        self._lengths: dict[str, int] = {}
 
     def tags(self) -> Collection[Tag]:
-        only = RunTagFilter(runs=[self._run])
-        found: set[Tag] = set()
-        for listing in (self._provider.list_blob_sequences, self._provider.list_tensors):
-            listed = _asked(
-                listing, self._context, experiment_id=self._experiment_id, plugin_name=PLUGIN, run_tag_filter=only
-            )
-            found.update(tag for tag in map(parse_tag, listed.get(self._run, {})) if tag is not None)
+        texts = [*self._listed(self._provider.list_blob_sequences), *self._listed(self._provider.list_tensors)]
+        return {tag for tag in map(parse_tag, texts) if tag is not None}
+
+    def _listed(self, listing: Callable[..., Any], tag: str | None = None) -> Mapping[str, Any]:
+        only = RunTagFilter(runs=[self._run], tags=None if tag is None else [tag])
+        listed = _asked(
+            listing, self._context, experiment_id=self._experiment_id, plugin_name=PLUGIN, run_tag_filter=only
+        )
+        found: Mapping[str, Any] = listed.get(self._run, {})
+        self._lengths.update({text: getattr(series, "max_length", 1) for text, series in found.items()})
         return found
 
+    def _check_length(self, tag: Tag) -> None:
+        """Raises DamagedRecord where a blob says that it is many: TensorBoard names each of them, however many."""
+        if str(tag) not in self._lengths:
+            self._listed(self._provider.list_blob_sequences, str(tag))
+        if self._lengths.get(str(tag), 1) != 1:
+            raise DamagedRecord(f"damaged log: {tag} holds {self._lengths[str(tag)]} blobs, expected one")
+
+    def problems(self) -> Collection[str]:
+        return ()  # TensorBoard's loaders do not say
+
     def blob(self, tag: Tag) -> bytes:
+        self._check_length(tag)
         sequences = _asked(
             self._provider.read_blob_sequences,
             self._context,
@@ -90,8 +108,19 @@ class ProviderReader:
             return bytes(self._provider.read_blob(self._context, blob_key=data[-1].values[0].blob_key))
         except PublicError as refusal:
             raise LogError(_refused(self._run, refusal)) from refusal
+        except _NO_TENSOR as error:
+            raise DamagedRecord(_unreadable(tag, error)) from error
 
     def arrays(self, tags: Collection[Tag]) -> Mapping[Tag, Array]:
+        try:
+            return self._arrays(tags)
+        except _NO_TENSOR as error:
+            # TensorBoard makes tensors of what lies there, of all or none.
+            if len(tags) > 1:
+                return {found: array for tag in tags for found, array in self.arrays([tag]).items()}
+            return {tag: Array((), b"", _unreadable(tag, error)) for tag in tags}
+
+    def _arrays(self, tags: Collection[Tag]) -> Mapping[Tag, Array]:
         by_name = {str(tag): tag for tag in tags}
         read = _asked(
             self._provider.read_tensors,
@@ -103,10 +132,18 @@ class ProviderReader:
         )
         # The Python loader announces a tag a moment before its data: an empty series is one that is not there yet.
         series = {by_name[name]: data[-1].numpy for name, data in read.get(self._run, {}).items() if data}
-        return {
-            tag: Array(tuple(values.shape), values.astype(values.dtype.newbyteorder("<")).tobytes())
-            for tag, values in series.items()
-        }
+        return {tag: _array(tag, values) for tag, values in series.items()}
+
+
+def _unreadable(tag: Tag, error: Exception) -> str:
+    return f"damaged log: TensorBoard cannot read {tag} ({error})"
+
+
+def _array(tag: Tag, values: Any) -> Array:
+    expected = "float64" if tag.kind in ("steps", "cost") else "float32"
+    if values.dtype.name != expected:
+        return Array((), b"", f"damaged log: {tag} is of type {values.dtype.name}, expected {expected}")
+    return Array(tuple(values.shape), values.astype(values.dtype.newbyteorder("<")).tobytes())
 
 
 def _asked(ask: Callable[..., Answered], *place: Any, **question: Any) -> Answered:

@@ -6,27 +6,25 @@ what lies there: that is `TagReader`. Numbers stay bytes until somebody asks for
 
 from __future__ import annotations
 
-import json
-import struct
-import zlib
+import logging
 from bisect import bisect_right
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from tb_gradflow.errors import LogError
+from tb_gradflow.errors import DamagedRecord, LogError
 from tb_gradflow.record.cost import Cost
-from tb_gradflow.record.schema import Session, StepValues, Trace
+from tb_gradflow.record.schema import GRADIENT_STATISTICS, VARIABLE_STATISTICS, Session, StepValues, Trace
 from tb_gradflow.record.upgrade import read_session, read_trace, read_values
-from tb_gradflow.store.layout import COST_COLUMNS, FIXED_STEP_COLUMNS, Tag, unpack_json
+from tb_gradflow.store.chunks import Array as Array
+from tb_gradflow.store.chunks import ChunkHead as ChunkHead
+from tb_gradflow.store.chunks import check_numbers, in_order, read_cost, read_head
+from tb_gradflow.store.layout import MOST_JSON, MOST_JSON_OF_SESSION, Tag, unpack_json, unzipped
 
+LOGGER = logging.getLogger("tb_gradflow")
 
-@dataclass(frozen=True, slots=True)
-class Array:
-    """Numbers as they lie in the log: little-endian, row by row."""
-
-    shape: tuple[int, ...]
-    data: bytes
+Read = TypeVar("Read")
 
 
 class TagReader(Protocol):
@@ -39,26 +37,10 @@ class TagReader(Protocol):
         """A session or a trace. Raises KeyError if nothing lies there."""
 
     def arrays(self, tags: Collection[Tag]) -> Mapping[Tag, Array]:
-        """Steps, gradients or variables; those that are not there are left out."""
+        """Steps, gradients or variables; those that are not there are left out, those that cannot be read say why."""
 
-
-@dataclass(frozen=True, slots=True)
-class ChunkHead:
-    """A chunk without its numbers.
-
-    Attributes:
-        id: Its first step.
-        trace: Index of its trace.
-        steps: Its steps, increasing.
-        wall_times: Seconds since the epoch, one a step.
-        losses: For each step the value of each target.
-    """
-
-    id: int
-    trace: int
-    steps: tuple[int, ...]
-    wall_times: tuple[float, ...]
-    losses: tuple[tuple[float, ...], ...]
+    def problems(self) -> Collection[str]:
+        """What is damaged in the place itself, so that nobody knows what lay there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +54,7 @@ class RunIndex:
         earlier: How many other sessions have recorded something in the same place.
         cost: What recording has cost up to the newest chunk; null in logs that do not say it.
         with_values: The steps whose forward pass was measured.
+        damaged: What of the log cannot be read, and is left out.
     """
 
     session: Session
@@ -80,6 +63,7 @@ class RunIndex:
     earlier: int = 0
     cost: Cost | None = None
     with_values: frozenset[int] = frozenset()
+    damaged: tuple[str, ...] = ()
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -105,9 +89,13 @@ class StoredRun:
         self._heads: dict[Tag, ChunkHead] = {}
         self._sessions: dict[str, Session] = {}
         self._costs: dict[Tag, Cost] = {}
+        self._damaged: dict[Tag, str] = {}
 
     def index(self) -> RunIndex:
-        """What is there now. Raises LogError if that cannot be read, or if there is nothing."""
+        """What is there now. Raises LogError if that cannot be read, or if there is nothing.
+
+        A chunk that is damaged is left out, and said to be.
+        """
         tags = self._reader.tags()
         session = self.session(newest_session(tags))
         of_session = [tag for tag in tags if tag.session == session.id]
@@ -116,63 +104,122 @@ class StoredRun:
         earlier = {tag.session for tag in tags if tag.kind == "trace"} - {session.id}
         cost = self._read_cost([tag for tag in of_session if tag.kind == "cost"])
         measured = frozenset(tag.number for tag in of_session if tag.kind == "values")
-        return RunIndex(session, tuple(traces), tuple(heads), len(earlier), cost, measured)
+        damaged = (*self._reader.problems(), *(self._damaged[tag] for tag in of_session if tag in self._damaged))
+        return RunIndex(session, tuple(traces), tuple(heads), len(earlier), cost, measured, damaged)
 
     def session(self, id: str) -> Session:
         """Raises LogError if it cannot be read."""
         if id not in self._sessions:
-            self._sessions[id] = read_session(self._json(Tag("session", id, -1)))
+            tag = Tag("session", id, -1)
+            session = read_session(self._json(tag))
+            if session.id != id:
+                raise DamagedRecord(f"damaged log: {tag} holds the session {session.id}")
+            self._sessions[id] = session
         return self._sessions[id]
 
     def trace(self, session: str, index: int) -> Trace:
         """Raises KeyError if there is none, LogError if it cannot be read."""
-        return read_trace(self._json(Tag("trace", session, index)), self.session(session).format)
+        tag = Tag("trace", session, index)
+        blob, written = self._json(tag), self.session(session).format
+        with _naming(tag):
+            trace = read_trace(blob, written)
+        if trace.index != index:
+            raise DamagedRecord(f"damaged log: {tag} holds the trace {trace.index}")
+        return trace
 
     def trace_blob(self, session: str, index: int) -> bytes:
-        """The same as it lies in the log: gzipped JSON, in the format of its session."""
-        return self._reader.blob(Tag("trace", session, index))
+        """The same as it lies in the log: gzipped JSON, in the format of its session. Only its size is checked."""
+        tag = Tag("trace", session, index)
+        blob = self._reader.blob(tag)
+        _opened(tag, unzipped, blob)
+        return blob
 
     def gradients(self, session: str, chunk: int) -> Array:
-        """Float32 `[steps, rows, 6]`. Raises KeyError if there is no such chunk."""
-        tag = Tag("gradients", session, chunk)
-        return self._reader.arrays([tag])[tag]
+        """Float32 `[steps, rows, 6]`. Raises KeyError if there is no such chunk, LogError if it cannot be read."""
+        return self._numbers(Tag("gradients", session, chunk), len(GRADIENT_STATISTICS))
 
     def variables(self, session: str, chunk: int) -> Array:
-        """Float32 `[steps, variables, 2]`. Raises KeyError if there is no such chunk."""
-        tag = Tag("variables", session, chunk)
-        return self._reader.arrays([tag])[tag]
+        """Float32 `[steps, variables, 4]`. Raises KeyError if there is no such chunk, LogError if it cannot be read."""
+        return self._numbers(Tag("variables", session, chunk), len(VARIABLE_STATISTICS))
 
-    def values(self, session: str, step: int) -> StepValues:
-        """What the forward pass of a step computed. Raises KeyError if that was not measured, LogError if it cannot be
-        read."""
-        return read_values(self._json(Tag("values", session, step)))
+    def values(self, session: str, step: int, trace: Trace) -> StepValues:
+        """What the forward pass of a step of that trace computed. Raises KeyError if that was not measured, LogError if
+        it cannot be read."""
+        tag = Tag("values", session, step)
+        blob = self._json(tag)
+        with _naming(tag):
+            values = read_values(blob, trace)
+        if values.step != step:
+            raise DamagedRecord(f"damaged log: {tag} holds the values of step {values.step}")
+        return values
+
+    def _numbers(self, tag: Tag, columns: int) -> Array:
+        steps = Tag("steps", tag.session, tag.number)
+        wanted = [tag] if steps in self._heads else [tag, steps]
+        found = self._reader.arrays(wanted)
+        head = self._heads.get(steps) or read_head(steps, found[steps])
+        check_numbers(tag, found[tag], head, columns)
+        return found[tag]
 
     def _read_cost(self, tags: Collection[Tag]) -> Cost | None:
-        """The one that was written last."""
-        if not tags:
-            return None
-        newest = max(tags, key=lambda tag: tag.number)
-        if newest not in self._costs:
+        """The one that was written last, of those that can be read."""
+        for newest in sorted(tags, key=lambda tag: tag.number, reverse=True):
+            if newest in self._costs:
+                return self._costs[newest]
+            if newest in self._damaged:
+                continue
             found = self._reader.arrays([newest])
             if newest not in found:
                 return None
-            steps, recorded, *seconds = struct.unpack(f"<{len(COST_COLUMNS)}d", found[newest].data)
-            self._costs = {newest: Cost(int(steps), int(recorded), *seconds)}
-        return self._costs[newest]
+            try:
+                self._costs = {newest: read_cost(newest, found[newest])}
+            except DamagedRecord as damage:
+                self._leave_out(newest, damage)
+                continue
+            return self._costs[newest]
+        return None
 
     def _json(self, tag: Tag) -> object:
-        blob = self._reader.blob(tag)
-        try:
-            return unpack_json(blob)
-        except (OSError, EOFError, zlib.error, UnicodeDecodeError, json.JSONDecodeError) as damage:
-            raise LogError(f"damaged log: {tag} cannot be unpacked ({damage})") from damage
+        most = MOST_JSON_OF_SESSION if tag.kind == "session" else MOST_JSON
+        return _opened(tag, lambda blob: unpack_json(blob, most), self._reader.blob(tag))
 
     def _read_heads(self, tags: Collection[Tag]) -> list[ChunkHead]:
-        unknown = [tag for tag in tags if tag not in self._heads]
+        unknown = [tag for tag in tags if tag not in self._heads and tag not in self._damaged]
         if unknown:
             for tag, table in self._reader.arrays(unknown).items():
-                self._heads[tag] = read_head(tag, table)
-        return sorted((self._heads[tag] for tag in tags if tag in self._heads), key=lambda head: head.id)
+                try:
+                    self._heads[tag] = read_head(tag, table)
+                except DamagedRecord as damage:
+                    self._leave_out(tag, damage)
+        kept, left_out = in_order([self._heads[tag] for tag in tags if tag in self._heads])
+        by_id = {tag.number: tag for tag in tags}
+        for head in left_out:
+            tag = by_id[head.id]
+            self._leave_out(tag, DamagedRecord(f"damaged log: {tag}: these steps were recorded before"))
+        return kept
+
+    def _leave_out(self, tag: Tag, damage: DamagedRecord) -> None:
+        if tag not in self._damaged:
+            self._damaged[tag] = str(damage)
+            LOGGER.warning("%s; it is left out", damage)
+
+
+def _opened(tag: Tag, unpack: Callable[[bytes], Read], blob: bytes) -> Read:
+    try:
+        return unpack(blob)
+    except ValueError as damage:
+        raise DamagedRecord(
+            f"damaged log: {tag} cannot be unpacked ({damage}): copy it again, or record anew"
+        ) from None
+
+
+@contextmanager
+def _naming(tag: Tag) -> Iterator[None]:
+    """What is damaged inside is damaged in that record."""
+    try:
+        yield
+    except DamagedRecord as damage:
+        raise DamagedRecord(f"{damage} (in {tag})") from damage
 
 
 def newest_session(tags: Collection[Tag]) -> str:
@@ -180,19 +227,7 @@ def newest_session(tags: Collection[Tag]) -> str:
     sessions = {tag.session for tag in tags if tag.kind == "session"}
     recorded = sessions & {tag.session for tag in tags if tag.kind == "trace"}
     if not sessions:
-        raise LogError("the log holds no session: its file was cut off before the recording began")
+        raise LogError(
+            "the log holds no session: its file was cut off before the recording began, or its beginning is gone"
+        )
     return max(recorded or sessions)
-
-
-def read_head(tag: Tag, table: Array) -> ChunkHead:
-    """The head that the float64 table of a `steps` tag is."""
-    if len(table.shape) != 2 or table.shape[0] < 1 or table.shape[1] < FIXED_STEP_COLUMNS:
-        raise LogError(f"damaged log: {tag} has shape {table.shape}, expected [steps, {FIXED_STEP_COLUMNS} or more]")
-    rows = list(struct.iter_unpack(f"<{table.shape[1]}d", table.data))
-    return ChunkHead(
-        id=tag.number,
-        trace=int(rows[0][2]),
-        steps=tuple(int(row[0]) for row in rows),
-        wall_times=tuple(row[1] for row in rows),
-        losses=tuple(row[FIXED_STEP_COLUMNS:] for row in rows),
-    )

@@ -20,14 +20,15 @@ def thin(run: StoredRun, writer: LogWriter, pinned: Collection[int] = ()) -> int
     """
     index = run.index()
     session = index.session.id
-    for trace in index.traces:
-        writer.write_trace(run.trace(session, trace))
+    traces = {trace: run.trace(session, trace) for trace in index.traces}
+    for trace in traces.values():
+        writer.write_trace(trace)
     position = 0
     for head in index.chunks:
         gradients, variables = run.gradients(session, head.id), run.variables(session, head.id)
         for at, step in enumerate(head.steps):
             if position % 2 == 0 or step in pinned:
-                values = run.values(session, step) if step in index.with_values else None
+                values = run.values(session, step, traces[head.trace]) if step in index.with_values else None
                 writer.keep_step(replace(_record(head, at, gradients, variables), values=values))
             position += 1
     writer.flush()

@@ -14,6 +14,7 @@ from tb_gradflow.record.schema import Session, Trace
 from tests.store.samples import session, trace
 
 st.register_type_strategy(float, st.floats(allow_nan=False))
+st.register_type_strategy(int, st.integers(-(2**63) + 1, 2**63 - 1))
 
 # How long a machine takes is no matter of these tests.
 patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

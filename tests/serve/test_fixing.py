@@ -97,3 +97,41 @@ def test_nothing_outside_of_the_directory_is_written(file: str, tmp_path: Path) 
     with pytest.raises(LogError, match="is not below"):
         apply([Edit(file, 5, 5, ROUND.before, ROUND.after)], inside)
     assert (outside / "model.py").read_text() == PROGRAM
+
+
+@pytest.mark.parametrize(
+    "file", ["bell\x00.py", "a" * 5000 + ".py", "loop.py", "pipe.py", "folder.py", "notes.txt", ".git/config"]
+)
+def test_what_is_no_python_file_is_refused(file: str, tmp_path: Path) -> None:
+    (tmp_path / "loop.py").symlink_to("loop.py")
+    os.mkfifo(tmp_path / "pipe.py")
+    (tmp_path / "folder.py").mkdir()
+    (tmp_path / ".git").mkdir()
+    for name in ("notes.txt", ".git/config"):
+        (tmp_path / name).write_text(PROGRAM)
+
+    with pytest.raises(LogError, match="cannot be read|no Python file"):
+        apply([Edit(file, 5, 5, ROUND.before, ROUND.after)], tmp_path)
+
+
+def test_a_link_to_a_file_inside_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real.py").write_text(PROGRAM)
+    (tmp_path / "model.py").symlink_to("real.py")
+
+    assert apply([ROUND], tmp_path) == [tmp_path / "real.py"]
+    assert (tmp_path / "model.py").is_symlink()
+    assert (tmp_path / "real.py").read_text() == PROGRAM.replace(ROUND.before, ROUND.after)
+
+
+def test_an_edit_made_of_lines_that_the_file_does_not_have_is_refused(tmp_path: Path) -> None:
+    """Its own line is right; what is written there comes from another one, which somebody changed in the log."""
+    (tmp_path / "model.py").write_text(PROGRAM)
+    recorded = Passage("model.py", 4, "\n".join(PROGRAM.split("\n")[3:7]))
+    changed = Passage("model.py", 4, recorded.text.replace("return kept", "return __import__('os').system('id')"))
+    edit = Edit("model.py", 5, 5, ROUND.before, "    hard = __import__('os').system('id')")
+
+    with pytest.raises(LogError, match="no longer reads as it was recorded"):
+        apply([edit], tmp_path, [changed])
+
+    assert (tmp_path / "model.py").read_text() == PROGRAM
+    assert apply([ROUND], tmp_path, [changed, recorded]) == [tmp_path / "model.py"]

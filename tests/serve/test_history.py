@@ -14,7 +14,7 @@ import tb_gradflow
 from tb_gradflow.errors import LogError, NewerLogError
 from tb_gradflow.record.schema import FORMAT
 from tb_gradflow.serve.cache import Cache
-from tb_gradflow.serve.collecting import without_collections
+from tb_gradflow.store.collecting import without_collections
 from tests.store.samples import open_writer, session, step, trace, write_log
 
 

@@ -183,7 +183,7 @@ def test_a_damaged_trace_is_a_log_error(tmp_path: Path) -> None:
     run = stored(tmp_path)
     run.index()
 
-    with pytest.raises(LogError, match=r"damaged log: gradflow/trace/1700000000000/0 cannot be unpacked"):
+    with pytest.raises(LogError, match=r"fails its checksum: gradflow/trace/1700000000000/0 was there"):
         run.trace(session().id, 0)
 
 

@@ -58,4 +58,4 @@ def test_what_was_measured_of_a_forward_pass_stays_with_its_step(tmp_path: Path)
     run = thinned(tmp_path / "before", tmp_path / "after", pinned=(3,))
 
     assert run.index().with_values == {3}
-    assert run.values(run.index().session.id, 3) == measured
+    assert run.values(run.index().session.id, 3, trace()) == measured

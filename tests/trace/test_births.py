@@ -293,7 +293,7 @@ def test_a_log_holds_rows_of_the_batch_on_request_alone(examples: bool, tmp_path
     assert ("Row 3 of `x` is [7.125, 1, 2, 3, 0]" in finding.message) == examples
     [directory] = find_runs(str(tmp_path)).values()
     run = StoredRun(DirectoryReader(directory))
-    values = run.values(run.index().session.id, 1)
+    values = run.values(run.index().session.id, 1, run.trace(run.index().session.id, 0))
     assert [(each.input, each.row) for each in values.examples] == ([("x", 3), ("y", 3)] if examples else [])
 
 

@@ -1,0 +1,211 @@
+"""What a decoded record must hold besides having the right fields, checked once, where it enters the program.
+
+A log may come from anybody. Behind these checks every index names something that is there, every size and count is a
+number that can be one, and no part is larger than a program could have recorded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tb_gradflow.record.codec import MalformedRecord
+from tb_gradflow.record.schema import Op, Session, StepValues, Trace
+
+MOST_OPS = 200_000
+"""Six times the largest trace that anybody has recorded."""
+MOST_ROWS = 1_000_000
+"""Rows of `Chunk.gradients`."""
+MOST_INPUTS = 65_536
+"""Of one op."""
+MOST_DIMENSIONS = 254
+"""As in TensorFlow."""
+MOST_CODE = 400_000
+"""Characters of the user's files in a trace: twice what a recorder keeps."""
+MOST_IN_LINE = 100_000
+"""Characters of a line of code, and of a passage."""
+
+_ID = re.compile("[0-9]{13}", re.ASCII)
+
+# Field of a trace, field of its members, what that indexes, and the least index: -1 stands for none.
+_INDICES = (
+    ("targets", "op", "ops", -1),
+    ("targets", "source", "sources", 0),
+    ("variable_gradients", "target", "targets", 0),
+    ("variable_gradients", "variable", "variables", 0),
+    ("tensor_gradients", "target", "targets", 0),
+    ("tensor_gradients", "op", "ops", -1),
+    ("gradient_checks", "op", "ops", 0),
+    ("gradient_checks", "source", "sources", 0),
+    ("movements", "variable", "variables", 0),
+    ("movements", "optimizer", "optimizers", 0),
+    ("overrides", "source", "sources", 0),
+    ("dropped_masks", "target", "targets", 0),
+    ("terms", "target", "targets", 0),
+    ("terms", "op", "ops", -1),
+    ("terms", "source", "sources", 0),
+    ("term_gradients", "term", "terms", 0),
+    ("term_gradients", "variable", "variables", 0),
+    ("term_cosines", "target", "targets", 0),
+    ("term_cosines", "variable", "variables", 0),
+)
+
+# Those of whose members `row` is a row of `Chunk.gradients`.
+_WITH_ROWS = (
+    "inputs",
+    "variable_gradients",
+    "tensor_gradients",
+    "movements",
+    "dropped_masks",
+    "terms",
+    "term_gradients",
+    "term_cosines",
+)
+
+
+def check_session(session: Session) -> None:
+    """Raises MalformedRecord, as all of these do."""
+    if not _ID.fullmatch(session.id):
+        raise _wrong("Session.id", "thirteen digits", session.id)
+
+
+def check_trace(trace: Trace) -> None:
+    """Raises MalformedRecord where a number of the trace cannot be."""
+    if trace.index < 0:
+        raise _wrong("Trace.index", "a number from 0", trace.index)
+    if len(trace.ops) > MOST_OPS:
+        raise _wrong("Trace.ops", f"at most {MOST_OPS}", len(trace.ops))
+    for number, op in enumerate(trace.ops):
+        _check_op(trace, number, op)
+    for number, variable in enumerate(trace.variables):
+        _check_shape(f"Trace.variables[{number}].shape", variable.shape)
+    for name, field, indexed, least in _INDICES:
+        _check_indices(name, getattr(trace, name), field, indexed, len(getattr(trace, indexed)), least)
+    for name in _WITH_ROWS:
+        _check_indices(name, getattr(trace, name), "row", "rows", MOST_ROWS, 0)
+    for number, target in enumerate(trace.targets):
+        _check_least(f"Trace.targets[{number}].output", target.output, 0)
+        _check_least(f"Trace.targets[{number}].sources", target.sources, 0)
+    for number, tensor in enumerate(trace.tensor_gradients):
+        _check_least(f"Trace.tensor_gradients[{number}].output", tensor.output, 0)
+    for number, optimizer in enumerate(trace.optimizers):
+        _check_least(f"Trace.optimizers[{number}].accumulates", optimizer.accumulates, 0)
+    for number, check in enumerate(trace.gradient_checks):
+        for place, each in enumerate(check.inputs):
+            at = f"Trace.gradient_checks[{number}].inputs[{place}]"
+            _check_least(f"{at}.input", each.input, 0)
+            _check_shape(f"{at}.shape", each.shape)
+            _check_shape(f"{at}.returned_shape", each.returned_shape)
+    _check_code(trace)
+
+
+def check_values(values: StepValues, trace: Trace) -> None:
+    """Raises MalformedRecord where they are not of a step of that trace."""
+    ops, targets = len(trace.ops), len(trace.targets)
+    _check_least("StepValues.batch", values.batch, -1)
+    for number, value in enumerate(values.values):
+        at = f"StepValues.values[{number}]"
+        _check_below(f"{at}.op", value.op, ops)
+        if value.output < -1 or value.input < -1 or (value.output < 0) == (value.input < 0):
+            raise _wrong(at, "an output or an input", f"output {value.output} and input {value.input}")
+        _check_shape(f"{at}.shape", value.shape, least=0)
+        for field in ("zeros", "negative", "nan_count", "inf_count", "negative_inf_count"):
+            _check_least(f"{at}.{field}", getattr(value, field), 0)
+        for field in ("rows", "columns"):
+            _check_rows(f"{at}.{field}", getattr(value, field))
+    for number, gradient in enumerate(values.gradient_rows):
+        at = f"StepValues.gradient_rows[{number}]"
+        _check_below(f"{at}.target", gradient.target, targets)
+        _check_below(f"{at}.op", gradient.op, ops)
+        _check_least(f"{at}.output", gradient.output, 0)
+        _check_rows(f"{at}.rows", gradient.rows)
+    for number, example in enumerate(values.examples):
+        _check_least(f"StepValues.examples[{number}].row", example.row, 0)
+        _check_least(f"StepValues.examples[{number}].count", example.count, len(example.numbers))
+
+
+def _check_op(trace: Trace, number: int, op: Op) -> None:
+    # Written out, because there may be thirty thousand of them.
+    sources, variables = len(trace.sources), len(trace.variables)
+    if op.source is not None and not 0 <= op.source < sources:
+        raise _no_such(f"Trace.ops[{number}].source", "sources", sources, op.source)
+    if op.reads is not None and not 0 <= op.reads < variables:
+        raise _no_such(f"Trace.ops[{number}].reads", "variables", variables, op.reads)
+    if op.writes is not None and not 0 <= op.writes < variables:
+        raise _no_such(f"Trace.ops[{number}].writes", "variables", variables, op.writes)
+    for place, edge in enumerate(op.inputs):
+        if not -1 <= edge.op < len(trace.ops):
+            raise _no_such(f"Trace.ops[{number}].inputs[{place}].op", "ops", len(trace.ops), edge.op)
+        if edge.op >= number and not edge.carried:
+            at = f"Trace.ops[{number}].inputs[{place}].op"
+            raise _wrong(at, "an op before this one, as no iteration carries the value", edge.op)
+        if not 0 <= edge.input < MOST_INPUTS or edge.output < 0:
+            at = f"Trace.ops[{number}].inputs[{place}]"
+            raise _wrong(at, "an input and an output from 0", f"input {edge.input} and output {edge.output}")
+    for place, tensor in enumerate(op.outputs):
+        _check_shape(f"Trace.ops[{number}].outputs[{place}].shape", tensor.shape)
+    for place, constant in enumerate(op.constants):
+        _check_below(f"Trace.ops[{number}].constants[{place}].input", constant.input, MOST_INPUTS)
+    for place, given in enumerate(op.given):
+        _check_below(f"Trace.ops[{number}].given[{place}].input", given.input, MOST_INPUTS)
+        _check_shape(f"Trace.ops[{number}].given[{place}].shape", given.shape)
+    if op.input_count is not None:
+        _check_below(f"Trace.ops[{number}].input_count", op.input_count, MOST_INPUTS + 1)
+
+
+def _check_code(trace: Trace) -> None:
+    for number, source in enumerate(trace.sources):
+        _check_least(f"Trace.sources[{number}].line", source.line, 0)
+        _check_length(f"Trace.sources[{number}].code", source.code)
+    for number, passage in enumerate(trace.passages):
+        _check_least(f"Trace.passages[{number}].line", passage.line, 1)
+        _check_length(f"Trace.passages[{number}].text", passage.text)
+    kept = sum(len(passage.text) + sum(map(len, passage.after)) for passage in trace.passages)
+    if kept > MOST_CODE:
+        raise _wrong("Trace.passages", f"at most {MOST_CODE} characters", kept)
+
+
+def _check_indices(name: str, members: Iterable[Any], field: str, indexed: str, count: int, least: int) -> None:
+    for number, member in enumerate(members):
+        index = getattr(member, field)
+        if index is not None and not least <= index < count:
+            raise _no_such(f"Trace.{name}[{number}].{field}", indexed, count, index)
+
+
+def _check_shape(place: str, shape: Sequence[int] | None, least: int = -1) -> None:
+    if shape and (min(shape) < least or len(shape) > MOST_DIMENSIONS):
+        found = shape if len(shape) <= MOST_DIMENSIONS else f"{len(shape)} sizes"
+        raise _wrong(place, f"at most {MOST_DIMENSIONS} sizes from {least}", found)
+
+
+def _check_rows(place: str, rows: Any) -> None:
+    if rows is None:
+        return
+    if rows.count < len(rows.first):
+        raise _wrong(f"{place}.count", f"at least the {len(rows.first)} that are listed", rows.count)
+    if rows.first and min(rows.first) < 0:
+        raise _wrong(f"{place}.first", "numbers from 0", min(rows.first))
+
+
+def _check_least(place: str, number: int | None, least: int) -> None:
+    if number is not None and number < least:
+        raise _wrong(place, f"a number from {least}", number)
+
+
+def _check_below(place: str, index: int, count: int) -> None:
+    if not 0 <= index < count:
+        raise _wrong(place, f"a number from 0 to {count - 1}" if count else "none, as there is nothing to name", index)
+
+
+def _check_length(place: str, text: str) -> None:
+    if len(text) > MOST_IN_LINE:
+        raise _wrong(place, f"at most {MOST_IN_LINE} characters", len(text))
+
+
+def _no_such(place: str, indexed: str, count: int, found: int) -> MalformedRecord:
+    return _wrong(place, f"the index of one of {count} {indexed}", found)
+
+
+def _wrong(place: str, expected: str, found: object) -> MalformedRecord:
+    return MalformedRecord(place, f"expected {expected}, got {found!r:.60}")

@@ -1,0 +1,126 @@
+"""Whether the numbers of a chunk fit the trace that they are of: what no number can be becomes "not measured"."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_gradflow.record.schema import COSINES_IN_ROW, GRADIENT_STATISTICS, VARIABLE_STATISTICS, Trace
+
+Floats = npt.NDArray[np.float32]
+
+_ZEROS = GRADIENT_STATISTICS.index("zero_fraction")
+# A share of many elements may be rounded to a little more than one.
+_WHOLE = 1.001
+_MANY = 2**62
+_COUNTS_OF_MOVEMENT = 5
+"""Columns of `MOVEMENT_STATISTICS` before the learning rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What the numbers of a trace must hold.
+
+    Attributes:
+        rows: How many rows of gradients it names, at least.
+        variables: How many variables it has.
+        targets: How many losses.
+        statistics: The rows that hold `GRADIENT_STATISTICS`.
+        movements: Those that hold `MOVEMENT_STATISTICS`.
+        elements: How many elements the variable of each of these has; infinity where that is not known.
+    """
+
+    rows: int
+    variables: int
+    targets: int
+    statistics: npt.NDArray[np.intp]
+    movements: npt.NDArray[np.intp]
+    elements: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, trace: Trace) -> Sizes:
+        listed = (
+            trace.inputs,
+            trace.variable_gradients,
+            trace.tensor_gradients,
+            trace.dropped_masks,
+            trace.term_gradients,
+        )
+        statistics = sorted({each.row for members in listed for each in members if each.row is not None})
+        movements = [each.row for each in trace.movements]
+        others = [each.row for each in trace.terms] + _last_rows_of_cosines(trace)
+        return cls(
+            1 + max((*statistics, *movements, *others), default=-1),
+            len(trace.variables),
+            len(trace.targets),
+            np.array(statistics, np.intp),
+            np.array(movements, np.intp),
+            np.array([_elements(trace.variables[each.variable].shape) for each in trace.movements], np.float64),
+        )
+
+
+def _last_rows_of_cosines(trace: Trace) -> list[int]:
+    terms = Counter((trace.terms[each.term].target, each.variable) for each in trace.term_gradients)
+    pairs = [
+        terms[each.target, each.variable] * (terms[each.target, each.variable] - 1) // 2 for each in trace.term_cosines
+    ]
+    rows = [max(1, -(-number // COSINES_IN_ROW)) for number in pairs]
+    return [each.row + number - 1 for each, number in zip(trace.term_cosines, rows, strict=True)]
+
+
+def gradients_that_fit(numbers: Floats, sizes: Sizes) -> tuple[Floats, str]:
+    """`[steps, rows, statistics]` in which every number can be one, and what was wrong; empty if nothing."""
+    steps, rows, columns = numbers.shape
+    if rows < sizes.rows:
+        return unmeasured(steps, sizes.rows, columns), f"has {rows} rows, expected {sizes.rows} as its trace says"
+    wrong = np.zeros((steps, rows), bool)
+    wrong[:, sizes.statistics] = _no_statistics(numbers[:, sizes.statistics])
+    wrong[:, sizes.movements] |= _no_counts(numbers[:, sizes.movements, :_COUNTS_OF_MOVEMENT], sizes.elements)
+    if not wrong.any():
+        return numbers, ""
+    step, row = (int(place[0]) for place in np.nonzero(wrong))
+    found = ", ".join(f"{name} {value:g}" for name, value in zip(GRADIENT_STATISTICS, numbers[step, row], strict=True))
+    return np.where(
+        wrong[..., None], np.float32(np.nan), numbers
+    ), f"has in row {row} what no statistics can be ({found})"
+
+
+def variables_that_fit(numbers: Floats, sizes: Sizes) -> tuple[Floats, str]:
+    """The same of `[steps, variables, statistics]`."""
+    steps, variables, columns = numbers.shape
+    if variables != sizes.variables:
+        problem = f"has {variables} variables, expected {sizes.variables} as its trace says"
+        return unmeasured(steps, sizes.variables, columns), problem
+    wrong = numbers < 0
+    wrong[..., 2:] |= np.isinf(numbers[..., 2:])
+    if not wrong.any():
+        return numbers, ""
+    step, variable, column = (int(place[0]) for place in np.nonzero(wrong))
+    found = f"{VARIABLE_STATISTICS[column]} {numbers[step, variable, column]:g}"
+    return np.where(wrong, np.float32(np.nan), numbers), f"has for variable {variable} what cannot be ({found})"
+
+
+def unmeasured(steps: int, rows: int, columns: int) -> Floats:
+    """What a step that measured nothing has."""
+    return np.broadcast_to(np.float32(np.nan), (steps, rows, columns))
+
+
+def _no_statistics(numbers: Floats) -> npt.NDArray[np.bool_]:
+    """For each row, whether these can be none: `NaN` in the first column says that nothing was measured."""
+    sizes, zeros, counts = numbers[..., :_ZEROS], numbers[..., _ZEROS], numbers[..., _ZEROS + 1 :]
+    good = (sizes >= 0).all(-1) & (zeros >= 0) & (zeros <= _WHOLE) & (counts >= 0).all(-1) & np.isfinite(counts).all(-1)
+    return np.asarray(~(good | np.isnan(numbers[..., 0])), bool)
+
+
+def _no_counts(numbers: Floats, most: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """For each row, whether a number in it is none of elements; NaN is one that is not known."""
+    too_many = numbers > (most * _WHOLE)[:, None]  # float32 has not every number of elements
+    return np.asarray(((numbers < 0) | np.isinf(numbers) | too_many).any(-1), bool)
+
+
+def _elements(shape: tuple[int, ...]) -> float:
+    return float(min(math.prod(shape), _MANY)) if min(shape, default=0) >= 0 else math.inf

@@ -1,0 +1,136 @@
+"""Event files, record by record: what is whole in them, whatever lies between.
+
+A file may be cut off, be still growing, have a hole in its middle, or be something else altogether.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+import stat
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from google.protobuf.message import DecodeError
+from tensorboard.compat.proto.event_pb2 import Event
+
+# TensorBoard's own checksum, not TensorFlow's: this import is of its stub and loads no TensorFlow.
+from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
+
+from tb_gradflow.errors import LogError
+from tb_gradflow.store.layout import PLUGIN, Tag
+
+HEADER = struct.Struct("<QI")
+FOOTER = struct.Struct("<I")
+
+# What a record begins with: a length below 2**40, its checksum, and the first byte of an event, that of its wall time.
+_BEGINNING = re.compile(rb"(?=\0\0\0.{4}\x09)", re.DOTALL)
+_BEFORE_ZEROS = 5
+_MOST_TRIED = 200_000
+"""Places in a damaged file that look like the beginning of a record, and are none. More are not tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a record lies: a file, and the offset and length of its data there."""
+
+    path: str
+    offset: int
+    length: int
+
+    @property
+    def end(self) -> int:
+        """Where the next one begins."""
+        return self.offset + self.length + FOOTER.size
+
+
+def is_event_file(path: str) -> bool:
+    """Whether a file is one of ours, or one of a `tf.summary` writer that has records of ours as well."""
+    name = os.path.basename(path)
+    if "tfevents" not in name:
+        return False
+    try:
+        # A pipe of that name would be waited for.
+        is_file = stat.S_ISREG(os.stat(path).st_mode)
+        return is_file and (name.endswith(f".{PLUGIN}") or _mentions_us(path))
+    except OSError:  # it has gone, or may not be read
+        return False
+
+
+def _mentions_us(path: str) -> bool:
+    with open(path, "rb") as file:
+        if not os.fstat(file.fileno()).st_size:
+            return False
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return content.find(str(Tag("session", "", -1)).encode()) >= 0
+
+
+def records(file: BinaryIO, path: str, start: int) -> Iterator[Place]:
+    """Places of the whole records from `start` on; a record that is cut off ends the file.
+
+    Lengths are checked against their checksums. Raises LogError where one does not fit.
+    """
+    size = os.fstat(file.fileno()).st_size
+    while start + HEADER.size <= size:
+        file.seek(start)
+        header = file.read(HEADER.size)
+        length, checksum = HEADER.unpack(header)
+        if masked_crc32c(header[:8]) != checksum:
+            raise LogError(f"{path} is damaged at byte {start}: the length of the record there fails its checksum")
+        place = Place(path, start + HEADER.size, length)
+        start = place.end
+        if start > size:
+            return
+        yield place
+
+
+def next_record(file: BinaryIO, start: int) -> int | None:
+    """Where the first record after `start` begins, behind what is damaged; None if none is found."""
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        for tried, found in enumerate(_BEGINNING.finditer(content, start + _BEFORE_ZEROS + 1)):
+            if tried >= _MOST_TRIED:
+                return None
+            begin = found.start() - _BEFORE_ZEROS
+            length, checksum = HEADER.unpack(content[begin : begin + HEADER.size])
+            fits = begin + HEADER.size + length + FOOTER.size <= len(content)
+            if fits and masked_crc32c(content[begin : begin + 8]) == checksum:
+                return begin
+    return None
+
+
+def parse(file: BinaryIO, place: Place) -> tuple[Event, str]:
+    """The event that lies there, and what is wrong with its bytes; empty if nothing. Raises LogError if there is none.
+
+    Its checksum is looked at where that is made in C: in Python it takes a second for 8 MB, and the gzipped parts have
+    checksums of their own.
+    """
+    file.seek(place.offset)
+    data = file.read(place.length)
+    footer = file.read(FOOTER.size)
+    problem = ""
+    if _crc32c is not None and (len(footer) != FOOTER.size or _masked(_crc32c(data)) != FOOTER.unpack(footer)[0]):
+        problem = f"{place.path} is damaged at byte {place.offset}: the record there fails its checksum"
+    try:
+        return Event.FromString(data), problem
+    except DecodeError as damage:
+        raise LogError(f"{place.path} is damaged at byte {place.offset}: no event there ({damage})") from damage
+
+
+def _masked(checksum: int) -> int:
+    # As the format of TFRecords has it.
+    return (((checksum >> 15) | (checksum << 17)) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def _in_c() -> Callable[[bytes], int] | None:
+    try:
+        import google_crc32c
+    except ImportError:
+        return None
+    value: Callable[[bytes], int] = google_crc32c.value
+    return value if google_crc32c.implementation == "c" else None
+
+
+_crc32c = _in_c()

@@ -1,0 +1,58 @@
+"""A log in which everything that has a name has one that would do something, were it not shown as text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from tb_gradflow.record.schema import Layer, Passage, Session, Source, Trace
+from tests.store.samples import open_writer, session, step, trace
+
+MARKUP = "<img src=x onerror=\"document.title='pwned'\"><script>document.title='pwned'</script>"
+TERMINAL = "\x1b]0;pwned\x07\x1b[2J\x9b31m\r\x08"
+TURNED = "\u202egnp.eman\u2066\u200f"
+QUOTES = "'\"`\\]]>--><!--&lt;${document.title='pwned'}{{7*7}}"
+PATH = "../../../../etc/passwd"
+COMMAND = "\n::error file=/etc/passwd,line=1::pwned\n##[error]pwned"
+LONG = "long" * 25_000
+
+EVERYTHING = MARKUP + TERMINAL + TURNED + QUOTES + PATH + COMMAND
+
+RUN = "run <img src=x onerror=document.title='pwned'> ${x} \u202e ]]>"
+
+
+def hostile_trace(long: str = LONG) -> Trace:
+    """The sample's, renamed."""
+    whole = trace()
+    ops = tuple(replace(op, name=f"{EVERYTHING}/{op.name}", api=f"tf.{MARKUP}") for op in whole.ops)
+    less = replace(ops[2], name=f"mask/{long}/{ops[2].name}")
+    code = f"mask = tf.sequence_mask(threshold, width)  # {EVERYTHING}"
+    return replace(
+        whole,
+        ops=(*ops[:2], less, *ops[3:]),
+        variables=(
+            replace(whole.variables[0], name=f"dense/{EVERYTHING}"),
+            replace(whole.variables[1], name=f"step_filter/{EVERYTHING}/{long}"),
+        ),
+        targets=(replace(whole.targets[0], name=f"loss {EVERYTHING}"),),
+        layers=(Layer(EVERYTHING, MARKUP, QUOTES), Layer("mask", MARKUP, MARKUP)),
+        sources=(Source(f"{PATH}{MARKUP}{TERMINAL}.py", 17, QUOTES, code),),
+        passages=(Passage(f"{PATH}{MARKUP}.py", 17, code.replace("\n", " ").replace("\r", " ")),),
+        notes=(EVERYTHING,),
+    )
+
+
+def hostile_session() -> Session:
+    return replace(
+        session(), model=EVERYTHING, tool=MARKUP, tensorflow=MARKUP, keras=MARKUP, expected=(EVERYTHING, "[")
+    )
+
+
+def write_hostile(logdir: Path, long: str = LONG) -> Path:
+    """The log, in a run of a name like the others; its directory."""
+    directory = logdir / RUN
+    with open_writer(directory, hostile_session()) as writer:
+        writer.write_trace(hostile_trace(long))
+        for number in range(4):
+            writer.write_step(step(number))
+    return directory
