@@ -229,9 +229,10 @@ class Collector(Symbols):
             self.flattener(graph).extend()
             # One optimizer may hand over to another one, in a branch that only this one knows.
             if graph is self.root and not self._is_applying and not is_replica():
-                applied = self._seen_apart(applied_by(optimizer, given))
-                applied.frames = frames_of(tf_stack.extract_stack())
-                self.applied.append(applied)
+                frames = frames_of(tf_stack.extract_stack())
+                for applied in applied_by(optimizer, given):
+                    applied.frames = frames
+                    self.applied.append(self._seen_apart(applied))
         outer, self._is_applying = self._is_applying, True
         try:
             result = apply()
