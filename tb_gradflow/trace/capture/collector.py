@@ -21,7 +21,7 @@ from tb_gradflow.trace.capture.optimizer_updates import Applied, Given, applied_
 from tb_gradflow.trace.capture.requested_tensors import is_answer, requested_tensors
 from tb_gradflow.trace.capture.symbols import Symbols
 from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype
-from tb_gradflow.trace.graph.dropped_masks import Dropped, at_padding, dropped_by
+from tb_gradflow.trace.graph.dropped_masks import Dropped, at_padding, dropped_by, made_with_mask
 from tb_gradflow.trace.graph.flat_ops import Known, Ref, consumers
 from tb_gradflow.trace.graph.flatten import Flattener, results_around, symbol_in
 from tb_gradflow.trace.graph.gradient_call import Answer, Call
@@ -104,6 +104,8 @@ class Collector(Symbols):
         self.leaves_out_xla = barriers is not None
         self.applied: list[Applied] = []
         self._dropped: list[Dropped] = []
+        self._masked: list[Dropped] = []
+        self._taken: dict[int, Any] = {}
         self._is_applying = False
         self._apart: dict[int, Any] = {}
         self._flatteners: dict[int, tuple[Any, Flattener]] = {}
@@ -275,6 +277,13 @@ class Collector(Symbols):
             dropped = dropped_by(layer, value)
             if dropped is not None:
                 self._dropped.append(dropped)
+            # Tensors are kept with it: an id names an object only while that lives.
+            self._taken |= {id(each): each for each in tf.nest.flatten(value)}
+
+    def returned(self, layer: Any, outputs: Any) -> None:
+        """A layer of Keras 3 has put a mask on what it returns."""
+        with self._own_work():
+            self._masked += made_with_mask(layer, outputs)
 
     @contextlib.contextmanager
     def _own_work(self) -> Iterator[None]:
@@ -389,9 +398,9 @@ class Collector(Symbols):
             seen[ref] = gradient
         if self.keeps_gradients and call.flattener.graph is self.root:
             call.gradients = {ref: gradient for ref, gradient in seen.items() if isinstance(gradient, tf.Tensor)}
-        for dropped, row in self._at_padding(call, seen):
+        for dropped, ref, row in self._at_padding(call, seen):
             rows.append(row)
-            call.padded.append((dropped, self.row_count + len(rows) - 1))
+            call.padded.append((dropped, ref, self.row_count + len(rows) - 1))
         for ref, row in self._inside():
             rows.append(row)
             call.tensors[ref] = Answer("value", self.row_count + len(rows) - 1)
@@ -474,19 +483,25 @@ class Collector(Symbols):
         """Open while the step runs."""
         return tapes_kept() if self._measures_terms else contextlib.nullcontext()
 
-    def _at_padding(self, call: Call, seen: dict[Ref, Any]) -> Iterator[tuple[Dropped, Any]]:
-        """For each layer that drops a mask, what the gradient is at the steps that the mask leaves out."""
+    def _at_padding(self, call: Call, seen: dict[Ref, Any]) -> Iterator[tuple[Dropped, Ref, Any]]:
+        """For each mask that gets lost, what the gradient is at the steps that it leaves out."""
         ops = call.flattener.ops
-        for dropped in self._dropped:
-            row = at_padding(dropped, seen, self._ref_of_dropped(call, dropped), lambda op: ops[op].name)
+        for dropped in self._losing():
+            ref = self._ref_of_dropped(call, dropped)
+            row = at_padding(dropped, seen, ref, lambda op: ops[op].name)
             if row is not None:
-                yield dropped, row
+                yield dropped, ref or Ref(-1, 0), row
+
+    def _losing(self) -> list[Dropped]:
+        """The places where a mask gets lost. A tensor that a layer returns and another returns again counts once."""
+        unused = {id(each.given): each for each in self._masked if id(each.given) not in self._taken}
+        return [*self._dropped, *unused.values()]
 
     def _refs_of_dropped(self, call: Call, wanted: Collection[Ref]) -> set[Ref | None]:
         """The tensors whose gradient may show that padding trains: of what such layers are given, and of what they
         compute. Each is measured step by step, and no other tensor of another shape can stand in for it."""
         ops, scopes = call.flattener.ops, tuple(f"{each.scope}/" for each in self._dropped if each.scope)
-        given = {self._ref_of_dropped(call, dropped) for dropped in self._dropped}
+        given = {self._ref_of_dropped(call, dropped) for dropped in self._losing()}
         return given | {ref for ref in wanted if ops[ref.op].name.startswith(scopes)}
 
     def _ref_of_dropped(self, call: Call, dropped: Dropped) -> Ref | None:

@@ -42,6 +42,8 @@ class Listener(Protocol):
 
     def given(self, layer: Any, value: Any) -> None: ...
 
+    def returned(self, layer: Any, outputs: Any) -> None: ...
+
 
 class Look:
     """One replica's step, looked at.

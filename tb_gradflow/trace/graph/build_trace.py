@@ -247,9 +247,9 @@ class _Builder:
             unscaled=self._collector.unscaled,
             overrides=overrides,
             dropped_masks=tuple(
-                DroppedMask(dropped.layer, dropped.type, number, row)
+                DroppedMask(dropped.layer, dropped.type, number, row, dropped.how, self._number(call.flattener, ref))
                 for number, call in enumerate(self._collector.calls)
-                for dropped, row in call.padded
+                for dropped, ref, row in call.padded
             ),
             terms=terms,
             term_gradients=tuple(

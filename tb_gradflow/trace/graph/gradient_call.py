@@ -50,7 +50,7 @@ class Call:
         variables: Answer by index of the variable that was asked for.
         tensors: Answer by the tensor on the way that was asked for.
         gradients: Those of the tensors on the way, where the rows of the batch are of interest.
-        padded: Of the layers that drop a mask, the rows of the gradient at padded steps.
+        padded: Of each mask that gets lost, the tensor that it belongs to and the row of the gradient at padded steps.
         terms: Of a target that is a sum, the answers for its terms; without terms where they were not asked for.
     """
 
@@ -73,7 +73,7 @@ class Call:
     variables: dict[int, Answer] = field(default_factory=dict)
     tensors: dict[Ref, Answer] = field(default_factory=dict)
     gradients: dict[Ref, Any] = field(default_factory=dict)
-    padded: list[tuple[Dropped, int]] = field(default_factory=list)
+    padded: list[tuple[Dropped, Ref, int]] = field(default_factory=list)
     terms: TermAnswers = field(default_factory=TermAnswers)
 
     def renumber(self, first_row: int) -> None:
@@ -81,6 +81,6 @@ class Call:
         by = first_row - self.first_row
         self.variables = {source: answer.moved(by) for source, answer in self.variables.items()}
         self.tensors = {source: answer.moved(by) for source, answer in self.tensors.items()}
-        self.padded = [(dropped, row + by) for dropped, row in self.padded]
+        self.padded = [(dropped, ref, row + by) for dropped, ref, row in self.padded]
         self.terms.move(by)
         self.first_row = first_row
