@@ -162,9 +162,9 @@ _SECTIONS: dict[Behaviour, tuple[str, str]] = {
     ),
     "mixes and carries": (
         "Hand the mask on, and let padding into the steps that count",
-        "They do not look at it either, and compute each step from others too. Keras does not warn; the report names the "
-        "layer where padding gets a gradient, with the cause `mask_dropped`. Put zeros in the place of padding in front "
-        "of it, or take `LayerNormalization`, which works on each step alone.",
+        "They do not look at it either, and compute each step from others too. Keras does not warn; the report names "
+        "the layer where padding gets a gradient, with the cause `mask_dropped`. Put zeros in the place of padding in "
+        "front of it, or take `LayerNormalization`, which works on each step alone.",
     ),
     "drops": (
         "Drop the mask",
