@@ -277,7 +277,7 @@ def test_functions_of_numpy_are_checked_without_tensorflow() -> None:
 
 
 SLOPES = np.random.default_rng(3).normal(size=(40, 5))
-WEIGHTS = np.random.default_rng(4).normal(size=(40, 5))
+POINTS = np.random.default_rng(4).normal(size=(40, 5))
 PERMUTED = np.random.default_rng(5).permutation(40)
 
 
@@ -296,7 +296,7 @@ def cubes(rows: int) -> Callable[[Any], Any]:
 )
 def test_rows_and_columns_in_other_places_are_named(rows: int, wrong: Callable[[Any], Any], said: str) -> None:
     check = tb_gradflow.check_gradients(
-        cubes(rows), [WEIGHTS[:rows]], lambda w: wrong(3 * SLOPES[: len(w)] * w**2)
+        cubes(rows), [POINTS[:rows]], lambda w: wrong(3 * SLOPES[: len(w)] * w**2)
     ).arguments["0"]
 
     assert check.verdict == "order", str(check)
@@ -306,7 +306,7 @@ def test_rows_and_columns_in_other_places_are_named(rows: int, wrong: Callable[[
 def test_numbers_that_are_about_as_large_are_not_said_to_be_the_same_in_another_order() -> None:
     check = tb_gradflow.check_gradients(
         lambda w: np.float32(np.sum(w.astype(np.float32) ** 2)),
-        [WEIGHTS.astype(np.float32)[:8]],
+        [POINTS.astype(np.float32)[:8]],
         lambda w: 2 * np.random.default_rng(6).normal(size=w.shape),
     )
 
