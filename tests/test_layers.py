@@ -79,6 +79,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "causes",
         "report",
     ),
+    "gradcheck": ("verdicts",),
     "analyse/causes": (
         "no_derivative",
         "left_graph",
@@ -96,7 +97,10 @@ ROOMS: dict[str, tuple[str, ...]] = {
 }
 
 # Modules beside rooms that these are made of.
-BENEATH = {"analyse/causes": {"cause"}}
+BENEATH = {
+    "analyse/causes": {"cause"},
+    "gradcheck": {"comparison", "differences", "probes", "problem", "report"},
+}
 
 # A room that lies above what is beside the rooms, and may import it: nobody imports it in turn.
 ABOVE = {"trace": "program"}

@@ -314,9 +314,17 @@ export interface InputCheck {
   readonly samples: readonly GradientSample[];
 }
 
-/** A layer that was given an input with a mask, and does not hand the mask on. */
+export type HowLost =
+  | "dropped"
+  | "mixed"
+  | "unused";
+
+/**
+ * A layer that was given an input with a mask and does not hand the mask on; or a tensor with a mask that no layer
+ * was given.
+ */
 export interface DroppedMask {
-  /** Its name. */
+  /** Its name; of a tensor that no layer was given, that of the layer that returned it. */
   readonly layer: string;
   /** Its class. */
   readonly type: string;
@@ -324,6 +332,13 @@ export interface DroppedMask {
   readonly target: number;
   /** Row of `Chunk.gradients`: of the gradient at the steps that the mask leaves out, zeros elsewhere. */
   readonly row: number;
+  /**
+   * Whether the layer drops the mask; or hands it on, and computes steps that count from padding too; or no layer was
+   * given the tensor.
+   */
+  readonly how: HowLost;
+  /** Index in `Trace.ops` of the op that made that tensor; -1 if it is not known. */
+  readonly op: number;
 }
 
 /** An entry of a `gradient_override_map`, in whose block ops of the step were made. */
@@ -465,7 +480,7 @@ export interface Trace {
   readonly movements: readonly Movement[];
   /** The blocks of `gradient_override_map` that were in force; none in older logs. */
   readonly overrides: readonly Override[];
-  /** The layers that do not hand a mask on; none in older logs. */
+  /** The layers that do not hand a mask on, and the tensors whose mask no layer takes; none in older logs. */
   readonly dropped_masks: readonly DroppedMask[];
   /** The parts of the user's files that edits are made from; none in older logs. */
   readonly passages: readonly Passage[];

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -57,6 +57,12 @@ _BISECTIONS = 24
 # A larger share of the change that is left then is a jump: it lies far above that millionth, and far below a step of
 # the function's, of which a decade of the argument holds some.
 _LEFT = 1e-4
+
+# Of the way to a far step so many places are looked at for a jump, and the largest changes between them are halved. Of
+# one that is a jump most remains.
+_SAMPLES = 24
+_SUSPECTED = 3
+_REMAINS = 0.05
 
 # Rounding of a value that many operations have made, in units of its epsilon.
 _NOISE = 16.0
@@ -356,6 +362,41 @@ def _leap(problem: Problem, place: int, found: Differences) -> float:
         if abs(after - before) > _LEFT * abs(float(values[changed[0]]) - found.middle):
             largest = max(largest, abs(after - before))
     return largest
+
+
+def jumps_far_from(problem: Problem, place: int, found: Differences) -> bool:
+    """Whether the function jumps somewhere along a direction, as far as three times the size of what is moved."""
+    for sign in (1.0, -1.0):
+
+        def value(step: float, sign: float = sign) -> float:
+            return problem.at(place, sign * step * found.probe.direction)[0]
+
+        steps = np.linspace(0.0, _FAR[-1], _SAMPLES + 1)
+        values = [found.middle, *(value(step) for step in steps[1:])]
+        size = float(np.ptp(values)) if np.all(np.isfinite(values)) else 0.0
+        noise = _NOISE * found.resolution * float(np.max(np.abs(values))) if size else 0.0
+        # A jump is more than the function changes to both sides of it.
+        changes = np.abs(np.diff(values))
+        for at in np.argsort(-changes)[:_SUSPECTED]:
+            if changes[at] > 4 * noise and _left_by_bisection(value, steps[at : at + 2], values[at : at + 2], noise):
+                return True
+    return False
+
+
+def _left_by_bisection(value: Callable[[float], float], steps: Array, ends: Sequence[float], noise: float) -> bool:
+    """Whether a change between two steps is still there where they have come next to each other."""
+    (near, far), (before, after) = steps, ends
+    whole = abs(after - before)
+    for _ in range(_BISECTIONS):
+        between = (near + far) / 2
+        here = value(between)
+        if not np.isfinite(here):
+            return False
+        if abs(here - before) > abs(after - here):
+            far, after = between, here
+        else:
+            near, before = between, here
+    return abs(after - before) > max(_REMAINS * whole, 2 * noise)
 
 
 def _differences(problem: Problem, place: int, probe: Probe, middle: float, steps: Sequence[float]) -> Differences:

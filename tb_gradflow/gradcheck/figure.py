@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 from tb_gradflow.gradcheck.report import ArgumentCheck, GradientsCheck, StepError
 
-_WIDTH, _HEIGHT, _MARGIN = 360, 150, 36
+_WIDTH, _HEIGHT, _MARGIN = 372, 162, 44
 
-_TONES = {True: "#1a7f37", False: "#c62828"}
+# Grounds for white letters: they read alike on the white page of a notebook and on a dark one.
+_RIGHT, _WRONG, _UNKNOWN = "#1a7f37", "#c62828", "#616770"
 
 
 def page(check: GradientsCheck) -> str:
@@ -21,9 +22,12 @@ def page(check: GradientsCheck) -> str:
 
 
 def _argument(check: ArgumentCheck) -> str:
-    tone = _TONES[check.correct]
+    tone = _RIGHT if check.correct else _WRONG if check.known else _UNKNOWN
     name, verdict = html.escape(check.name), html.escape(check.verdict.replace("_", " "))
-    head = f'<p><b>argument {name}</b> <b style="color: {tone}">{verdict}</b></p>'
+    head = (
+        f'<p><b>argument {name}</b> <b style="background: {tone}; color: #fff; '
+        f'padding: 1px 7px; border-radius: 9px">{verdict}</b></p>'
+    )
     return f"{head}<p>{html.escape(check.message)}</p>{_curve(check.steps, check.best_step)}"
 
 
@@ -49,18 +53,26 @@ def _curve(steps: Sequence[StepError], best: float | None) -> str:
         for (x, y), each in zip(places, known, strict=True)
     )
     ends = (
-        _label(_MARGIN, _HEIGHT - 18, f"{known[0].step:.0e}", "middle")
-        + _label(_WIDTH - _MARGIN, _HEIGHT - 18, f"{known[-1].step:.0e}", "middle")
+        _label(_MARGIN, _HEIGHT - 18, _short(known[0].step), "middle")
+        + _label(_WIDTH - _MARGIN, _HEIGHT - 18, _short(known[-1].step), "middle")
         + _label(_WIDTH / 2, _HEIGHT - 4, "step", "middle")
-        + _label(_MARGIN - 6, _HEIGHT - _MARGIN + 4, f"1e{low}", "end")
-        + _label(_MARGIN - 6, _MARGIN / 2 + 4, f"1e{high}", "end")
-        + _label(_MARGIN + 4, 12, "relative error; the large dot is the best step", "start")
+        + _label(_MARGIN - 6, _HEIGHT - _MARGIN + 4, _short(10.0**low), "end")
+        + _label(_MARGIN - 6, _MARGIN / 2 + 4, _short(10.0**high), "end")
+        + _label(_MARGIN + 4, 11, "relative error; the large dot is the best step", "start")
     )
     return (
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" role="img" '
         f'aria-label="relative error over step">'
+        f'<path d="M{_MARGIN} {_MARGIN / 2}V{_HEIGHT - _MARGIN}H{_WIDTH - _MARGIN}" fill="none" stroke="currentColor" '
+        f'stroke-opacity="0.4"/>'
         f'<polyline points="{line}" fill="none" stroke="currentColor"/>{dots}{ends}</svg>'
     )
+
+
+def _short(number: float) -> str:
+    """In the shortest form, with a true minus sign."""
+    digit, _, exponent = f"{number:.0e}".partition("e")
+    return f"{digit}e{int(exponent)}".replace("-", "\N{MINUS SIGN}")
 
 
 def _label(x: float, y: float, text: str, anchor: str) -> str:

@@ -42,7 +42,14 @@ def probes_of(argument: Argument, most: int = MOST_ELEMENTS) -> Iterator[Probe]:
         for index in range(argument.point.size):
             yield _element(scales, index)
         return
-    generator = np.random.default_rng(0)
+    yield from directions_of(argument)
+    for index in _chosen(argument, np.random.default_rng(1), min(_ELEMENTS, most)):
+        yield _element(scales, index)
+
+
+def directions_of(argument: Argument) -> Iterator[Probe]:
+    """Directions in which all elements of an argument are moved, or about half of them."""
+    scales, generator = scales_of(argument), np.random.default_rng(0)
     claimed = argument.gradient if argument.gradient is not None else np.zeros(0)
     for number in range(_DIRECTIONS):
         signs = generator.choice((-1.0, 1.0), size=scales.shape)
@@ -51,8 +58,14 @@ def probes_of(argument: Argument, most: int = MOST_ELEMENTS) -> Iterator[Probe]:
             # changes by more than rounding in such a direction, and hardly in another.
             signs = np.where(signs > 0, np.sign(np.nan_to_num(claimed)), 0.0)
         yield Probe(signs * scales, None)
-    for index in _chosen(argument, generator, min(_ELEMENTS, most)):
-        yield _element(scales, index)
+
+
+def elements_along(argument: Argument, axis: int, beside: tuple[int, ...]) -> Iterator[Probe]:
+    """The elements along one axis, at one place along the others: that of `beside`."""
+    scales = scales_of(argument)
+    for place in range(argument.point.shape[axis]):
+        spot = (*beside[:axis], place, *beside[axis + 1 :])
+        yield _element(scales, int(np.ravel_multi_index(spot, argument.point.shape)))
 
 
 def _chosen(argument: Argument, generator: np.random.Generator, count: int) -> list[int]:

@@ -26,6 +26,8 @@ class Argument:
         rounds: Whether the function is known to round, compare or choose on the way, and to have a gradient of its
             own in the place of the derivative there.
         missing: Why there is no gradient, in a sentence; empty if that is not known.
+        replaced: What of the user's own takes part in the gradient in the place of a derivative, in words; empty if
+            nothing is known to.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Argument:
     resolution: float
     rounds: bool = False
     missing: str = ""
+    replaced: str = ""
 
 
 @dataclass(slots=True)

@@ -170,21 +170,31 @@ class InputCheck:
     samples: tuple[GradientSample, ...]
 
 
+HowLost = Literal["dropped", "mixed", "unused"]
+"""How a mask gets lost; see `DroppedMask.how`."""
+
+
 @dataclass(frozen=True, slots=True)
 class DroppedMask:
-    """A layer that was given an input with a mask, and does not hand the mask on.
+    """A layer that was given an input with a mask and does not hand the mask on; or a tensor with a mask that no layer
+    was given.
 
     Attributes:
-        layer: Its name.
+        layer: Its name; of a tensor that no layer was given, that of the layer that returned it.
         type: Its class.
         target: Index in `Trace.targets`.
         row: Row of `Chunk.gradients`: of the gradient at the steps that the mask leaves out, zeros elsewhere.
+        how: Whether the layer drops the mask; or hands it on, and computes steps that count from padding too; or no
+            layer was given the tensor.
+        op: Index in `Trace.ops` of the op that made that tensor; -1 if it is not known.
     """
 
     layer: str
     type: str
     target: int
     row: int
+    how: HowLost = "dropped"
+    op: int = -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from tb_gradflow.record.answers import DroppedMask as DroppedMask
 from tb_gradflow.record.answers import GradientCheck as GradientCheck
 from tb_gradflow.record.answers import GradientSample as GradientSample
+from tb_gradflow.record.answers import HowLost as HowLost
 from tb_gradflow.record.answers import InputCheck as InputCheck
 from tb_gradflow.record.answers import Movement as Movement
 from tb_gradflow.record.answers import Optimizer as Optimizer
@@ -101,7 +102,8 @@ class Trace:
         optimizers: What applied gradients; none in older logs.
         movements: For variables whose gradient was seen to be applied, what moved them; none in older logs.
         overrides: The blocks of `gradient_override_map` that were in force; none in older logs.
-        dropped_masks: The layers that do not hand a mask on; none in older logs.
+        dropped_masks: The layers that do not hand a mask on, and the tensors whose mask no layer takes; none in older
+            logs.
         passages: The parts of the user's files that edits are made from; none in older logs.
         terms: Of the losses that are sums, the terms whose gradients were measured; none in older logs.
         term_gradients: What arrived from each of them.

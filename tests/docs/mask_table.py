@@ -162,8 +162,9 @@ _SECTIONS: dict[Behaviour, tuple[str, str]] = {
     ),
     "mixes and carries": (
         "Hand the mask on, and let padding into the steps that count",
-        "They do not look at it either, and compute each step from others too. The report is silent on them, as Keras "
-        "is: put zeros in the place of padding in front of them.",
+        "They do not look at it either, and compute each step from others too. Keras does not warn; the report names "
+        "the layer where padding gets a gradient, with the cause `mask_dropped`. Put zeros in the place of padding in "
+        "front of it, or take `LayerNormalization`, which works on each step alone.",
     ),
     "drops": (
         "Drop the mask",
@@ -182,8 +183,10 @@ Which of its layers make, use, carry and drop a mask, asked of Keras {version} i
 sequences that differ at the masked steps alone. The result tells whether these had a part in it, and whether it still
 has a mask.
 
-A mask belongs to the tensor that a layer returns. What is not a layer drops it without a word: `x + y`,
-`keras.ops.mean(x, axis=1)`, `tf.reduce_mean(x, axis=1)`. Of a sum write `keras.layers.Add()([x, y])`.
+A mask belongs to the tensor that a layer returns. What is not a layer drops it, and Keras does not warn: `x + y`,
+`keras.ops.mean(x, axis=1)`, `tf.reduce_mean(x, axis=1)`. The report names it where padding gets a gradient, with the
+cause `mask_dropped`; who multiplies with the mask, gives it to a layer, or takes the last step of a recurrent layer is
+not accused. Of a sum write `keras.layers.Add()([x, y])`.
 """
 
 _REMEDIES = {

@@ -274,3 +274,40 @@ def test_functions_of_numpy_are_checked_without_tensorflow() -> None:
         "assert 'tensorflow' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], env=environment(tensorflow=False), check=True)
+
+
+SLOPES = np.random.default_rng(3).normal(size=(40, 5))
+POINTS = np.random.default_rng(4).normal(size=(40, 5))
+PERMUTED = np.random.default_rng(5).permutation(40)
+
+
+def cubes(rows: int) -> Callable[[Any], Any]:
+    return lambda w: np.sum(SLOPES[:rows] * w**3)
+
+
+@pytest.mark.parametrize(
+    ("rows", "wrong", "said"),
+    [
+        (4, lambda right: right[[2, 0, 1, 3]], "3 of its 4 entries along axis 0"),
+        (4, lambda right: right[:, [1, 0, 2, 3, 4]], "1 belongs at 0, 0 belongs at 1"),
+        (4, lambda right: np.roll(right, 1, axis=0), "4 of its 4 entries along axis 0"),
+        (40, lambda right: right[PERMUTED], "and so on"),
+    ],
+)
+def test_rows_and_columns_in_other_places_are_named(rows: int, wrong: Callable[[Any], Any], said: str) -> None:
+    check = tb_gradflow.check_gradients(
+        cubes(rows), [POINTS[:rows]], lambda w: wrong(3 * SLOPES[: len(w)] * w**2)
+    ).arguments["0"]
+
+    assert check.verdict == "order", str(check)
+    assert said in check.message
+
+
+def test_numbers_that_are_about_as_large_are_not_said_to_be_the_same_in_another_order() -> None:
+    check = tb_gradflow.check_gradients(
+        lambda w: np.float32(np.sum(w.astype(np.float32) ** 2)),
+        [POINTS.astype(np.float32)[:8]],
+        lambda w: 2 * np.random.default_rng(6).normal(size=w.shape),
+    )
+
+    assert check.arguments["0"].verdict == "differs", str(check)

@@ -35,6 +35,43 @@ def mean_with_gradient_of_a_sum(v: Any) -> Any:
     return tf.reduce_mean(v**2), lambda upstream: 2 * v * upstream
 
 
+@tf.custom_gradient
+def sign_with_slope(v: Any) -> Any:
+    return tf.sign(v), lambda upstream: upstream * tf.cast(tf.abs(v) <= 1, v.dtype)
+
+
+@tf.custom_gradient
+def reversed_gradient(v: Any) -> Any:
+    return tf.identity(v), lambda upstream: -0.3 * upstream
+
+
+@tf.custom_gradient
+def sine_with_another_slope(v: Any) -> Any:
+    return tf.sin(v), lambda upstream: upstream * tf.cos(2 * v)
+
+
+CODES = tf.constant(RNG.normal(size=(8, 3)), tf.float32)
+GOAL = tf.constant(RNG.normal(size=(2, 3)), tf.float32)
+
+
+def quantised(v: Any) -> Any:
+    """The nearest code, through which the gradient passes, and how far it is away: a VQ-VAE."""
+    nearest = tf.gather(CODES, tf.argmin(tf.reduce_sum((v[:, None] - CODES) ** 2, -1), -1))
+    passed = v + tf.stop_gradient(nearest - v)
+    return tf.reduce_mean((passed - GOAL) ** 2) + 0.25 * tf.reduce_mean((v - tf.stop_gradient(nearest)) ** 2)
+
+
+def one_hot_of_largest(v: Any) -> Any:
+    soft, hard = tf.nn.softmax(v), tf.one_hot(tf.argmax(v, -1), 3)
+    return tf.reduce_sum((hard + soft - tf.stop_gradient(soft)) * GOAL) + 0.1 * tf.reduce_sum(v**2)
+
+
+def accuracy_beside(v: Any) -> Any:
+    """Its argmax has no part in the result."""
+    tf.reduce_mean(tf.cast(tf.argmax(v, -1) == 0, tf.float32))
+    return tf.reduce_sum(sine_with_another_slope(v) ** 2)
+
+
 def bump(v: Any) -> Any:
     return tf.reduce_sum(tf.where(v > 0, tf.math.log(v), 0.0))
 
@@ -55,6 +92,35 @@ CASES: dict[str, tuple[str, Callable[..., Any], tuple[Any, ...]]] = {
     "the detour of a question": ("kink", lambda v: tf.reduce_sum(v - (v - tf.floor(v))), (ONES,)),
     "its custom floor": ("straight_through", lambda v: tf.reduce_sum(floor_with_slope(v)), (ONES,)),
     "straight through": ("straight_through", lambda v: tf.reduce_sum(v + tf.stop_gradient(tf.round(v) - v)), (V,)),
+    "the nearest code of a book": ("straight_through", quantised, (X,)),
+    "binary weights with a penalty": (
+        "straight_through",
+        lambda v: tf.reduce_sum((sign_with_slope(v) - GOAL) ** 2) + 0.01 * tf.reduce_sum(v**2),
+        (X,),
+    ),
+    "binary weights and their mean": (
+        "straight_through",
+        lambda v: tf.reduce_sum((tf.reduce_mean(tf.abs(v)) * sign_with_slope(v) - GOAL) ** 2),
+        (X,),
+    ),
+    "a hard choice with a soft gradient": ("straight_through", one_hot_of_largest, (X,)),
+    "a wrong gradient beside rounded labels": (
+        "differs",
+        lambda v: tf.reduce_sum((sine_with_another_slope(v) - tf.round(GOAL)) ** 2),
+        (X,),
+    ),
+    "a wrong gradient beside a choice": ("differs", accuracy_beside, (X,)),
+    "a largest element that is chosen": (
+        "agrees",
+        lambda v: tf.reduce_sum(tf.gather(v, tf.argmax(v, -1), batch_dims=1) ** 2),
+        (X,),
+    ),
+    "a gradient that is reversed": ("factor", lambda v: tf.reduce_sum(reversed_gradient(v) ** 2), (X,)),
+    "a wrong sign in bfloat16": (
+        "factor",
+        lambda v: tf.reduce_sum(square_with_wrong_sign(v)),
+        (tf.cast(X, tf.bfloat16),),
+    ),
     "a ReLU at zero": ("kink", lambda v: tf.reduce_sum(tf.nn.relu(v)), (tf.constant([-1.0, 0.0, 2.0]),)),
     "a leaky ReLU at zero": ("kink", lambda v: tf.reduce_sum(tf.nn.leaky_relu(v)), (tf.constant([0.0, 1.0]),)),
     "the wrong sign": ("factor", lambda v: tf.reduce_sum(square_with_wrong_sign(v)), (X,)),
@@ -90,6 +156,38 @@ def test_at_a_jump_the_answer_of_a_central_difference_is_told() -> None:
 
     assert "500 at h = 0.001" in check.arguments["0"].message
     check.assert_correct()
+
+
+def test_a_factor_of_a_gradient_of_the_users_own_may_be_meant() -> None:
+    """As that of a gradient reversal layer, Ganin et al. 2016."""
+    check = tb_gradflow.check_gradients(lambda v: tf.reduce_sum(reversed_gradient(v) ** 2), (X,))
+
+    message = check.arguments["0"].message
+    assert "`reversed_gradient` has a gradient of your own" in message
+    assert "nothing to repair if it reverses the gradient on purpose" in message
+    assert not check.correct
+
+
+def test_a_stopped_gradient_is_named_where_the_rest_differs() -> None:
+    check = tb_gradflow.check_gradients(lambda v: tf.reduce_sum(tf.sin(v) * tf.stop_gradient(v)), (X,))
+
+    assert check.arguments["0"].verdict == "differs"
+    assert "A `stop_gradient` is in force" in check.arguments["0"].message
+
+
+def test_elements_that_rounding_hides_are_moved_together() -> None:
+    """A layer in bfloat16: one weight alone changes nothing that its numbers could tell."""
+    keras.utils.set_random_seed(0)
+    layer = keras.layers.Dense(4, "tanh", dtype="mixed_bfloat16")
+    x, y = (tf.constant(RNG.normal(size=(8, width)), tf.float32) for width in (5, 4))
+    layer.build((8, 5))
+
+    def loss(kernel: Any) -> Any:
+        return tf.reduce_mean((tf.cast(layer(x), tf.float32) - y) ** 2)
+
+    check = tb_gradflow.check_gradients(loss, (layer.kernel.value,))
+
+    assert check.arguments["0"].verdict == "agrees", str(check)
 
 
 def test_integers_are_no_arguments_to_differentiate_for() -> None:

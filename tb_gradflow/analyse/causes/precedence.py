@@ -92,6 +92,7 @@ from tb_gradflow.analyse.causes.unused import (
 )
 from tb_gradflow.analyse.causes.updates import (
     gradient_not_applied,
+    held,
     loss_not_scaled,
 )
 from tb_gradflow.analyse.causes.wrong_value import (
@@ -268,10 +269,14 @@ VANISHING: tuple[Rule, ...] = (
 CONNECTED: tuple[Rule, ...] = (
     custom_gradient_wrong.own_gradient_differs,
     variable_rebound.rule,
-    gradient_not_applied.rate_of_zero,
-    gradient_not_applied.below_resolution,
-    gradient_not_applied.clipped_away,
+    held.rate_of_zero,
+    held.below_resolution,
+    held.clipped_away,
+    held.summed_up,
+    held.constrained,
     gradient_not_applied.rule,
+    held.put_back,
+    held.barely_moved,
     regularizer_only.rule,
     softmax_single_class.single_class_unseen,
     nondiff_op_input.partly_cut,

@@ -23,7 +23,7 @@ from tb_gradflow.trace.capture.optimizer_updates import Applied, Given, applied_
 from tb_gradflow.trace.capture.requested_tensors import is_answer, requested_tensors
 from tb_gradflow.trace.capture.symbols import Symbols
 from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype
-from tb_gradflow.trace.graph.dropped_masks import Dropped, at_padding, dropped_by
+from tb_gradflow.trace.graph.dropped_masks import Dropped, at_padding, dropped_by, made_with_mask
 from tb_gradflow.trace.graph.flat_ops import Ref, consumers
 from tb_gradflow.trace.graph.flatten import Flattener, symbol_in
 from tb_gradflow.trace.graph.gradient_call import Answer, Call
@@ -106,6 +106,8 @@ class Collector:
         self._scope = scope
         self._fault: Exception | None = None
         self._dropped: list[Dropped] = []
+        self._masked: list[Dropped] = []
+        self._taken: dict[int, Any] = {}
         self._is_applying = False
         self._apart: dict[int, Any] = {}
         self._flatteners: dict[int, tuple[Any, Flattener]] = {}
@@ -278,9 +280,10 @@ class Collector:
             self.flattener(graph).extend()
             # One optimizer may hand over to another one, in a branch that only this one knows.
             if graph is self.root and not self._is_applying and not is_replica():
-                applied = self._seen_apart(applied_by(optimizer, given))
-                applied.frames = frames_of(tf_stack.extract_stack())
-                self.applied.append(applied)
+                frames = frames_of(tf_stack.extract_stack())
+                for applied in applied_by(optimizer, given):
+                    applied.frames = frames
+                    self.applied.append(self._seen_apart(applied))
         outer, self._is_applying = self._is_applying, True
         try:
             result = apply()
@@ -323,6 +326,13 @@ class Collector:
             dropped = dropped_by(layer, value)
             if dropped is not None:
                 self._dropped.append(dropped)
+            # Tensors are kept with it: an id names an object only while that lives.
+            self._taken |= {id(each): each for each in tf.nest.flatten(value)}
+
+    def returned(self, layer: Any, outputs: Any) -> None:
+        """A layer of Keras 3 has put a mask on what it returns."""
+        with self._own_work():
+            self._masked += made_with_mask(layer, outputs)
 
     @contextlib.contextmanager
     def _faults_kept(self) -> Iterator[None]:
@@ -433,8 +443,8 @@ class Collector:
             seen[ref] = gradient
         if self.keeps_gradients and call.flattener.graph is self.root:
             call.gradients = {ref: gradient for ref, gradient in seen.items() if isinstance(gradient, tf.Tensor)}
-        for dropped, row in self._at_padding(call, seen):
-            call.padded.append((dropped, call.rows.add(row)))
+        for dropped, ref, row in self._at_padding(call, seen):
+            call.padded.append((dropped, ref, call.rows.add(row)))
         # The other one stands later in the graph, and may itself be known by a third.
         for ref in sorted(call.aliases, key=lambda ref: -ref.op):
             if call.aliases[ref] in call.tensors:
@@ -445,19 +455,25 @@ class Collector:
         self.rows.append(call.rows)
         call.loss = brought_home(call.loss, self.root)
 
-    def _at_padding(self, call: Call, seen: dict[Ref, Any]) -> Iterator[tuple[Dropped, Any]]:
-        """For each layer that drops a mask, what the gradient is at the steps that the mask leaves out."""
+    def _at_padding(self, call: Call, seen: dict[Ref, Any]) -> Iterator[tuple[Dropped, Ref, Any]]:
+        """For each mask that gets lost, what the gradient is at the steps that it leaves out."""
         ops = call.flattener.ops
-        for dropped in self._dropped:
-            row = at_padding(dropped, seen, self._ref_of_dropped(call, dropped), lambda op: ops[op].name)
+        for dropped in self._losing():
+            ref = self._ref_of_dropped(call, dropped)
+            row = at_padding(dropped, seen, ref, lambda op: ops[op].name)
             if row is not None:
-                yield dropped, row
+                yield dropped, ref or Ref(-1, 0), row
+
+    def _losing(self) -> list[Dropped]:
+        """The places where a mask gets lost. A tensor that a layer returns and another returns again counts once."""
+        unused = {id(each.given): each for each in self._masked if id(each.given) not in self._taken}
+        return [*self._dropped, *unused.values()]
 
     def _refs_of_dropped(self, call: Call, wanted: Collection[Ref]) -> set[Ref | None]:
         """The tensors whose gradient may show that padding trains: of what such layers are given, and of what they
         compute. Each is measured step by step, and no other tensor of another shape can stand in for it."""
         ops, scopes = call.flattener.ops, tuple(f"{each.scope}/" for each in self._dropped if each.scope)
-        given = {self._ref_of_dropped(call, dropped) for dropped in self._dropped}
+        given = {self._ref_of_dropped(call, dropped) for dropped in self._losing()}
         return given | {ref for ref in wanted if ops[ref.op].name.startswith(scopes)}
 
     def _ref_of_dropped(self, call: Call, dropped: Dropped) -> Ref | None:

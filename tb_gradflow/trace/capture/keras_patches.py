@@ -39,6 +39,8 @@ def _patch_three(undo: contextlib.ExitStack, here: Here) -> None:
     replaced(undo, keras.layers.Layer, "_open_name_scope", lambda original: _name_scope(original, here))
     # The first thing that a layer does with what it is given, before it takes the mask for its own `call`.
     replaced(undo, keras.layers.Layer, "_assert_input_compatibility", lambda original: _given(original, here))
+    # The last thing that a layer does that makes a mask, or hands one on.
+    replaced(undo, keras.layers.Layer, "_set_mask_metadata", lambda original: _returned(original, here))
 
 
 def _patch_two(undo: contextlib.ExitStack, here: Here) -> None:
@@ -127,6 +129,18 @@ def _given(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
         return original(self, given)
 
     return assert_input_compatibility
+
+
+def _returned(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def set_mask_metadata(self: Any, inputs: Any, outputs: Any, *args: Any) -> Any:
+        result = original(self, inputs, outputs, *args)
+        look = here()
+        if look is not None:
+            look.listener.returned(self, outputs)
+        return result
+
+    return set_mask_metadata
 
 
 def _entering(original: Callable[..., Any], here: Here) -> Callable[..., Any]:

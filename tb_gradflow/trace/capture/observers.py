@@ -43,6 +43,8 @@ class Listener(Protocol):
 
     def given(self, layer: Any, value: Any) -> None: ...
 
+    def returned(self, layer: Any, outputs: Any) -> None: ...
+
 
 class Look:
     """One replica's step, looked at.

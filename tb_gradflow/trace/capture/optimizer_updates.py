@@ -82,36 +82,67 @@ def _call_in(code: str) -> str:
 _CALLS = (".apply_gradients", ".apply")
 
 
-def applied_by(optimizer: Any, args: Sequence[Any]) -> Applied:
+def applied_by(optimizer: Any, args: Sequence[Any]) -> list[Applied]:
     """What an optimizer does that is called with `args`: `apply(gradients, variables)`, or `apply_gradients(pairs)`.
-    Its memory is read as it is now, before the update."""
+    Its memory is read as it is now, before the update. Several where it gives variables to others, as Keras's
+    `MultiOptimizer` does."""
     inner = getattr(optimizer, "inner_optimizer", optimizer)
-    known = Optimizer(
-        type=type(inner).__name__,
-        memory=any(_memories(inner)) or bool(_SLOTS.intersection(_slot_names(inner))),
-        scheduled=_schedule(inner) is not None,
-        clips=", ".join(f"{name}={value:g}" for name in _CLIPS if (value := getattr(inner, name, None)) is not None),
-        averages=bool(getattr(inner, "use_ema", False) and getattr(inner, "ema_overwrite_frequency", None)),
-        accumulates=int(getattr(inner, "gradient_accumulation_steps", None) or 1),
-        scaled=inner is not optimizer or getattr(inner, "loss_scale_factor", None) is not None,
-        has_slots=callable(getattr(inner, "get_slot_names", None)),
-    )
-    applied = Applied(known, _rate(inner), known.type in _PROPORTIONAL and not known.memory)
+    is_scaled = inner is not optimizer or getattr(inner, "loss_scale_factor", None) is not None
+    by_applier: dict[int, Applied] = {}
     for gradient, variable in _pairs(optimizer, inner, args):
         if gradient is None or not is_variable(variable) or not raw_variable(variable).dtype.is_floating:
             continue
-        memories = [memory for memory in _memories_of(inner, variable) if memory.shape == variable.shape]
-        constraint = getattr(variable, "constraint", None)
-        applied.given.append(
-            Given(
-                raw_variable(variable),
-                gradient,
-                _is_any_nonzero(memories),
-                _decay(inner, variable),
-                "" if constraint is None else getattr(constraint, "__name__", type(constraint).__name__),
-            )
-        )
-    return applied
+        applier = _applier_of(inner, variable)
+        if applier is None:
+            continue
+        applied = by_applier.setdefault(id(applier), _applied(applier, is_scaled=is_scaled))
+        applied.given.append(_given(applier, gradient, variable))
+    return list(by_applier.values()) or ([] if _gives_away(inner) else [_applied(inner, is_scaled=is_scaled)])
+
+
+def _gives_away(optimizer: Any) -> bool:
+    """Whether it is one of Keras 3 that leaves each variable to another optimizer."""
+    return hasattr(optimizer, "_inner_optimizers") and hasattr(optimizer, "_optimizer_map")
+
+
+def _applier_of(optimizer: Any, variable: Any) -> Any:
+    """Which optimizer updates a variable; `None` if that is not known yet."""
+    if not _gives_away(optimizer):
+        return optimizer
+    places = getattr(optimizer, "_var_to_optimizer_idx", None)
+    if places is not None:
+        place = places.get(optimizer._var_key(variable))
+        return None if place is None else optimizer._inner_optimizers[place]
+    # A function of the user's may make a new optimizer each time it is called.
+    return optimizer._optimizer_map(variable) if hasattr(optimizer._optimizer_map, "default_optimizer") else None
+
+
+def _applied(optimizer: Any, *, is_scaled: bool) -> Applied:
+    known = Optimizer(
+        type=type(optimizer).__name__,
+        memory=any(_memories(optimizer)) or bool(_SLOTS.intersection(_slot_names(optimizer))),
+        scheduled=_schedule(optimizer) is not None,
+        clips=", ".join(
+            f"{name}={value:g}" for name in _CLIPS if (value := getattr(optimizer, name, None)) is not None
+        ),
+        averages=bool(getattr(optimizer, "use_ema", False) and getattr(optimizer, "ema_overwrite_frequency", None)),
+        accumulates=int(getattr(optimizer, "gradient_accumulation_steps", None) or 1),
+        scaled=is_scaled,
+        has_slots=callable(getattr(optimizer, "get_slot_names", None)),
+    )
+    return Applied(known, _rate(optimizer), known.type in _PROPORTIONAL and not known.memory)
+
+
+def _given(optimizer: Any, gradient: Any, variable: Any) -> Given:
+    memories = [memory for memory in _memories_of(optimizer, variable) if memory.shape == variable.shape]
+    constraint = getattr(variable, "constraint", None)
+    return Given(
+        raw_variable(variable),
+        gradient,
+        _is_any_nonzero(memories),
+        _decay(optimizer, variable),
+        "" if constraint is None else getattr(constraint, "__name__", type(constraint).__name__),
+    )
 
 
 def _pairs(optimizer: Any, inner: Any, args: Sequence[Any]) -> Iterator[tuple[Any, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -93,10 +94,16 @@ class TensorFunction:
         self._seeded = value != self._value(self._points)
         with self._at([self._points[place] for place in self._checked]) as args:
             gradients, resolution = self._taken(args)
-        rounds, coarsest, missing = self._seen([gradient is None for gradient in gradients])
+        seen = self._seen([gradient is None for gradient in gradients])
         arguments = [
             Argument(
-                name, point, gradient, max(_epsilon(_dtype(leaf)), resolution, coarsest), rounds, missing.get(name, "")
+                name,
+                point,
+                gradient,
+                max(_epsilon(_dtype(leaf)), resolution, seen.coarsest),
+                seen.rounds,
+                seen.missing.get(name, ""),
+                seen.replaced,
             )
             for (name, leaf), point, gradient in zip(self._leaves, self._points, gradients, strict=True)
         ]
@@ -164,9 +171,8 @@ class TensorFunction:
             gradients = [None] * len(given)
         return [None if each is None else _array(each) for each in gradients], resolution
 
-    def _seen(self, missing: Sequence[bool]) -> tuple[bool, float, Mapping[str, str]]:
-        """Whether the function rounds and has a gradient all the same; the machine epsilon of its coarsest numbers; and
-        by leaf why there is no gradient."""
+    def _seen(self, missing: Sequence[bool]) -> Seen:
+        """What is known of the function from its ops."""
         sources = [raw_variable(leaf) for _, leaf in self._leaves]
         logger = tf.get_logger()
         level = logger.level
@@ -175,23 +181,44 @@ class TensorFunction:
             explained = explain_function(self._function, self._args, sources)
         # It is asked for words alone; what it cannot look at is compared all the same.
         except Exception:
-            return False, 0.0, {}
+            return Seen()
         finally:
             logger.setLevel(level)
-        if not any(missing):
-            return _stands_in(explained.trace), _coarsest(explained.trace), {}
-        diagnosis = diagnose(explained.trace, explained.session, None, None, (), -1)
-        words: dict[str, str] = {}
-        for place, (name, _) in enumerate(self._leaves):
-            known = explained.trace.variables[place].name
-            message = next((each.message for each in diagnosis.findings if known in each.variables), "")
-            if missing[place] and message:
-                words[name] = message.partition(": ")[2]
-        return (
-            _stands_in(explained.trace),
-            _coarsest(explained.trace),
-            {name: f"Why: {message}" for name, message in words.items()},
-        )
+        trace, words = explained.trace, {}
+        if any(missing):
+            diagnosis = diagnose(trace, explained.session, None, None, (), -1)
+            for place, (name, _) in enumerate(self._leaves):
+                known = trace.variables[place].name
+                message = next((each.message for each in diagnosis.findings if known in each.variables), "")
+                if missing[place] and message:
+                    words[name] = f"Why: {message.partition(': ')[2]}"
+        # Of the tape's gradient alone: one that the user has written may be anything.
+        replaced = _replaced(trace) if self._gradient is None else ""
+        return Seen(_stands_in(trace), _coarsest(trace), replaced, words)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the ops of a function say of its gradient.
+
+    Attributes:
+        rounds: Whether it rounds, compares or chooses, and has a gradient all the same.
+        coarsest: The machine epsilon of its coarsest numbers.
+        replaced: What of the user's own stands in the place of a derivative, in words; empty if nothing does.
+        missing: By leaf, why there is no gradient.
+    """
+
+    rounds: bool = False
+    coarsest: float = 0.0
+    replaced: str = ""
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+
+def _replaced(trace: Trace) -> str:
+    names = list(dict.fromkeys(f"`{check.function}`" for check in trace.gradient_checks if check.function))
+    if names:
+        return f"{' and '.join(names)} {'has a gradient' if len(names) == 1 else 'have gradients'} of your own"
+    return "A `stop_gradient` is in force" if any(op.type == "StopGradient" for op in trace.ops) else ""
 
 
 def _stands_in(trace: Trace) -> bool:

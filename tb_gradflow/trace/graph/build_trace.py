@@ -251,9 +251,16 @@ class _Builder:
             unscaled=self._collector.unscaled,
             overrides=overrides,
             dropped_masks=tuple(
-                DroppedMask(dropped.layer, dropped.type, number, self._number_of_row(row))
+                DroppedMask(
+                    dropped.layer,
+                    dropped.type,
+                    number,
+                    self._number_of_row(row),
+                    dropped.how,
+                    self._number(call.flattener, ref),
+                )
                 for number, call in enumerate(self._collector.calls)
-                for dropped, row in call.padded
+                for dropped, ref, row in call.padded
             ),
             terms=terms,
             term_gradients=tuple(

@@ -1,29 +1,33 @@
-"""Layers that are given a Keras mask and do not hand it on: what is behind them takes padding for data."""
+"""Keras masks that get lost: in a layer that does not hand them on, or where something else than a layer takes what
+they belong to. What is behind takes padding for data."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
+from tb_gradflow.record.schema import HowLost
 from tb_gradflow.trace.graph.flat_ops import Ref
 from tb_gradflow.trace.numerics.statistics import gradient_statistics
 
 
 @dataclass(slots=True)
 class Dropped:
-    """One call of such a layer.
+    """One place where that happens, or may.
 
     Attributes:
-        layer: Its name.
+        layer: Name of the layer; of a tensor that no layer takes, that of the one that made it.
         type: Its class.
         by: The layer itself.
-        scope: The name scope it works in, once it has entered that; empty before.
+        scope: The name scope it works in, once it has entered that; empty before, and where no layer takes the tensor.
         given: The tensor that the mask belongs to.
         mask: bool, true where a step counts.
+        how: Whether a layer drops the mask; or hands it on, and computes steps that count from padding too; or no layer
+            takes the tensor.
     """
 
     layer: str
@@ -32,19 +36,47 @@ class Dropped:
     scope: str
     given: Any
     mask: Any
+    how: HowLost = "dropped"
 
 
 def dropped_by(layer: Any, given: Any) -> Dropped | None:
     """What a layer of Keras 3 drops that is called with `given`; `None` if it is given no mask, uses it or hands it
     on."""
-    mask = getattr(given, "_keras_mask", None)
-    if mask is None or not isinstance(given, tf.Tensor) or not given.dtype.is_floating:
+    mask = _mask_of(given)
+    if mask is None:
         return None
+    if _mixes_steps(layer):
+        return Dropped(str(layer.name), type(layer).__name__, layer, "", given, mask, "mixed")
     if layer.supports_masking and not _forgets(layer):
         return None
     if not _forgets(layer) and "mask" in inspect.signature(layer.call).parameters:
         return None
     return Dropped(str(layer.name), type(layer).__name__, layer, "", given, mask)
+
+
+def made_with_mask(layer: Any, outputs: Any) -> Iterator[Dropped]:
+    """The tensors that a layer returns with a mask. No layer may take them: then nothing hands the mask on."""
+    for tensor in tf.nest.flatten(outputs):
+        mask = _mask_of(tensor)
+        # A mask of rows, as of categories, leaves out no steps.
+        if mask is not None and mask.shape.rank is not None and mask.shape.rank > 1:
+            yield Dropped(str(layer.name), type(layer).__name__, layer, "", tensor, mask, "unused")
+
+
+def _mask_of(tensor: Any) -> Any:
+    mask = getattr(tensor, "_keras_mask", None)
+    return mask if isinstance(tensor, tf.Tensor) and tensor.dtype.is_floating else None
+
+
+def _mixes_steps(layer: Any) -> bool:
+    """Whether it hands a mask on, and takes a mean over steps without looking at it."""
+    import keras
+
+    if isinstance(layer, keras.layers.GroupNormalization):
+        return True
+    axis = getattr(layer, "axis", None)
+    over = axis if isinstance(axis, (list, tuple)) else [axis]
+    return isinstance(layer, (keras.layers.LayerNormalization, keras.layers.UnitNormalization)) and 1 in over
 
 
 def _forgets(layer: Any) -> bool:
@@ -71,16 +103,31 @@ def at_padding(dropped: Dropped, gradients: Mapping[Ref, Any], ref: Ref | None, 
         ref: What the layer is given.
         name_of: By flat op, its name.
     """
+    given, mask = gradients.get(ref) if ref is not None else None, dropped.mask
+    if dropped.how == "mixed":
+        if not _fits(given, mask) or not _fits(dropped.given, mask):
+            return None
+        # Zeros that somebody has put in the place of padding carry nothing of it.
+        empty = tf.equal(dropped.given, tf.zeros_like(dropped.given))
+        return gradient_statistics(tf.where(_beside(mask, given) | empty, tf.zeros_like(given), given))
     inside = f"{dropped.scope}/"
     of_layer = [each for each in gradients if dropped.scope and name_of(each.op).startswith(inside)]
-    fitting = [each for each in sorted(of_layer, key=lambda each: each.op) if _fits(gradients[each], dropped.mask)]
-    found = gradients[fitting[-1]] if fitting else gradients.get(ref) if ref is not None else None
-    if found is None or not _fits(found, dropped.mask):
+    fitting = [each for each in sorted(of_layer, key=lambda each: each.op) if _fits(gradients[each], mask)]
+    found = gradients[fitting[-1]] if fitting else given
+    if not _fits(found, mask):
         return None
-    mask = dropped.mask
-    for _ in range(found.shape.rank - mask.shape.rank):
+    if not fitting and mask.shape.rank > 1:
+        # Of a recurrent layer the last step holds the state after the last that counts, also where it is padding:
+        # `x[:, -1]` is right.
+        mask = tf.concat([mask[..., :-1], tf.ones_like(mask[..., -1:])], -1)
+    return gradient_statistics(tf.where(_beside(mask, found), tf.zeros_like(found), found))
+
+
+def _beside(mask: Any, tensor: Any) -> Any:
+    """A mask with as many axes as a tensor has."""
+    for _ in range(tensor.shape.rank - mask.shape.rank):
         mask = mask[..., tf.newaxis]
-    return gradient_statistics(tf.where(mask, tf.zeros_like(found), found))
+    return mask
 
 
 def _fits(gradient: Any, mask: Any) -> bool:

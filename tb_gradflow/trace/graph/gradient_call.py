@@ -47,7 +47,7 @@ class Call:
         variables: Answer by index of the variable that was asked for.
         tensors: Answer by the tensor on the way that was asked for.
         gradients: Those of the tensors on the way, where the rows of the batch are of interest.
-        padded: Of the layers that drop a mask, the rows of the gradient at padded steps.
+        padded: Of each mask that gets lost, the tensor that it belongs to and the row of the gradient at padded steps.
         terms: Of a target that is a sum, the answers for its terms; without terms where they were not asked for.
     """
 
@@ -69,5 +69,5 @@ class Call:
     variables: dict[int, Answer] = field(default_factory=dict)
     tensors: dict[Ref, Answer] = field(default_factory=dict)
     gradients: dict[Ref, Any] = field(default_factory=dict)
-    padded: list[tuple[Dropped, Row]] = field(default_factory=list)
+    padded: list[tuple[Dropped, Ref, Row]] = field(default_factory=list)
     terms: TermAnswers = field(default_factory=TermAnswers)

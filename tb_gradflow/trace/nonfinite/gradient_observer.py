@@ -79,6 +79,9 @@ class GradientObserver:
     def given(self, layer: Any, value: Any) -> None:
         """Ignored."""
 
+    def returned(self, layer: Any, outputs: Any) -> None:
+        """Ignored."""
+
     def _wrong(self, target: Any, gradients: Sequence[Any]) -> Any:
         targets = [each for each in tf.nest.flatten(target) if isinstance(each, tf.Tensor) and each.dtype.is_floating]
         scaled = self._scales.behind(targets)

@@ -61,6 +61,7 @@ SYMBOLS: tuple[Symbol, ...] = (
     Symbol("*", "get_scaled_loss", "the scale of a loss", optional=True, seen=_KERAS_2),
     Symbol("Layer", "_open_name_scope", "the layer that an op belongs to", seen=_KERAS_3),
     Symbol("Layer", "_assert_input_compatibility", "the masks that layers are given", seen=_KERAS_3),
+    Symbol("Layer", "_set_mask_metadata", "the masks that layers return", seen=_KERAS_3),
     Symbol("Layer", "_maybe_cast_inputs", "the layer that an op belongs to", seen=_KERAS_2),
 )
 

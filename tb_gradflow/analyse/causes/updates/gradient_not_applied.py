@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.causes.updates.held import is_applied_by_keras, why_held
 from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
 from tb_gradflow.analyse.over_time.plateau import Rest
 from tb_gradflow.analyse.over_time.unmoved import SURE_FROM
-from tb_gradflow.analyse.step.measured import Measured, is_zero
-from tb_gradflow.analyse.step.movement import Moved, movement_of
+from tb_gradflow.analyse.step.measured import is_zero
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text
-
-# Types of weights with so few digits that small steps are rounded away.
-_COARSE = ("float16", "bfloat16")
-
-# Of the elements with a gradient so many stand still, or it is no story.
-_MANY = 0.5
 
 
 def rule(suspect: Suspect) -> Verdict | None:
@@ -26,47 +20,6 @@ def rule(suspect: Suspect) -> Verdict | None:
         return None
     sure = standstill[variable] >= SURE_FROM and whole_loss_stands(suspect)
     return Verdict("gradient_not_applied", "warning" if sure else "info", NO_OP)
-
-
-def rate_of_zero(suspect: Suspect) -> Verdict | None:
-    """The optimizer was given a gradient, and its learning rate is exactly zero. A schedule may begin or end there: of
-    one that stays there the steps before tell more."""
-    moved = movement_of(suspect.measured, suspect.state.variable)
-    if moved is None or moved.rate != 0 or not moved.stands_still or moved.optimizer.accumulates > 1:
-        return None
-    if moved.optimizer.scheduled and suspect.measured.rest is not None:
-        return None
-    return Verdict("gradient_not_applied", "info" if moved.optimizer.scheduled else "warning", NO_OP)
-
-
-def below_resolution(suspect: Suspect) -> Verdict | None:
-    """Most elements stand still because rate times gradient is smaller than the spacing of numbers there.
-
-    A warning in half precision; near its end every training comes to that.
-    """
-    moved = movement_of(suspect.measured, suspect.state.variable)
-    if moved is None or not moved.rounded or suspect.measured.is_learned(suspect.target):
-        return None
-    if moved.rounded < _MANY * (moved.size - moved.zeros):
-        return None
-    coarse = suspect.topology.trace.variables[suspect.state.variable].dtype in _COARSE
-    return Verdict("gradient_not_applied", "warning" if coarse else "info", NO_OP)
-
-
-def clipped_away(suspect: Suspect) -> Verdict | None:
-    """No element moves, the rate is not zero, and the optimizer clips gradients."""
-    moved = movement_of(suspect.measured, suspect.state.variable)
-    if moved is None or not moved.stands_still or not moved.rate or not moved.optimizer.clips:
-        return None
-    if moved.optimizer.scaled and _is_any_not_finite(suspect.measured):
-        return None  # the step was skipped
-    return None if moved.optimizer.accumulates > 1 else Verdict("gradient_not_applied", "warning", NO_OP)
-
-
-def _is_any_not_finite(measured: Measured) -> bool:
-    """Whether some variable's gradient holds NaN or infinities: who scales a loss skips such a step as a whole."""
-    gradients = map(measured.of_variable, measured.topology.trace.variable_gradients)
-    return any(each is not None and bool(each.nan_count or each.inf_count) for each in gradients)
 
 
 def nothing_applied(suspect: Suspect) -> Verdict | None:
@@ -109,8 +62,7 @@ def _is_part_of_inner_gradient(suspect: Suspect) -> bool:
 
 def message_and_fix(group: Group) -> Text:
     """Of a few steps it may be that gradients are summed up over more; of a part of a loss, that it is meant."""
-    moved = movement_of(group.suspect.measured, group.variables[0])
-    if moved is not None and (text := _held_by(group, moved)) is not None:
+    if (text := why_held(group)) is not None:
         return text
     if group.suspect.measured.rest is not None:
         return _rests(group, group.suspect.measured.rest)
@@ -134,40 +86,6 @@ def message_and_fix(group: Group) -> Text:
             "Look again some steps on. " + apply,
         )(group)
     return Template(what + "while others have changed.", apply)(group)
-
-
-def _held_by(group: Group, moved: Moved) -> Text | None:
-    """What holds the variables still in this very step, as it was measured; `None` if that does not show."""
-    name = moved.optimizer.type
-    if moved.optimizer.scheduled and group.suspect.measured.rest is not None:
-        return None
-    if moved.rate == 0 and moved.stands_still:
-        optimizer = "model.optimizer" if _is_applied_by_keras(group) else "optimizer"
-        return Template(
-            "{they_get} a gradient{line}, and "
-            + f"{name} does not move {{them}}: its learning rate is 0 in this step.",
-            "Nothing to repair if the schedule begins or ends with 0."
-            if moved.optimizer.scheduled
-            else f"Give it a rate: `{optimizer}.learning_rate.assign(1e-3)`, or `keras.optimizers.{name}(1e-3)`.",
-        )(group)
-    dtype = group.trace.variables[group.variables[0]].dtype
-    if moved.rounded and moved.rounded >= moved.unmoved / 2:
-        return Template(
-            "{they_get} a gradient{line}, and "
-            + f"{moved.rounded} of {moved.size} elements do not move: with a rate of "
-            f"{moved.rate:.2g} the step is smaller than the spacing of `{dtype}` numbers there.",
-            "Keep the weights in float32 and compute in half precision, `keras.mixed_precision.set_global_policy("
-            '"mixed_bfloat16")`.'
-            if dtype in ("float16", "bfloat16")
-            else "Nothing to repair if the training is at its end; else a larger learning rate.",
-        )(group)
-    if moved.stands_still and moved.optimizer.clips and moved.rate:
-        return Template(
-            "{they_get} a gradient{line}, and " + f"{name} does not move {{them}}: it clips gradients with "
-            f"`{moved.optimizer.clips}`, and what that leaves of them is rounded away.",
-            f"Clip less: `{moved.optimizer.clips.partition('=')[0]}=1.0`.",
-        )(group)
-    return None
 
 
 def _rests(group: Group, rest: Rest) -> Text:
@@ -194,17 +112,8 @@ def _rests(group: Group, rest: Rest) -> Text:
     return Template(
         "{they_get} a gradient{line}, and no variable has ever changed: "
         f"none of {rest.steps} recorded steps, up to step {rest.until}, has changed one.",
-        ("" if rest.sure else early) + (keras if _is_applied_by_keras(group) else own),
+        ("" if rest.sure else early) + (keras if is_applied_by_keras(group) else own),
     )(group)
-
-
-def _is_applied_by_keras(group: Group) -> bool:
-    """Whether no line of the user's asks for the gradient of a loss that Keras computes: Keras gives it to the
-    optimizer then."""
-    target = group.trace.targets[group.suspect.target] if group.suspect.target >= 0 else None
-    if target is None or target.source is not None or target.op < 0:
-        return False
-    return group.trace.ops[target.op].name.startswith("compile_loss/")
 
 
 CAUSE = Cause(
@@ -213,7 +122,10 @@ CAUSE = Cause(
     "others change. A warning from four such steps on where that is so of all that one loss was differentiated by; "
     "else info: it may be held still on purpose. Or no variable changes at all, from the beginning or any more, as "
     "with a schedule that has come to zero: a warning from 64 steps on where that is the better half of the run so far "
-    "and gradients are about as large as in the beginning, else info. `explain`, which sees one step, never says it",
+    "and gradients are about as large as in the beginning, else info. Or a single step shows what holds it still: a "
+    "rate of zero, clipping to next to nothing, weights too coarse for the step, gradients that are summed up over "
+    "several steps, a constraint that puts it back (a warning where that is so of all that the loss trains), an "
+    "`assign` behind the update, the first steps of Adadelta",
     severity="warning, info",
     fix="give the gradient to an optimizer, with the variables that it was asked for",
     text=message_and_fix,

@@ -1,18 +1,22 @@
-"""Layers that do not hand a mask on, so that padding trains like data."""
+"""A mask gets lost, so that padding trains like data."""
 
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.graph.op_sets import COPIES
+from tb_gradflow.analyse.graph.paths import walked
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.step.measured import Measured
-from tb_gradflow.analyse.words.names import layer_of, source_of
+from tb_gradflow.analyse.words.names import called, layer_of, place_of, source_of
 from tb_gradflow.record.report import Finding, SourceReport
 from tb_gradflow.record.schema import DroppedMask
 
 
 def masks_dropped(measured: Measured) -> tuple[Finding, ...]:
-    """A warning on the first layer after which a gradient arrives at steps that a mask leaves out."""
-    for each in measured.topology.trace.dropped_masks:
+    """A warning on the first place behind which a gradient arrives at steps that a mask leaves out: a layer, or else
+    what takes a tensor that no layer takes."""
+    lost = measured.topology.trace.dropped_masks
+    for each in (*(each for each in lost if each.how != "unused"), *(each for each in lost if each.how == "unused")):
         padding = measured.of_row(each.row)
         if padding is not None and padding.max_abs > 0:
             return (_finding(measured.topology, each, padding.max_abs),)
@@ -20,28 +24,61 @@ def masks_dropped(measured: Measured) -> tuple[Finding, ...]:
 
 
 def _finding(topology: Topology, dropped: DroppedMask, largest: float) -> Finding:
-    trace, first = topology.trace, _first_of(topology, dropped)
+    trace = topology.trace
+    first = _taker_of(topology, dropped) if dropped.how == "unused" else _first_of(topology, dropped)
     source = source_of(trace, first)
-    name = f"`{dropped.layer}` ({dropped.type})"
     return Finding(
         cause=CAUSE.name,
         severity="warning",
         variables=(),
         op=None,
         source=SourceReport(source.file, source.line, source.code) if source is not None else None,
-        message=f"Layer {name} is given a mask and does not hand it on, so that padding trains like data: the "
+        message=f"{_what(topology, dropped, first)}, so that padding trains like data: the "
         f"steps that the mask leaves out get a gradient of up to {largest:.1e}.",
-        fix=_FIXES.get(dropped.type, _OWN).replace("{layer}", dropped.layer),
+        fix=_fix(topology, dropped, first),
         target=dropped.target,
         culprit=-1,
         path=topology.influence(dropped.target).from_op(first) if first >= 0 else (),
     )
 
 
+def _what(topology: Topology, dropped: DroppedMask, first: int) -> str:
+    name = f"`{dropped.layer}` ({dropped.type})"
+    if dropped.how == "dropped":
+        return f"Layer {name} is given a mask and does not hand it on"
+    if dropped.how == "mixed":
+        return f"Layer {name} hands its mask on, and computes the steps that count from padding as well"
+    taker = called(topology.trace, first) + place_of(topology.trace, first) if first >= 0 else "what takes it"
+    return f"Layer {name} returns a tensor with a mask, and {taker}, which is no layer, takes it without"
+
+
+def _fix(topology: Topology, dropped: DroppedMask, first: int) -> str:
+    if dropped.how == "mixed":
+        return _MIXED.replace("{layer}", dropped.layer)
+    if dropped.how == "dropped":
+        return _FIXES.get(dropped.type, _OWN).replace("{layer}", dropped.layer)
+    instead = (
+        "" if first < 0 or topology.trace.ops[first].constants else _INSTEAD.get(topology.trace.ops[first].type, "")
+    )
+    return instead + (_BY_HAND if instead else _BY_HAND[0].upper() + _BY_HAND[1:])
+
+
 def _first_of(topology: Topology, dropped: DroppedMask) -> int:
     """The first op of the layer that leads to the loss; -1 if there is none."""
     hops, ops = topology.influence(dropped.target).hops, range(len(topology.trace.ops))
     return next((op for op in ops if hops[op] >= 0 and layer_of(topology.trace, op) == dropped.layer), -1)
+
+
+def _taker_of(topology: Topology, dropped: DroppedMask) -> int:
+    """The first op that takes the tensor and leads to the loss, but for a product with data, which may be the mask; -1
+    if there is none."""
+    if dropped.op < 0:
+        return -1
+    ops, hops = topology.trace.ops, topology.influence(dropped.target).hops
+    copies = walked([dropped.op], lambda op: [user for user in topology.onward(op) if ops[user].type in COPIES])
+    takers = sorted({user for op in copies for user in topology.onward(op) if ops[user].type not in COPIES})
+    leading = [op for op in takers if hops[op] >= 0]
+    return next((op for op in leading if not topology.has_factor_of_data(op)), leading[0] if leading else -1)
 
 
 # Code that keeps padding out; `keep` is where the layer is told to hand the mask on.
@@ -70,6 +107,26 @@ _MAXIMUM = "Leave padding out of the maximum, in the place of `{layer}`: `" + MA
 _FLATTENED = (
     _EMPTIED + "; or bring the steps together with a layer that leaves padding out, in its place: "
     "`keras.layers.GlobalAveragePooling1D()`."
+)
+
+_MIXED = (
+    "Normalise each step alone in its place, `keras.layers.LayerNormalization()`; or put zeros in the place of padding "
+    "in front of `{layer}`: `" + ZEROS.format(keep=", " + FORWARD) + "`."
+)
+
+# What to write in the place of an op that takes a tensor without its mask, by its type.
+_INSTEAD = {
+    **dict.fromkeys(("AddV2", "Add"), "Of a sum write `keras.layers.Add()([x, y])`, which hands the mask on; or "),
+    "Sub": "Write `keras.layers.Subtract()([x, y])`, which hands the mask on; or ",
+    "Mul": "Write `keras.layers.Multiply()([x, y])`, which hands the mask on; or ",
+    "Maximum": "Write `keras.layers.Maximum()([x, y])`, which hands the mask on; or ",
+    "Minimum": "Write `keras.layers.Minimum()([x, y])`, which hands the mask on; or ",
+    "ConcatV2": "Write `keras.layers.Concatenate()([x, y])`, which hands the mask on; or ",
+    "Mean": "Write `keras.layers.GlobalAveragePooling1D()(x)`, which leaves padding out; or ",
+}
+_BY_HAND = (
+    "leave padding out by hand, `x * keras.ops.cast(mask[..., None], x.dtype)`, or give the mask to the layer that is "
+    "to use it, `layer(x, mask=mask)`, with `mask = embedding.compute_mask(words)` of the layer that makes it."
 )
 
 # By class of Keras that drops a mask: see docs/masks.md, which is made from Keras itself.
@@ -102,9 +159,10 @@ _FIXES = {
 
 CAUSE = Cause(
     name="mask_dropped",
-    meaning="a layer of Keras is given a mask and hands none on, and a gradient arrives at steps that the mask leaves "
-    "out: padding trains like data",
+    meaning="a layer of Keras is given a mask and hands none on, or computes steps that count from padding too, or a "
+    "tensor that has a mask is taken by an op outside of any layer; and a gradient arrives at steps that the mask "
+    "leaves out: padding trains like data",
     severity="warning",
     fix="zeros in the place of padding, or a layer that hands the mask on",
-    headline="Padding trains like data: a layer does not hand its mask on.",
+    headline="Padding trains like data: a mask gets lost.",
 )

@@ -1,0 +1,305 @@
+"""Why an update leaves a variable where it is in the very step that was measured."""
+
+from __future__ import annotations
+
+from tb_gradflow.analyse.evidence.suspects import NO_OP, Suspect, Verdict
+from tb_gradflow.analyse.step.measured import UPDATE_NORM, WEIGHT_NORM, Measured, is_zero
+from tb_gradflow.analyse.step.movement import Moved, movement_of
+from tb_gradflow.analyse.words.fields import Template
+from tb_gradflow.analyse.words.names import Group, Text
+
+# Types of weights with so few digits that small steps are rounded away.
+_COARSE = ("float16", "bfloat16")
+
+# Machine epsilon of the types of weights.
+_EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float64": 2.0**-52}
+_EPSILON_OF_FLOAT32 = 2.0**-23
+
+# Of the elements with a gradient so many stand still, or it is no story.
+_MANY = 0.5
+
+# The epsilon that Adam and its like add to the size of a gradient, by default 1e-7, with some room: what is clipped to
+# less moves nothing.
+_CLIPPED_TO_NOTHING = 1e-6
+
+# A step that is so much longer than what is left of it was held back.
+_VISIBLE = 100.0
+
+# Gradients of this size make a step in every optimizer that has a rate.
+_TELLING = 1e-2
+
+# Adadelta's first updates are of the size of the rate times the root of its epsilon, 1e-7 by default, whatever the
+# gradient is (Zeiler, ADADELTA, 2012, which has no rate: one). With Keras's default, 0.001, it hardly moves weights.
+_SMALL_RATE = 0.1
+_SMALL_SHARE = 1e-4
+
+
+def rate_of_zero(suspect: Suspect) -> Verdict | None:
+    """The optimizer was given a gradient, and its learning rate is exactly zero. A schedule may begin or end there: of
+    one that stays there the steps before tell more."""
+    moved = movement_of(suspect.measured, suspect.state.variable)
+    if moved is None or moved.rate != 0 or not moved.stands_still or moved.optimizer.accumulates > 1:
+        return None
+    if moved.optimizer.scheduled and suspect.measured.rest is not None:
+        return None
+    return Verdict("gradient_not_applied", "info" if moved.optimizer.scheduled else "warning", NO_OP)
+
+
+def below_resolution(suspect: Suspect) -> Verdict | None:
+    """Most elements stand still because rate times gradient is smaller than the spacing of numbers there.
+
+    A warning in half precision; near its end every training comes to that.
+    """
+    moved = movement_of(suspect.measured, suspect.state.variable)
+    if moved is None or not moved.rounded or suspect.measured.is_learned(suspect.target):
+        return None
+    if moved.rounded < _MANY * (moved.size - moved.zeros):
+        return None
+    coarse = suspect.topology.trace.variables[suspect.state.variable].dtype in _COARSE
+    return Verdict("gradient_not_applied", "warning" if coarse else "info", NO_OP)
+
+
+def clipped_away(suspect: Suspect) -> Verdict | None:
+    """No element moves, the rate is not zero, and the optimizer clips gradients to next to nothing."""
+    moved = _still(suspect)
+    if moved is None or moved.optimizer.accumulates > 1 or not _is_clipped_away(suspect, moved):
+        return None
+    return Verdict("gradient_not_applied", "warning", NO_OP)
+
+
+def _is_clipped_away(suspect: Suspect, moved: Moved) -> bool:
+    """Whether what clipping leaves of a gradient makes a step that is rounded away."""
+    limits = [float(each.partition("=")[2]) for each in moved.optimizer.clips.split(", ") if each]
+    if not limits or not moved.rate or suspect.measured.variables is None:
+        return False
+    spacing = _epsilon(suspect) * float(suspect.measured.variables[suspect.state.variable, WEIGHT_NORM])
+    return min(limits) < _CLIPPED_TO_NOTHING or moved.rate * min(limits) < spacing
+
+
+def summed_up(suspect: Suspect) -> Verdict | None:
+    """The optimizer sums up gradients over several steps, and this is not the last of them."""
+    moved, variable = _still(suspect), suspect.state.variable
+    if moved is None or moved.optimizer.accumulates == 1 or suspect.measured.rest is not None:
+        return None
+    # Recorded steps are no consecutive ones: of so many, one would have been the last of its sum.
+    if suspect.measured.standstill.get(variable, 0) > moved.optimizer.accumulates:
+        return None
+    return Verdict("gradient_not_applied", "info", NO_OP)
+
+
+def constrained(suspect: Suspect) -> Verdict | None:
+    """A constraint puts every element back where it was. A warning where that is so of all that the loss trains: a part
+    of it may be held by a bound rightly."""
+    if not _is_constrained(suspect):
+        return None
+    return Verdict("gradient_not_applied", "warning" if _all_stand_still(suspect) else "info", NO_OP)
+
+
+def _is_constrained(suspect: Suspect) -> bool:
+    """Whether no element moves, or none by more than the rounding of what the constraint does, though the optimizer was
+    given a gradient whose step would show."""
+    moved = movement_of(suspect.measured, suspect.state.variable)
+    if moved is None or not moved.known.constraint or not moved.rate or moved.optimizer.accumulates > 1:
+        return False
+    if moved.stands_still:
+        return _still(suspect) is not None
+    gradient, numbers = suspect.state.gradient, suspect.measured.variables
+    if gradient is None or numbers is None or moved.known.decay:
+        return False
+    update, weight = (float(numbers[suspect.state.variable, column]) for column in (UPDATE_NORM, WEIGHT_NORM))
+    visible = moved.rate * min(gradient.norm, 1.0) > _VISIBLE * update
+    return visible and update <= 2 * _epsilon(suspect) * weight
+
+
+def _epsilon(suspect: Suspect) -> float:
+    return _EPSILON.get(suspect.topology.trace.variables[suspect.state.variable].dtype, _EPSILON_OF_FLOAT32)
+
+
+def put_back(suspect: Suspect) -> Verdict | None:
+    """No element moves though the optimizer was given a gradient that makes a step, and nothing that is known holds it
+    still: information, it may be meant."""
+    moved, gradient = _still(suspect), suspect.state.gradient
+    if moved is None or gradient is None or moved.rounded or not moved.rate or moved.optimizer.accumulates > 1:
+        return None
+    if moved.optimizer.type == "Ftrl":
+        held = (
+            suspect.measured.variables is not None
+            and not suspect.measured.variables[suspect.state.variable, WEIGHT_NORM]
+        )
+    else:
+        held = gradient.max_abs >= _TELLING
+    return Verdict("gradient_not_applied", "info", NO_OP) if held else None
+
+
+def barely_moved(suspect: Suspect) -> Verdict | None:
+    """Adadelta with a rate far below one, in a step that changes next to nothing of a weight: information, its updates
+    grow."""
+    moved, measured = movement_of(suspect.measured, suspect.state.variable), suspect.measured
+    if moved is None or moved.optimizer.type not in _ADADELTAS or moved.rate is None or moved.known.decay:
+        return None
+    if not 0 < moved.rate < _SMALL_RATE or measured.is_learned(suspect.target):
+        return None
+    return Verdict("gradient_not_applied", "info", NO_OP) if 0 < _share(measured, suspect) < _SMALL_SHARE else None
+
+
+_ADADELTAS = ("Adadelta", "AdadeltaOptimizer")
+
+
+def _share(measured: Measured, suspect: Suspect) -> float:
+    """By what share of its length the step has changed a variable; 0 if that is not known."""
+    if measured.variables is None:
+        return 0.0
+    numbers = measured.variables[suspect.state.variable]
+    return float(numbers[UPDATE_NORM] / numbers[WEIGHT_NORM]) if numbers[WEIGHT_NORM] > 0 else 0.0
+
+
+def _still(suspect: Suspect) -> Moved | None:
+    """How the variable was updated, if no element of it has moved; `None` too where the whole step was skipped."""
+    moved = movement_of(suspect.measured, suspect.state.variable)
+    if moved is None or not moved.stands_still:
+        return None
+    return None if moved.optimizer.scaled and _is_any_not_finite(suspect.measured) else moved
+
+
+def _is_any_not_finite(measured: Measured) -> bool:
+    """Whether some variable's gradient holds NaN or infinities: who scales a loss skips such a step as a whole."""
+    gradients = map(measured.of_variable, measured.topology.trace.variable_gradients)
+    return any(each is not None and bool(each.nan_count or each.inf_count) for each in gradients)
+
+
+def _all_stand_still(suspect: Suspect) -> bool:
+    """Whether no variable moves that the same loss gives a gradient."""
+    measured, trace = suspect.measured, suspect.topology.trace
+
+    def search() -> bool:
+        entries = [
+            entry
+            for entry in trace.variable_gradients
+            if entry.target == suspect.target
+            and (found := measured.of_variable(entry)) is not None
+            and not is_zero(found)
+        ]
+        return all(_is_still(measured, entry.variable) for entry in entries)
+
+    return measured.once(("held", suspect.target), search)
+
+
+def _is_still(measured: Measured, variable: int) -> bool:
+    moved = movement_of(measured, variable)
+    return moved is not None and moved.stands_still
+
+
+def why_held(group: Group) -> Text | None:
+    """What holds the variables still in this very step, as it was measured; `None` if that does not show."""
+    moved = movement_of(group.suspect.measured, group.variables[0])
+    if moved is None or (moved.optimizer.scheduled and group.suspect.measured.rest is not None):
+        return None
+    name = moved.optimizer.type
+    if moved.rate == 0 and moved.stands_still and moved.optimizer.accumulates == 1:
+        optimizer = "model.optimizer" if is_applied_by_keras(group) else "optimizer"
+        return Template(
+            "{they_get} a gradient{line}, and "
+            + f"{name} does not move {{them}}: its learning rate is 0 in this step.",
+            "Nothing to repair if the schedule begins or ends with 0."
+            if moved.optimizer.scheduled
+            else f"Give it a rate: `{optimizer}.learning_rate.assign(1e-3)`, or `keras.optimizers.{name}(1e-3)`.",
+        )(group)
+    dtype = group.trace.variables[group.variables[0]].dtype
+    if moved.rounded and moved.rounded >= moved.unmoved / 2:
+        return Template(
+            "{they_get} a gradient{line}, and "
+            + f"{moved.rounded} of {moved.size} elements do not move: with a rate of "
+            f"{moved.rate:.2g} the step is smaller than the spacing of `{dtype}` numbers there.",
+            "Keep the weights in float32 and compute in half precision, `keras.mixed_precision.set_global_policy("
+            '"mixed_bfloat16")`.'
+            if dtype in _COARSE
+            else "Nothing to repair if the training is at its end; else a larger learning rate.",
+        )(group)
+    if barely_moved(group.suspect) is not None:
+        return _barely_moved(group, moved)
+    if constrained(group.suspect) is not None:
+        return _constrained(group, moved)
+    if _still(group.suspect) is None:
+        return None
+    if _is_clipped_away(group.suspect, moved) and moved.optimizer.accumulates == 1:
+        return Template(
+            "{they_get} a gradient{line}, and " + f"{name} does not move {{them}}: it clips gradients with "
+            f"`{moved.optimizer.clips}`, and what that leaves of them is rounded away.",
+            f"Clip less: `{moved.optimizer.clips.partition('=')[0]}=1.0`.",
+        )(group)
+    if summed_up(group.suspect) is not None:
+        count = moved.optimizer.accumulates
+        return Template(
+            "{they_get} a gradient{line}, and "
+            + f"{name} does not move {{them}} in this step: it adds up the gradients of {count} steps "
+            f"(`gradient_accumulation_steps={count}`) and applies their mean in the last of them.",
+            "Nothing to repair.",
+        )(group)
+    return _put_back(group, moved) if put_back(group.suspect) is not None else None
+
+
+def _constrained(group: Group, moved: Moved) -> Text:
+    updates = [movement_of(group.suspect.measured, variable) for variable in group.variables]
+    written = list(dict.fromkeys(each.known.constraint for each in updates if each is not None))
+    names = " and ".join("a function of your own" if each in ("", "<lambda>") else f"`{each}`" for each in written)
+    their = "{their} constraint" if len(written) == 1 else "{their} constraints"
+    rounding = "" if moved.stands_still else " by more than rounding"
+    why, fix = _CONSTRAINTS.get(moved.known.constraint, ("", "begin inside of the bound, or leave the constraint out"))
+    return Template(
+        "{they_get} a gradient{line}, and "
+        + f"{moved.optimizer.type} moves {{them}} to where {their}, {names}, put{'s' if len(written) == 1 else ''} "
+        f"{{them}} back: no element has changed in this step{rounding}.{why}",
+        "Nothing to repair if that bound is meant, and other batches lead away from it. If {names} {is_to} learn, "
+        f"{fix}.",
+    )(group)
+
+
+# How a constraint of Keras holds all of a variable still, and what to write instead.
+_CONSTRAINTS = {
+    "NonNeg": (
+        " The gradient makes its elements smaller, and they are at zero.",
+        "begin with values above zero, or leave the constraint out",
+    ),
+    "UnitNorm": (
+        " It makes each column along its `axis`, 0 by default, one long: of a column of one element only the sign is "
+        "left.",
+        "choose another axis, `keras.constraints.UnitNorm(axis=1)`, or leave the constraint out",
+    ),
+}
+
+
+def _put_back(group: Group, moved: Moved) -> Text:
+    if moved.optimizer.type == "Ftrl":
+        return Template(
+            "{they_get} a gradient{line}, and Ftrl leaves {them} at exactly zero: so it does with weights whose sum of "
+            "gradients stays below its `l1_regularization_strength`.",
+            "Nothing to repair if few weights are to differ from zero; else a smaller `l1_regularization_strength`.",
+        )(group)
+    return Template(
+        "{they_get} a gradient{line}, and "
+        + f"no element has changed at the end of this step, though {moved.optimizer.type} was given that gradient with "
+        f"a rate of {moved.rate:.2g}: something puts the values back after the update.",
+        "Nothing to repair if that is meant; else look for an `assign` behind the update.",
+    )(group)
+
+
+def _barely_moved(group: Group, moved: Moved) -> Text:
+    share = _share(group.suspect.measured, group.suspect)
+    name = moved.optimizer.type
+    return Template(
+        "{they_get} a gradient{line}, and "
+        + f"{name} changes {{them}} by a share of {share:.1g} alone in this step: its updates begin at about a "
+        f"thousandth of its rate, {moved.rate:.2g}, whatever the gradient is, and grow slowly.",
+        "If the loss hardly falls, give it the rate that its authors use: `"
+        + (f"keras.optimizers.{name}" if name == "Adadelta" else f"tf.compat.v1.train.{name}")
+        + "(1.0)`.",
+    )(group)
+
+
+def is_applied_by_keras(group: Group) -> bool:
+    """Whether no line of the user's asks for the gradient of a loss that Keras computes: Keras gives it to the
+    optimizer then."""
+    target = group.trace.targets[group.suspect.target] if group.suspect.target >= 0 else None
+    if target is None or target.source is not None or target.op < 0:
+        return False
+    return group.trace.ops[target.op].name.startswith("compile_loss/")

@@ -1,0 +1,1 @@
+"""One file for each kind of verdict: what it is recognised by, and its words."""

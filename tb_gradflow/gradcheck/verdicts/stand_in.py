@@ -1,0 +1,97 @@
+"""The gradient stands in for the derivative of a function that is made of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tb_gradflow.gradcheck.comparison import Comparison, scale_of
+from tb_gradflow.gradcheck.differences import Differences, jumps_far_from
+from tb_gradflow.gradcheck.problem import Problem
+from tb_gradflow.gradcheck.report import ArgumentCheck
+from tb_gradflow.gradcheck.verdicts.words import places, told
+
+# Directions that are searched for a jump: each takes some hundred evaluations.
+_LOOKED_AT = 6
+
+
+def is_stand_in(comparison: Comparison, each: Differences) -> bool:
+    """Whether the function has no slope along a direction, by steps that it makes, and the gradient claims one."""
+    claimed = comparison.claimed(each.probe)
+    rounds = comparison.argument.rounds
+    flat = each.is_constant and not each.varies
+    if not claimed:
+        return False
+    return (each.denies(claimed) and (each.is_stepped or (rounds and flat))) or (rounds and each.is_jump)
+
+
+def straight_through(comparison: Comparison, found: Sequence[Differences]) -> ArgumentCheck:
+    argument = comparison.argument
+    where = places(found)
+    coarse = next((each for each in found if is_coarse(each)), None)
+    if coarse is not None and not argument.rounds:
+        slope, step = coarse.at(-1) / scale_of(coarse.probe), coarse.steps[-1] * scale_of(coarse.probe)
+        return told(
+            argument,
+            "step",
+            f"Small steps do not change the function at all{where}: it returns few digits. With a step of {step:.2g} "
+            f"its slope is {slope:.3g}. Take steps of that size, or have it return more digits.",
+            False,
+            comparison,
+            known=False,
+        )
+    jump = next((each for each in found if each.is_jump and each.probe.index is not None), None)
+    answer = (
+        f" A central difference answers {jump.jump:.3g} / 2h here, {jump.jump / 2e-3:.3g} at h = 0.001." if jump else ""
+    )
+    return told(
+        argument,
+        "straight_through",
+        f"The function is made of steps{where}, so its derivative is zero between them, and the gradient is not: it "
+        f"stands in for the derivative, which finite differences will always dispute.{answer} That is right if a "
+        "straight-through estimator is what you mean.",
+        True,
+        comparison,
+    )
+
+
+def jumping_further_on(
+    problem: Problem, place: int, comparison: Comparison, wrong: Sequence[Differences]
+) -> list[Differences]:
+    """Of the directions along which the gradient is wrong, those along which the function jumps further on, if it is
+    known to round, compare or choose and to have a gradient of its own: a codebook whose nearest entry is taken has a
+    smooth distance to it as well. Some are looked at."""
+    if not comparison.argument.rounds:
+        return []
+    # Single elements first, and those on which both disagree most.
+    disputed = sorted(
+        wrong, key=lambda each: (each.probe.index is None, -abs(comparison.claimed(each.probe) - each.slope))
+    )
+    return [each for each in disputed[:_LOOKED_AT] if jumps_far_from(problem, place, each)]
+
+
+def partly_straight_through(comparison: Comparison, found: Sequence[Differences]) -> ArgumentCheck:
+    """The verdict where a function jumps further on, and has a slope here all the same."""
+    return told(
+        comparison.argument,
+        "straight_through",
+        f"The function jumps{places(found)} when the argument is moved further: it rounds, compares or chooses, and "
+        "a gradient stands in for the derivative of that. Finite differences see only what is smooth beside it, and "
+        "will always dispute the rest. That is right if a straight-through estimator is what you mean; whether the "
+        "smooth part is right they cannot tell.",
+        True,
+        comparison,
+        comparison.error,
+    )
+
+
+def is_coarse(each: Differences) -> bool:
+    """Whether the function seems smooth, and its value is rounded: small steps do not show, and large ones tell a slope
+    by differences that are small beside the value."""
+    far = each.central[-2:]
+    if not each.is_constant or not np.all(np.isfinite(far)) or not np.all(far):
+        return False
+    changes = np.abs(np.array([*each.above, *each.below]) - each.middle)
+    least = float(np.min(changes[changes > 0], initial=np.inf))
+    return bool(abs(far[0] - far[1]) <= 0.3 * abs(far[1]) and least <= 1e-4 * abs(each.middle))
