@@ -160,7 +160,7 @@ def _softened(place: Place) -> Edit | None:
 
 
 def _weighted(place: Place, root: ast.expr, soft: str) -> Edit | None:
-    """`reduce_sum(boolean_mask(values, condition))`, and the same of `values[condition]`: all of the values, weighted."""
+    """`reduce_sum(boolean_mask(values, condition))`, also written `values[condition]`: all of the values, weighted."""
     code, library = place.code, place.library
     assert library is not None
     masked = code.parent(root)

@@ -14,7 +14,7 @@ _IN_TENSORFLOW = {
     "divide_no_nan": "math.divide_no_nan", "var": "math.reduce_variance", "logsumexp": "reduce_logsumexp",
     "take": "gather", "floor": "floor", "ceil": "math.ceil", "log_softmax": "nn.log_softmax",
     "prod": "reduce_prod", "max": "reduce_max",
-    "arange": "range", "log1p": "math.log1p", "power": "pow",
+    "arange": "range", "relu": "nn.relu", "log1p": "math.log1p", "power": "pow",
 }  # fmt: skip
 """Where TensorFlow's name differs from that of `keras.ops`."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.edits.images import image_by_hand
+from tb_gradflow.analyse.edits.images import image_by_hand, sampled_between
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.fields import SIZE, Template
 from tb_gradflow.analyse.words.names import Group, Text, api_of
@@ -60,5 +60,5 @@ CAUSE = Cause(
     severity="error",
     fix="move the op into the input pipeline, or `tf.custom_gradient`",
     text=message_and_fix,
-    edits=(image_by_hand,),
+    edits=(image_by_hand, sampled_between),
 )
