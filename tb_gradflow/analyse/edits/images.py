@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TypeGuard
 
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
+from tb_gradflow.analyse.user_code.code import Code
 from tb_gradflow.analyse.user_code.library import Library
 from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of, place_of_group
 from tb_gradflow.analyse.words.names import Group
@@ -122,8 +122,7 @@ def _glimpse(place: Place, call: ast.Call) -> Edit | None:
         positions = draft.free_name(call, name)
         weights.append(draft.free_name(call, f"by_{name.rstrip('s')}"))
         count = library("cast", library.size(image, str(axis + 1)), library.dtype("float32"))
-        window = f"{float(size.elts[axis].value):g}.0" if _is_whole(size.elts[axis]) else ""
-        window = window or library("cast", code.written(size.elts[axis]), library.dtype("float32"))
+        window = _number(code, library, size.elts[axis])
         middle = f"(({where}[:, {axis}:{axis + 1}] + 1.0) * {count} - {window}) / 2.0"
         lines.append(f"{positions} = {middle} + {library('arange', window)}")
         lines.append(f"{weights[-1]} = {_near(library, positions, image, axis + 1)}")
@@ -175,16 +174,16 @@ def _near(library: Library, positions: str, image: str, axis: int) -> str:
 
 def _extent(place: Place, library: Library, size: ast.expr | None, image: str, axis: int) -> str:
     if isinstance(size, (ast.List, ast.Tuple)) and len(size.elts) == 2:
-        given = size.elts[axis]
-        if _is_whole(given):
-            return f"{float(given.value):g}.0"
-        return library("cast", place.code.written(given), library.dtype("float32"))
+        return _number(place.code, library, size.elts[axis])
     whole = f"{place.code.operand(size)}[{axis}]" if size is not None else library.size(image, str(axis + 1))
     return library("cast", whole, library.dtype("float32"))
 
 
-def _is_whole(node: ast.expr) -> TypeGuard[ast.Constant]:
-    return isinstance(node, ast.Constant) and type(node.value) is int
+def _number(code: Code, library: Library, node: ast.expr) -> str:
+    """A size as a floating number."""
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return f"{node.value}.0"
+    return library("cast", code.written(node), library.dtype("float32"))
 
 
 def _can_be_computed_before(place: Place, call: ast.Call) -> bool:

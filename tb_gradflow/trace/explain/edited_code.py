@@ -20,7 +20,7 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from tb_gradflow.record.report import Edit
-from tb_gradflow.trace.explain.wider_closures import UnknownValueError, values_of, with_globals
+from tb_gradflow.trace.explain.wider_closures import UnknownValueError, apart, values_of, with_globals
 from tb_gradflow.trace.source.user_line import is_users, path_in_log
 from tb_gradflow.trace.tf_internals.function_caches import traced_anew
 
@@ -97,10 +97,7 @@ def edited(edits: Sequence[Edit], variables: Mapping[str, Any] | None = None) ->
         if wider:
             besides += [(each, _read_besides(each, code, by_file[file], variables or {})) for each, code in wider]
             cells = {code: frozenset(each.__code__.co_freevars) for each, code in wider}
-            try:
-                pairs = _Pairs(old, with_globals(new_text[file], file, cells, _TOP_LEVEL_AWAIT), listed)
-            except UnknownValueError:
-                raise _closes_over(wider[0][1]) from None
+            pairs = _Pairs(old, with_globals(new_text[file], file, cells, _TOP_LEVEL_AWAIT), listed)
         changed |= pairs.changed
         swaps += [(each, each.__code__, now) for each in by_file[file] if (now := pairs.of(each.__code__)) is not None]
     for function, _, now in swaps:
@@ -110,7 +107,8 @@ def edited(edits: Sequence[Edit], variables: Mapping[str, Any] | None = None) ->
         undo.enter_context(_text_of_files(new_text))
         undo.enter_context(traced_anew(_is_of_the_user))
         for function, values in besides:
-            for name, value in values.items():
+            # AutoGraph reads the text, in which nothing has another name.
+            for name, value in (pair for key in values for pair in ((key, values[key]), (apart(key), values[key]))):
                 if name not in function.__globals__:
                     function.__globals__[name] = value
                     undo.callback(function.__globals__.pop, name, None)

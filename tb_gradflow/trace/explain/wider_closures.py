@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from types import CodeType, FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 
@@ -42,13 +42,13 @@ def _seen(
 ) -> Iterator[Any]:
     around, _, _ = function.__qualname__.rpartition(".<locals>.")
     file = function.__code__.co_filename
-    frame = sys._getframe()
+    frame: FrameType | None = sys._getframe()
     while frame is not None:
         here = frame.f_code
         if here.co_filename == file and here.co_name == around.rpartition(".")[2] and name in frame.f_locals:
             yield frame.f_locals[name]
             return
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     kept = list(_kept(around, file, name, others))
     if kept:
         yield from kept
@@ -94,7 +94,20 @@ def _read_globally(node: ast.FunctionDef | ast.Lambda, besides: frozenset[str], 
         if besides:
             node.body.insert(0, ast.Global(sorted(besides)))
         return
+    if besides:
+        node.body = _Renamed(besides).visit(node.body)
     if kept:
         node.body = ast.IfExp(ast.Constant(True), node.body, never)
-    if besides:
-        raise UnknownValueError(", ".join(sorted(besides)))
+
+
+def apart(name: str) -> str:
+    """A global name for what a lambda reads besides, which has no statements to say that a name is global."""
+    return f"__gradflow_{name}"
+
+
+class _Renamed(ast.NodeTransformer):
+    def __init__(self, names: frozenset[str]) -> None:
+        self._names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return ast.copy_location(ast.Name(apart(node.id), node.ctx), node) if node.id in self._names else node
