@@ -38,6 +38,7 @@ def soft_position(group: Group) -> Iterator[Candidate]:
     name = name_of(place.call.func) if place.call is not None else ""
     if name in ("argmax", "argmin", "categorical", "argmax_v2"):
         yield from _of_a_choice(group, place)
+        yield from candidates(_WEIGHED, _embedded(place))
     elif name == "top_k":
         yield from candidates(_THROUGH, _mask_of_the_largest(group, place))
     else:
@@ -246,6 +247,34 @@ def _weighed_rows(place: Place, back: Place) -> Edit | None:
         scores = place.code.written(given)
     product = library("tensordot", library("softmax", scores, "axis=-1"), back.code.written(table), "axes=1")
     return draft.replace(back.node, product).edit()
+
+
+def _embedded(place: Place) -> Edit | None:
+    """A choice that is handed to an `Embedding` layer: the mean of the layer's rows."""
+    library, call, code = place.library, place.call, place.code
+    statement = place.statement
+    if library is None or call is None or place.subject is None or name_of(call.func) == "categorical":
+        return None
+    names = {"": call} if statement is None else {code.written(call): call}
+    if isinstance(statement, ast.Assign) and statement.value is call and isinstance(statement.targets[0], ast.Name):
+        names[statement.targets[0].id] = call
+    users = [
+        node
+        for node in ast.walk(code.function(call) or code.tree)
+        if isinstance(node, ast.Call) and len(node.args) == 1 and code.written(node.args[0]) in names
+    ]
+    layers = {
+        code.written(node.targets[0])
+        for each in place.program.of_file(place.source.file)
+        for node in ast.walk(each.tree)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and name_of(node.value.func) == "Embedding"
+        for code in (each,)
+    }
+    layer = code.written(users[0].func) if len(users) == 1 else ""
+    if layer not in layers:
+        return None
+    weights = library("softmax", f"{_scores(place)} / {_SHARPNESS}", "axis=-1")
+    return place.draft().replace(users[0], library("tensordot", weights, f"{layer}.embeddings", "axes=1")).edit()
 
 
 def _table(look_up: ast.Call) -> ast.expr | None:

@@ -96,6 +96,10 @@ def forward_pass_inside(group: Group) -> Iterator[Candidate]:
                 if number is not None and group.trace.sources[number].file == place.source.file:
                     lines.add(group.trace.sources[number].line)
     target = group.trace.targets[group.suspect.target] if group.suspect.target >= 0 else None
+    pause = paused_block(group)
+    if pause is not None:
+        yield from candidates("The tape keeps what these lines compute, in memory too.", _dissolved(code, pause))
+        return
     for block in _tape_blocks(place):
         listed = code.block(block)
         here = listed.index(block)
@@ -109,6 +113,35 @@ def forward_pass_inside(group: Group) -> Iterator[Candidate]:
             yield from candidates(_NOTHING, _moved_inside(code, block, first, last))
             yield from candidates(_TWICE, _again_inside(code, block, [listed[index] for index in before]))
             return
+
+
+def paused_block(group: Group) -> ast.With | None:
+    """The block of `tape.stop_recording()` in which the forward pass runs; `None` if it does not."""
+    place, topology = _request(group), group.suspect.topology
+    if place is None:
+        return None
+    numbers = {group.trace.ops[op].source for variable in group.variables for op in topology.readers[variable]}
+    sources = [group.trace.sources[number] for number in numbers if number is not None]
+    lines = {each.line for each in sources if each.file == place.source.file}
+    for node in ast.walk(_function(place)):
+        if isinstance(node, ast.With) and len(node.items) == 1 and _holds(place.code, node, lines):
+            given = node.items[0].context_expr
+            if isinstance(given, ast.Call) and name_of(given.func) == "stop_recording":
+                return node
+    return None
+
+
+def _dissolved(code: Code, block: ast.With) -> Edit | None:
+    """The statements of a block in the place of it."""
+    if not all(code.starts_a_line(each) for each in (block, *block.body)):
+        return None
+    extra = len(code.indentation(block.body[0])) - len(code.indentation(block))
+    lines = code.lines[block.body[0].lineno - 1 : block.end_lineno]
+    if extra <= 0 or any(line.strip() and line[:extra].strip() for line in lines):
+        return None
+    start, end = code.span(block)
+    written = "\n".join(line[extra:] for line in lines)
+    return Draft(code).replace_between(start, end, written.lstrip()).edit()
 
 
 _TWICE = "It is computed twice."
