@@ -122,7 +122,7 @@ def explain(
     which `terms=False` saves.
     """
     from tb_gradflow.trace.explain.one_step import explain_function, explain_model
-    from tb_gradflow.trace.explain.tried_edits import Seen, with_tried
+    from tb_gradflow.trace.explain.tried_edits import Seen, variables_as_called, with_tried
     from tb_gradflow.trace.graph_v1.explain_graph import explain_graph, is_graph_tensor
 
     def run(*, terms: bool, examples: bool) -> Explained:
@@ -140,7 +140,8 @@ def explain(
     explained = run(terms=terms, examples=examples)
     diagnosis = _diagnosis_of(explained)
     if try_fixes and not is_graph_tensor(model_or_loss):
-        diagnosis = with_tried(seen_of(explained), lambda: seen_of(run(terms=False, examples=False)))
+        called = variables_as_called(explained.trace, variables) if variables is not None else {}
+        diagnosis = with_tried(seen_of(explained), lambda: seen_of(run(terms=False, examples=False)), called)
     reader = MemoryReader(explained.session, explained.trace, explained.record)
     name = explained.session.model or "this step"
     return Report(

@@ -22,12 +22,12 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 HERE = Path(__file__).resolve().parent
-REPORT, FAILURE = "REPORT ", "FAILURE "
+REPORT, FAILURE, LOSSES = "REPORT ", "FAILURE ", "LOSSES "
 Kind = Literal["report", "status", "op", "cause", "alarm"]
 COUNTED: tuple[Kind, ...] = ("report", "status", "op", "cause")
 QUIET = {"connected", "frozen"}
@@ -46,10 +46,12 @@ class Answer:
     Attributes:
         report: As `Report.to_dict` writes it; `None` if there is none.
         failure: Why there is no report: the traceback, or how the process ended.
+        losses: The loss before each of a few steps of training; empty unless the case was to be trained.
     """
 
     report: dict[str, Any] | None
     failure: str = ""
+    losses: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +135,9 @@ def answers(names: Sequence[str]) -> Iterator[tuple[str, Answer]]:
             yield from batch.items()
 
 
-def in_a_process(names: Sequence[str], directory: Path = HERE) -> dict[str, Answer]:
+def in_a_process(names: Sequence[str], directory: Path = HERE, *, train: bool = False) -> dict[str, Answer]:
     """The answers of one process: those that it gave, a failure for the case that ended it, and none for later ones."""
-    command = [sys.executable, "-m", "tests.cases.judge", "--explain", str(directory), *names]
+    command = [sys.executable, "-m", "tests.cases.judge", "--train" if train else "--explain", str(directory), *names]
     try:
         done = subprocess.run(
             command, cwd=HERE.parents[1], capture_output=True, text=True, check=False, timeout=LIMIT, errors="replace"
@@ -149,6 +151,9 @@ def in_a_process(names: Sequence[str], directory: Path = HERE) -> dict[str, Answ
         if line.startswith(REPORT):
             name, text = line.removeprefix(REPORT).split(" ", 1)
             found[name] = Answer(json.loads(text))
+        elif line.startswith(LOSSES):
+            name, text = line.removeprefix(LOSSES).split(" ", 1)
+            found[name] = replace(found[name], losses=tuple(json.loads(text)))
         elif line.startswith(FAILURE):
             name, text = line.removeprefix(FAILURE).split(" ", 1)
             found[name] = Answer(None, json.loads(text))
@@ -173,9 +178,18 @@ def answers_of_a_batch(
 
 def explained(name: str, directory: Path = HERE, *, try_fixes: bool = False) -> Any:
     """The report of `tb_gradflow.explain` on one case, in this process."""
-    import keras
-
     import tb_gradflow
+
+    case = built(name, directory)
+    if case["kind"] == "keras":
+        batch_size = case.get("fit_kwargs", {}).get("batch_size")
+        return tb_gradflow.explain(case["model"], case["x"], case["y"], batch_size=batch_size, try_fixes=try_fixes)
+    return tb_gradflow.explain(case["loss_fn"], args=case["args"], variables=case["variables"], try_fixes=try_fixes)
+
+
+def built(name: str, directory: Path = HERE) -> dict[str, Any]:
+    """The model or the loss of one case, made in this process."""
+    import keras
 
     keras.utils.clear_session(free_memory=False)
     spec = importlib.util.spec_from_file_location(name, directory / name / "case.py")
@@ -183,11 +197,40 @@ def explained(name: str, directory: Path = HERE, *, try_fixes: bool = False) -> 
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    case = module.build()
+    case: dict[str, Any] = module.build()
+    return case
+
+
+# Steps of training, and how fast a loss that is a function is trained.
+STEPS, RATE = 20, 0.01
+
+
+def trained(name: str, directory: Path = HERE) -> list[float]:
+    """The loss before each of a few steps on the first batch, as the case trains, or else by Adam."""
+    import keras
+    import tensorflow as tf
+
+    case = built(name, directory)
     if case["kind"] == "keras":
-        batch_size = case.get("fit_kwargs", {}).get("batch_size")
-        return tb_gradflow.explain(case["model"], case["x"], case["y"], batch_size=batch_size, try_fixes=try_fixes)
-    return tb_gradflow.explain(case["loss_fn"], args=case["args"], variables=case["variables"], try_fixes=try_fixes)
+        size = case.get("fit_kwargs", {}).get("batch_size", 32)
+        x, y = (
+            None if case[key] is None else tf.nest.map_structure(lambda rows: rows[:size], case[key])
+            for key in ("x", "y")
+        )
+        losses = case["model"].fit(x, y, batch_size=size, epochs=STEPS, verbose=0, shuffle=False).history["loss"]
+        return [float(loss) for loss in losses]
+    variables = [each for each in tf.nest.flatten(case["variables"]) if hasattr(each, "assign")]
+    optimizer, losses = keras.optimizers.Adam(RATE), []
+    for _ in range(STEPS):
+        with tf.GradientTape() as tape:
+            loss = case["loss_fn"](*case["args"])
+        gradients = tape.gradient(loss, variables)
+        losses.append(float(loss))
+        pairs = [pair for pair in zip(gradients, variables, strict=True) if pair[0] is not None]
+        if not pairs:
+            break
+        optimizer.apply_gradients(pairs)
+    return losses
 
 
 def _right_statuses(truth: dict[str, Any], name: str) -> set[str]:
@@ -222,11 +265,22 @@ def share(verdicts: Iterable[Verdict], kind: Kind) -> tuple[int, int]:
     return sum(right for right, _ in counts), sum(asked for _, asked in counts)
 
 
-def print_answers(directory: Path, names: Sequence[str]) -> None:
+def _trained(name: str, directory: Path) -> list[float]:
+    """The losses; none if training raises."""
+    try:
+        return trained(name, directory)
+    except Exception:
+        traceback.print_exc()
+        return []
+
+
+def print_answers(directory: Path, names: Sequence[str], *, train: bool) -> None:
     """For `in_a_process`: a line for each case, written at once, as a later one may end the process."""
     for name in names:
         try:
             line = f"{REPORT}{name} {json.dumps(explained(name, directory).to_dict())}"
+            if train:
+                line += f"\n{LOSSES}{name} {json.dumps(_trained(name, directory))}"
         except Exception:
             line = f"{FAILURE}{name} {json.dumps(traceback.format_exc())}"
         sys.stdout.write(f"\n{line}\n")
@@ -234,8 +288,8 @@ def print_answers(directory: Path, names: Sequence[str]) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    if arguments[:1] == ["--explain"]:
-        print_answers(Path(arguments[1]), arguments[2:])
+    if arguments[:1] in (["--explain"], ["--train"]):
+        print_answers(Path(arguments[1]), arguments[2:], train=arguments[0] == "--train")
         return
     names = [name for name in case_names() if not arguments or name.startswith(tuple(arguments))]
     verdicts = judged(names)

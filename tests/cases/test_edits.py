@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,9 @@ KNOWN_LEFT = {
     "violated_triplets_counted": "a bias cancels in the difference of two distances, rightly so",
 }
 
+# Case -> why its loss does not fall within a few steps of training after its edit.
+KNOWN_FLAT: dict[str, str] = {}
+
 
 def edited(text: str, edits: list[dict[str, Any]]) -> str:
     """The program with the edits in it. Each has to find the lines that it replaces."""
@@ -46,9 +50,28 @@ def with_edits(report: dict[str, Any]) -> list[dict[str, Any]]:
     return [finding for finding in errors if finding["edit"] and Path(finding["edit"]["file"]).name == "case.py"]
 
 
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """A bug with its edits applied.
+
+    Attributes:
+        left: What is still wrong; empty if nothing is.
+        losses: The loss before each of a few steps of training.
+    """
+
+    left: str
+    losses: tuple[float, ...] = ()
+
+    @property
+    def falls(self) -> bool:
+        """Whether the loss is lower in the last steps than before the first: draws make it noisy."""
+        last = self.losses[-3:]
+        return len(self.losses) > len(last) and sum(last) / len(last) < self.losses[0]
+
+
 @pytest.fixture(scope="module")
-def left(tmp_path_factory: pytest.TempPathFactory, asked: Asked) -> dict[str, str]:
-    """For each bug with an edit, what is still wrong after it; empty if nothing is."""
+def repaired(tmp_path_factory: pytest.TempPathFactory, asked: Asked) -> dict[str, Repaired]:
+    """Each bug with an edit, after it."""
     directory = tmp_path_factory.mktemp("edited")
     found: dict[str, list[dict[str, Any]]] = {}
     for name, answer in asked(BUGS).items():
@@ -59,32 +82,44 @@ def left(tmp_path_factory: pytest.TempPathFactory, asked: Asked) -> dict[str, st
             text = (directory / name / "case.py").read_text(encoding="utf-8")
             edits = list({finding["edit"]["line"]: finding["edit"] for finding in findings}.values())
             (directory / name / "case.py").write_text(edited(text, edits), encoding="utf-8")
-    problems = {}
+    after = {}
     names = sorted(found)
     for start in range(0, len(names), TOGETHER):
-        batch = answers_of_a_batch(names[start : start + TOGETHER], lambda part: in_a_process(part, directory))
+        batch = answers_of_a_batch(
+            names[start : start + TOGETHER], lambda part: in_a_process(part, directory, train=True)
+        )
         for name, answer in batch.items():
             if answer.report is None:
-                problems[name] = answer.failure
+                after[name] = Repaired(answer.failure)
                 continue
             now = {each["name"]: each["status"] for each in answer.report["variables"]}
             wanted = {variable for finding in found[name] for variable in finding["variables"]}
-            problems[name] = ", ".join(
-                f"{each} {now.get(each)}" for each in sorted(wanted) if now.get(each) != "connected"
-            )
-    return problems
+            left = [f"{each} {now.get(each)}" for each in sorted(wanted) if now.get(each) != "connected"]
+            after[name] = Repaired(", ".join(left), answer.losses)
+    return after
 
 
-def test_an_edit_lets_the_gradient_arrive(left: dict[str, str]) -> None:
-    wrong = {name: problem for name, problem in left.items() if problem and name not in KNOWN_LEFT}
+def test_an_edit_lets_the_gradient_arrive(repaired: dict[str, Repaired]) -> None:
+    wrong = {name: each.left for name, each in repaired.items() if each.left and name not in KNOWN_LEFT}
 
     assert not wrong
 
 
-def test_most_cuts_have_an_edit(left: dict[str, str]) -> None:
-    assert len(left) >= LEAST_EDITED
+def test_an_edited_case_trains(repaired: dict[str, Repaired]) -> None:
+    flat = {name: each.losses for name, each in repaired.items() if not each.falls and name not in KNOWN_FLAT}
+
+    assert not {name: losses for name, losses in flat.items() if name not in KNOWN_LEFT}
+
+
+def test_most_cuts_have_an_edit(repaired: dict[str, Repaired]) -> None:
+    assert len(repaired) >= LEAST_EDITED
 
 
 @pytest.mark.parametrize("name", KNOWN_LEFT)
-def test_what_is_known_to_be_left_is_left(name: str, left: dict[str, str]) -> None:
-    assert left[name], f"{name} is repaired by its edit now: take it out of KNOWN_LEFT"
+def test_what_is_known_to_be_left_is_left(name: str, repaired: dict[str, Repaired]) -> None:
+    assert repaired[name].left, f"{name} is repaired by its edit now: take it out of KNOWN_LEFT"
+
+
+@pytest.mark.parametrize("name", KNOWN_FLAT)
+def test_what_is_known_not_to_fall_does_not(name: str, repaired: dict[str, Repaired]) -> None:
+    assert not repaired[name].falls, f"the loss of {name} falls after its edit now: take it out of KNOWN_FLAT"

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
+from tb_gradflow.analyse.user_code.code import Code
+from tb_gradflow.analyse.user_code.library import Library
 from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of, place_of_group
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.report import Edit
@@ -21,11 +23,31 @@ def image_by_hand(group: Group) -> Iterator[Candidate]:
         yield from candidates(_SAME, _contrast(place, place.call))
     elif name == "adjust_saturation":
         yield from candidates("It does not stop at full saturation.", _saturation(place, place.call))
+    elif name == "adjust_hue":
+        yield from candidates(_SAME, _hue(place, place.call))
     elif name == "hsv_to_rgb":
         yield from candidates(_SAME, _rgb(place, place.call))
 
 
+def sampled_between(group: Group) -> Iterator[Candidate]:
+    """Where a place in an image is learned: each row and column of the image weighted by how near it is, as Jaderberg
+    et al. sample, https://arxiv.org/abs/1506.02025."""
+    place = place_of_group(group)
+    if place is None or place.call is None or place.library is None:
+        return
+    name = name_of(place.call.func)
+    if name == "extract_glimpse":
+        yield from candidates(_BETWEEN, _glimpse(place, place.call))
+    elif name in ("ImageProjectiveTransformV3", "affine_transform"):
+        nearest = argument_of(place.call, 2 if name == "affine_transform" else -1, "interpolation")
+        exact = isinstance(nearest, ast.Constant) and str(nearest.value).lower() == "bilinear"
+        cost = _SAMPLED if exact or (nearest is None and name == "affine_transform") else f"{_BETWEEN} {_SAMPLED}"
+        yield from candidates(cost, _projected(place, place.call))
+
+
 _SAME = "It computes the same values."
+_BETWEEN = "Between two pixels the value is interpolated; beside the image all is zero."
+_SAMPLED = "It takes more memory: a weight for each row and each column of the image, for each pixel of the result."
 
 
 def _contrast(place: Place, call: ast.Call) -> Edit | None:
@@ -53,16 +75,117 @@ def _around_a_centre(place: Place, call: ast.Call, factor_name: str, centre_of: 
     return draft.replace(call, in_place_of(place.code, call, written)).edit()
 
 
+def _hue(place: Place, call: ast.Call) -> Edit | None:
+    given, delta = argument_of(call, 0, "image"), argument_of(call, 1, "delta")
+    if given is None or delta is None or place.library is None:
+        return None
+    turned = f"(h + {place.code.operand(delta)})"
+    hsv = f"{place.library.prefix}.image.rgb_to_hsv({place.code.written(given)})"
+    return place.draft().replace(call, _to_rgb(place.library, hsv, turned)).edit()
+
+
 def _rgb(place: Place, call: ast.Call) -> Edit | None:
-    """`v - v * s * clip(min(k, 4 - k), 0, 1)` with `k = (n + 6 * h) mod 6`, and n = 5, 3, 1 for red, green, blue:
-    https://en.wikipedia.org/wiki/HSL_and_HSV#HSV_to_RGB_alternative."""
     given = argument_of(call, 0, "images")
     if given is None or place.library is None:
         return None
-    tf = place.library.prefix
+    return place.draft().replace(call, _to_rgb(place.library, place.code.written(given), "h")).edit()
+
+
+def _to_rgb(library: Library, hsv: str, hue: str) -> str:
+    """`v - v * s * clip(min(k, 4 - k), 0, 1)` with `k = (n + 6 * h) mod 6`, and n = 5, 3, 1 for red, green, blue:
+    https://en.wikipedia.org/wiki/HSL_and_HSV#HSV_to_RGB_alternative."""
+    tf = library.prefix
     part = f"{tf}.clip_by_value({tf}.minimum(k, 4.0 - k), 0.0, 1.0)"
-    k = f"{tf}.math.floormod(6.0 * h + [5.0, 3.0, 1.0], 6.0)"
-    written = (
-        f"(lambda h, s, v: (lambda k: v - v * s * {part})({k}))(*{tf}.split({place.code.written(given)}, 3, axis=-1))"
+    k = f"{tf}.math.floormod(6.0 * {hue} + [5.0, 3.0, 1.0], 6.0)"
+    return f"(lambda h, s, v: (lambda k: v - v * s * {part})({k}))(*{tf}.split({hsv}, 3, axis=-1))"
+
+
+def _glimpse(place: Place, call: ast.Call) -> Edit | None:
+    given, size = argument_of(call, 0, "input"), argument_of(call, 1, "size")
+    offsets = argument_of(call, 2, "offsets")
+    code, library, statement = place.code, place.library, place.statement
+    centred = [argument_of(call, 3, "centered"), argument_of(call, 4, "normalized")]
+    if any(each is not None and not (isinstance(each, ast.Constant) and each.value is True) for each in centred):
+        return None
+    if given is None or offsets is None or library is None or statement is None:
+        return None
+    if not isinstance(size, (ast.List, ast.Tuple)) or len(size.elts) != 2 or not _can_be_computed_before(place, call):
+        return None
+    draft = place.draft()
+    image = draft.computed_before(given, "image", "images")
+    where = draft.computed_before(offsets, "offsets", "place")
+    if not image or not where:
+        return None
+    lines = []
+    weights = []
+    for axis, name in ((0, "rows"), (1, "columns")):
+        positions = draft.free_name(call, name)
+        weights.append(draft.free_name(call, f"by_{name.rstrip('s')}"))
+        count = library("cast", library.size(image, str(axis + 1)), library.dtype("float32"))
+        window = _number(code, library, size.elts[axis])
+        middle = f"(({where}[:, {axis}:{axis + 1}] + 1.0) * {count} - {window}) / 2.0"
+        lines.append(f"{positions} = {middle} + {library('arange', window)}")
+        lines.append(f"{weights[-1]} = {_near(library, positions, image, axis + 1)}")
+    draft.insert_before(statement, *lines)
+    taken = library("einsum", '"bir,bjc,brcd->bijd"', *weights, image)
+    return draft.replace(call, taken).edit()
+
+
+def _projected(place: Place, call: ast.Call) -> Edit | None:
+    """As the op's documentation has it: the pixel at `(x, y)` is taken from `((a0 x + a1 y + a2) / k, (b0 x + b1 y +
+    b2) / k)`, with `k = c0 x + c1 y + 1`."""
+    given, transform = argument_of(call, 0, "images"), argument_of(call, 1, "transforms")
+    transform = transform or argument_of(call, -1, "transform")
+    library, statement = place.library, place.statement
+    if given is None or transform is None or library is None or statement is None:
+        return None
+    size = argument_of(call, 2, "output_shape") if name_of(call.func) == "ImageProjectiveTransformV3" else None
+    if not _can_be_computed_before(place, call) or argument_of(call, -1, "data_format") is not None:
+        return None
+    draft = place.draft()
+    image = draft.computed_before(given, "image", "images")
+    if not image:
+        return None
+    a, row, column, depth = (draft.free_name(call, name) for name in ("theta", "row", "column", "depth"))
+    batch = library("zeros", f"[{library.size(image, '0')}, 1, 1, 1]")
+    numbers = library("reshape", place.code.written(transform), "[-1, 8, 1, 1]")
+    sides = [library("arange", _extent(place, library, size, image, axis)) for axis in (0, 1)]
+    grid = library("meshgrid", *sides, 'indexing="ij"')
+    by_row, by_column = draft.free_name(call, "by_row"), draft.free_name(call, "by_column")
+    along, down = (f"(({a}[:, {n}] * {column} + {a}[:, {n + 1}] * {row} + {a}[:, {n + 2}]) / {depth})" for n in (0, 3))
+    draft.insert_before(
+        statement,
+        f"{a} = {numbers} + {batch}",
+        f"{row}, {column} = {grid}",
+        f"{depth} = {a}[:, 6] * {column} + {a}[:, 7] * {row} + 1.0",
+        f"{by_row} = {_near(library, down, image, 1)}",
+        f"{by_column} = {_near(library, along, image, 2)}",
     )
-    return place.draft().replace(call, written).edit()
+    taken = library("einsum", '"bijr,bijc,brcd->bijd"', by_row, by_column, image)
+    return draft.replace(call, taken).edit()
+
+
+def _near(library: Library, positions: str, image: str, axis: int) -> str:
+    """How much each row or column of an image counts at positions: all next to it, nothing one further away."""
+    count = library("cast", library.size(image, str(axis)), library.dtype("float32"))
+    far = library("abs", f"{positions}[..., None] - {library('arange', count)}")
+    return library("maximum", f"1.0 - {far}", "0.0")
+
+
+def _extent(place: Place, library: Library, size: ast.expr | None, image: str, axis: int) -> str:
+    if isinstance(size, (ast.List, ast.Tuple)) and len(size.elts) == 2:
+        return _number(place.code, library, size.elts[axis])
+    whole = f"{place.code.operand(size)}[{axis}]" if size is not None else library.size(image, str(axis + 1))
+    return library("cast", whole, library.dtype("float32"))
+
+
+def _number(code: Code, library: Library, node: ast.expr) -> str:
+    """A size as a floating number."""
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return f"{node.value}.0"
+    return library("cast", code.written(node), library.dtype("float32"))
+
+
+def _can_be_computed_before(place: Place, call: ast.Call) -> bool:
+    statement = place.statement
+    return statement is not None and place.code.is_evaluated_once(call) and place.code.starts_a_line(statement)

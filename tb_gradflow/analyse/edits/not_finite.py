@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from tb_gradflow.analyse.edits.soft import is_choice
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
 from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code
-from tb_gradflow.analyse.user_code.draft import is_plain
-from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of, place_of_group
+from tb_gradflow.analyse.user_code.draft import Draft, is_plain
+from tb_gradflow.analyse.user_code.place import Place, argument_of, is_number, name_of, place_of_group
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.report import Edit
 
@@ -56,9 +56,10 @@ def bounded_root(group: Group) -> Iterator[Candidate]:
 def _norm(place: Place, call: ast.Call) -> Edit | None:
     library, code = place.library, place.code
     assert library is not None and place.subject is not None
-    if argument_of(call, 1, "ord") is not None:
+    order = argument_of(call, 1, "ord")
+    if order is not None and not (isinstance(order, ast.Constant) and order.value in ("euclidean", 2, 2.0)):
         return None
-    rest = _rest(code, call, place.subject)
+    rest = [each for each in _rest(code, call, place.subject) if order is None or each != code.written(order)]
     total = library("sum", library("square", code.written(place.subject)), *rest)
     return place.draft().replace(call, library("sqrt", library("maximum", total, _SMALL_SQUARE))).edit()
 
@@ -85,10 +86,42 @@ def bounded_logarithm(group: Group) -> Iterator[Candidate]:
             rest = [place.code.written(each) for each in made.args]
             rest += [f"{each.arg}={place.code.written(each.value)}" for each in made.keywords]
             yield from candidates(_SAME, place.draft().replace(place.call, place.library(own, *rest)).edit())
+        yield from candidates(_SAME, _of_a_sigmoid(place))
     outputs = group.op.outputs if group.op is not None else ()
     if not outputs or outputs[0].shape != ():
         # Of one number alone the bound would leave no gradient at all.
         yield from candidates(_BOUNDED, _bounded(place, place.subject, _EPSILON))
+
+
+def _of_a_sigmoid(place: Place) -> Edit | None:
+    """`log(1 - sigmoid(x))` is `log_sigmoid(-x)`; beside it `log(sigmoid(x))` is as near to zero for other values."""
+    code, library = place.code, place.library
+    assert library is not None and place.call is not None
+    sigmoid = _sigmoid_in(code, place.call)
+    if sigmoid is None or not sigmoid.args:
+        return None
+    draft = place.draft()
+    for node in ast.walk(code.statement(place.call) or place.call):
+        if not isinstance(node, ast.Call) or name_of(node.func) not in _LOGARITHMS:
+            continue
+        if _sigmoid_in(code, node) is sigmoid:
+            sign = "-" if isinstance(node.args[0], ast.BinOp) else ""
+            given = code.operand(sigmoid.args[0]) if sign else code.written(sigmoid.args[0])
+            draft.replace(node, library("log_sigmoid", f"{sign}{given}"))
+    return draft.edit()
+
+
+def _sigmoid_in(code: Code, logarithm: ast.Call) -> ast.Call | None:
+    """The sigmoid that a logarithm is taken of, or of one minus it."""
+    given = logarithm.args[0] if len(logarithm.args) == 1 else None
+    if isinstance(given, ast.BinOp) and isinstance(given.op, ast.Sub) and _is_one(given.left):
+        given = given.right
+    made = _made_of(code, given) if given is not None else None
+    return made if isinstance(made, ast.Call) and _name(made) == "sigmoid" and not made.keywords else None
+
+
+def _is_one(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value in (1, 1.0)
 
 
 def bounded_angle(group: Group) -> Iterator[Candidate]:
@@ -119,6 +152,8 @@ def no_quotient_of_nothing(group: Group) -> Iterator[Candidate]:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
         quotient = library("divide_no_nan", code.written(node.left), code.written(node.right))
         yield from candidates(cost, place.draft().replace(node, quotient).edit())
+        bounded = "A divisor below the bound counts as the bound."
+        yield from candidates(bounded, _bounded(place, node.right, _EPSILON))
     elif place.call is not None and name_of(place.call.func) in ("divide", "truediv", "div", "true_divide"):
         head = place.draft().replace(place.call.func, library.name("divide_no_nan"))
         yield from candidates(cost, head.edit())
@@ -234,8 +269,9 @@ def finite_mask(group: Group) -> Iterator[Candidate]:
     anchor = place.node or place.statement
     scopes = list(place.code.around(anchor)) if anchor is not None else []
     functions: list[ast.AST] = [each for each in scopes if isinstance(each, FUNCTIONS)]
+    named = _names_of_minus_infinity(place)
     for scope in functions or [place.code.tree]:
-        found = [node for node in ast.walk(scope) if _is_minus_infinity(node)]
+        found = [node for node in ast.walk(scope) if _is_minus_infinity(node) or _reads_one_of(node, named)]
         if found:
             draft = place.draft()
             for node in found:
@@ -243,6 +279,24 @@ def finite_mask(group: Group) -> Iterator[Candidate]:
             cost = "A row in which all is masked has equal weights; elsewhere nothing changes."
             yield from candidates(cost, draft.edit())
             return
+
+
+def _names_of_minus_infinity(place: Place) -> set[str]:
+    """Constants of the file, of a class or of an object, that are minus infinity: the last part of their names."""
+    return {
+        target.attr if isinstance(target, ast.Attribute) else target.id
+        for code in place.program.of_file(place.source.file)
+        for node in ast.walk(code.tree)
+        if isinstance(node, ast.Assign) and _is_minus_infinity(node.value)
+        for target in node.targets
+        if isinstance(target, (ast.Name, ast.Attribute))
+    }
+
+
+def _reads_one_of(node: ast.AST, names: set[str]) -> bool:
+    if not isinstance(node, (ast.Name, ast.Attribute)) or not isinstance(node.ctx, ast.Load):
+        return False
+    return (node.attr if isinstance(node, ast.Attribute) else node.id) in names
 
 
 def _is_minus_infinity(node: ast.AST) -> bool:
@@ -293,11 +347,41 @@ def safe_branch(group: Group) -> Iterator[Candidate]:
     if safe is None or given is None:
         return
     for condition, holds in _choices_around(place.code, place.node):
-        written = place.code.written(given)
-        harmless = place.library(safe, written)
-        sides = (written, harmless) if holds else (harmless, written)
-        kept = place.library("where", place.code.written(condition), *sides)
-        yield from candidates(_SAME, place.draft().replace(given, kept).edit())
+        draft = _made_safe(place, place.draft(), given, safe, condition, holds=holds)
+        both = _made_safe(place, place.draft(), given, safe, condition, holds=holds)
+        if _other_branch_made_safe(place, both, condition, holds=holds):
+            yield from candidates(_SAME, both.edit())
+        yield from candidates(_SAME, draft.edit())
+
+
+def _made_safe(place: Place, draft: Draft, given: ast.expr, safe: str, condition: ast.expr, *, holds: bool) -> Draft:
+    assert place.library is not None
+    written = place.code.written(given)
+    harmless = place.library(safe, written)
+    sides = (written, harmless) if holds else (harmless, written)
+    return draft.replace(given, place.library("where", place.code.written(condition), *sides))
+
+
+def _other_branch_made_safe(place: Place, draft: Draft, condition: ast.expr, *, holds: bool) -> bool:
+    """What is written in the other branch of the same choice is singular elsewhere: whether there is such."""
+    choice = place.code.parent(condition)
+    branch = choice.args[2 if holds else 1] if isinstance(choice, ast.Call) and len(choice.args) > 2 else None
+    found = False
+    for node in ast.walk(branch) if branch is not None else ():
+        kind = _SINGULAR.get(name_of(node.func)) if isinstance(node, ast.Call) else None
+        given = node.args[0] if isinstance(node, ast.Call) and node.args else None
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            kind, given = "RealDiv", node.right
+        if kind is not None and given is not None and not is_number(given):
+            _made_safe(place, draft, given, _SAFE[kind], condition, holds=not holds)
+            found = True
+    return found
+
+
+_SINGULAR = {
+    "log": "Log", "log1p": "Log1p", "sqrt": "Sqrt", "rsqrt": "Rsqrt", "pow": "Pow", "power": "Pow", "acos": "Acos",
+    "asin": "Asin", "exp": "Exp", "reciprocal": "Reciprocal",
+}  # fmt: skip
 
 
 def bounded_in_branch(group: Group) -> Iterator[Candidate]:

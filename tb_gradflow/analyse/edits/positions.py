@@ -8,13 +8,19 @@ from collections.abc import Iterator
 from tb_gradflow.analyse.edits.soft import Softener, name_of_call
 from tb_gradflow.analyse.evidence.suspects import discrete_part
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
-from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of, place_of_group
+from tb_gradflow.analyse.user_code.draft import Draft
+from tb_gradflow.analyse.user_code.place import Place, argument_of, is_number, name_of, place_of_group
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.report import Edit
 
 _MEAN = "It is the mean position under a softmax: exact where one value is far above the rest, by fractions elsewhere."
 _THROUGH = "The values stay as they are; the gradient is that of the probabilities, which is not the derivative."
 _WEIGHED = "It is a mean of the rows under a softmax, in the place of one row."
+_OVER_DRAWS = "It is the mean over all draws, weighted with their probabilities, in the place of one draw."
+_GUMBEL = (
+    "A draw is spread over the classes, near one of them; a smaller width than 0.5 is nearer, and its gradient varies "
+    "more."
+)
 _BETWEEN = "Between two positions the value is interpolated."
 _NEAR = "It counts by fractions near the threshold."
 
@@ -29,8 +35,12 @@ def soft_position(group: Group) -> Iterator[Candidate]:
     place = place_of_group(group)
     if place is None or place.library is None:
         return
-    if place.call is not None and name_of(place.call.func) in ("argmax", "argmin", "categorical", "argmax_v2"):
+    name = name_of(place.call.func) if place.call is not None else ""
+    if name in ("argmax", "argmin", "categorical", "argmax_v2"):
         yield from _of_a_choice(group, place)
+        yield from candidates(_WEIGHED, _embedded(place))
+    elif name == "top_k":
+        yield from candidates(_THROUGH, _mask_of_the_largest(group, place))
     else:
         yield from _of_a_look_up(group)
 
@@ -46,12 +56,20 @@ def _of_a_choice(group: Group, place: Place) -> Iterator[Candidate]:
         return
     if place.code.function(place.node) is not place.code.function(back.node):
         return
+    made_of = {group.trace.ops[op].type for op in part.ops}
     if kinds == {"OneHot"}:
         yield from candidates(_THROUGH, _one_hot(group, place, back))
-    elif kinds == {"Cast"} and {group.trace.ops[op].type for op in part.ops} <= {"ArgMax", "ArgMin", "Cast"}:
+        yield from candidates(_GUMBEL, _gumbel(group, place, back))
+    elif kinds == {"Cast"} and made_of <= {"ArgMax", "ArgMin", "Cast"}:
         yield from candidates(_MEAN, _mean_position(place, back))
+    elif kinds == {"Cast"} and made_of <= {"ArgMax", "ArgMin", *_ARITHMETIC}:
+        yield from candidates(_MEAN, _mean_in_arithmetic(place, back))
     elif kinds <= {"GatherV2", "ResourceGather"}:
-        yield from candidates(_WEIGHED, _weighed_rows(place, back))
+        cost = _OVER_DRAWS if place.call is not None and name_of(place.call.func) == "categorical" else _WEIGHED
+        yield from candidates(cost, _weighed_rows(place, back))
+
+
+_ARITHMETIC = ("Sub", "AddV2", "Add", "Mul", "Neg", "Abs", "Maximum", "Minimum")
 
 
 def _scores(place: Place) -> str:
@@ -62,26 +80,112 @@ def _scores(place: Place) -> str:
 
 
 def _mean_position(place: Place, back: Place) -> Edit | None:
+    draft = place.draft()
+    mean = _mean(place, draft)
+    if mean is None or back.node is None or place.call is None:
+        return None
+    return draft.replace(back.node, mean).edit()
+
+
+def _mean(place: Place, draft: Draft) -> str | None:
+    """The mean position under a softmax, with what has to be computed before it in the draft."""
     library, call, given = place.library, place.call, place.subject
-    if library is None or call is None or given is None or back.node is None:
+    if library is None or call is None or given is None:
         return None
     axis_given = argument_of(call, 1, "axis")
     axis = place.code.written(axis_given) if axis_given is not None else ("-1" if library.is_keras else "0")
     if axis_given is None and library.is_keras:
         return None
-    draft = place.draft()
     value = draft.computed_before(given, "scores", "logits")
     if not value:
         return None
     sign = "-" if name_of(call.func) == "argmin" else ""
     weights = library("softmax", f"{sign}{value} / {_SHARPNESS}", f"axis={axis}")
     positions = library("cast", library("arange", library.size(value, axis)), f"{value}.dtype")
-    mean = library("tensordot", weights, positions, f"axes=[[{axis}], [0]]")
-    if back.node is call or call in ast.walk(back.node):
-        return draft.replace(back.node, mean).edit()
-    if value != place.code.written(given):
+    return library("tensordot", weights, positions, f"axes=[[{axis}], [0]]")
+
+
+def _mean_in_arithmetic(place: Place, back: Place) -> Edit | None:
+    """A position that is computed with before it is made a floating number: all of it in floating numbers."""
+    code, library, call = place.code, place.library, place.call
+    if library is None or call is None or back.node is None or call not in ast.walk(back.node):
+        return None
+    draft = place.draft()
+    mean = _mean(place, draft)
+    if mean is None:
+        return None
+    draft.replace(call, in_place_of(code, call, mean))
+    inner: ast.AST = call
+    for outer in code.around(call):
+        if outer is back.node:
+            return draft.edit()
+        parts = [outer.left, outer.right] if isinstance(outer, ast.BinOp) else []
+        parts = list(outer.args) if isinstance(outer, ast.Call) else parts
+        if not parts and not isinstance(outer, ast.UnaryOp):
+            return None
+        for part in parts:
+            if part is not inner and not is_number(part):
+                draft.replace(part, library("cast", code.written(part), library.dtype("float32")))
+        inner = outer
+    return None
+
+
+def _mask_of_the_largest(group: Group, place: Place) -> Edit | None:
+    """`reduce_sum(one_hot(top_k(scores).indices))`, straight through to a softmax of the scores."""
+    library, given, topology = place.library, place.subject, group.suspect.topology
+    influence = topology.influence(group.suspect.target).hops
+    hot = {op for op, _ in topology.consumers[group.culprit] if influence[op] >= 0}
+    if library is None or given is None or {group.trace.ops[op].type for op in hot} != {"OneHot"} or len(hot) != 1:
+        return None
+    number = hot.pop()
+    back = place_of_group(group, number)
+    if back is None or back.node is None or back.code is not place.code:
+        return None
+    code, total = back.code, back.code.parent(back.node)
+    sums = [op for op, _ in topology.consumers[number] if group.trace.ops[op].type == "Sum"]
+    if len(sums) != 1 or not isinstance(total, ast.Call) or name_of(total.func) not in ("reduce_sum", "sum"):
+        return None
+    outputs = group.trace.ops[sums[0]].outputs
+    if not outputs or outputs[0].shape != _shape_given(group):
+        return None
+    if code.function(total) is not (code.function(place.node) if place.node is not None else None):
+        return None
+    draft = place.draft()
+    value = draft.computed_before(given, "scores", "logits")
+    statement = code.statement(total)
+    if not value or statement is None or not code.is_evaluated_once(total) or not code.starts_a_line(statement):
+        return None
+    if value != code.written(given):
         draft.replace(given, value)
-    return draft.replace(back.node, mean).edit()
+    name = draft.free_name(total, "soft", "probabilities")
+    draft.insert_before(statement, f"{name} = {library('softmax', value, 'axis=-1')}")
+    through = f"{name} + {library('stop_gradient', f'{code.written(total)} - {name}')}"
+    return draft.replace(total, in_place_of(code, total, through)).edit()
+
+
+def _gumbel(group: Group, place: Place, back: Place) -> Edit | None:
+    """A draw that is spread over the classes: Jang, Gu and Poole, and Maddison, Mnih and Teh,
+    https://arxiv.org/abs/1611.00712."""
+    library, given, call = place.library, place.subject, place.call
+    if library is None or library.prefix == "math" or library.is_keras or given is None or back.node is None:
+        return None
+    if call is None or name_of(call.func) != "categorical" or _shape_made(group) != _shape_given(group):
+        return None
+    draft = place.draft()
+    value = draft.computed_before(given, "logits", "scores")
+    statement = back.statement
+    if not value or statement is None or not back.code.is_evaluated_once(back.node):
+        return None
+    if not back.code.starts_a_line(statement):
+        return None
+    if value != place.code.written(given) and call not in ast.walk(back.node):
+        draft.replace(given, value)
+    noise = draft.free_name(back.node, "u", "noise")
+    shape = library("shape", value)
+    draft.insert_before(statement, f"{noise} = {library.prefix}.random.uniform({shape}, 1e-6, 1.0 - 1e-6)")
+    logarithm = library("log", f"-{library('log', noise)}")
+    spread = f"({value} - {logarithm}) / 0.5"
+    return draft.replace(back.node, library("softmax", spread, "axis=-1")).edit()
 
 
 def _one_hot(group: Group, place: Place, back: Place) -> Edit | None:
@@ -89,7 +193,7 @@ def _one_hot(group: Group, place: Place, back: Place) -> Edit | None:
     library, given = place.library, place.subject
     if library is None or given is None or back.node is None or place.call is None:
         return None
-    made, scores = _shape_made(group, back), _shape_given(group)
+    made, scores = _shape_made(group), _shape_given(group)
     if made is None or scores is None or made != scores:
         return None
     draft = place.draft()
@@ -105,7 +209,7 @@ def _one_hot(group: Group, place: Place, back: Place) -> Edit | None:
         else:
             draft.replace(given, value)
     statement = back.statement
-    name = back.code.free_name(back.node, "soft", "probabilities")
+    name = draft.free_name(back.node, "soft", "probabilities")
     if statement is None or not back.code.is_evaluated_once(back.node) or not back.code.starts_a_line(statement):
         return None
     draft.insert_before(statement, f"{name} = {soft}")
@@ -113,11 +217,8 @@ def _one_hot(group: Group, place: Place, back: Place) -> Edit | None:
     return draft.replace(back.node, in_place_of(back.code, back.node, through)).edit()
 
 
-def _shape_made(group: Group, back: Place) -> tuple[int, ...] | None:
-    part = discrete_part(group.suspect)
-    consumer = part.uses[0].consumer
-    outputs = group.trace.ops[consumer].outputs
-    del back
+def _shape_made(group: Group) -> tuple[int, ...] | None:
+    outputs = group.trace.ops[discrete_part(group.suspect).uses[0].consumer].outputs
     return outputs[0].shape if outputs else None
 
 
@@ -134,15 +235,56 @@ def _weighed_rows(place: Place, back: Place) -> Edit | None:
     library, given = place.library, place.subject
     if library is None or given is None or not isinstance(back.node, ast.Call):
         return None
-    table, axis = argument_of(back.node, 0, "params"), argument_of(back.node, -1, "axis")
-    if name_of(back.node.func) == "embedding_lookup":
-        axis = None
-    if table is None or axis is not None or argument_of(back.node, -1, "batch_dims") is not None:
+    table, call = _table(back.node), place.call
+    if table is None or call is None or argument_of(back.node, -1, "batch_dims") is not None:
         return None
     draft = place.draft()
-    weights = library("softmax", f"{_scores(place)} / {_SHARPNESS}", "axis=-1")
-    product = library("matmul", weights, back.code.written(table))
+    scores = f"{_scores(place)} / {_SHARPNESS}"
+    if name_of(call.func) == "categorical":
+        samples = argument_of(call, 1, "num_samples")
+        if not isinstance(samples, ast.Constant) or samples.value != 1:
+            return None
+        scores = place.code.written(given)
+    product = library("tensordot", library("softmax", scores, "axis=-1"), back.code.written(table), "axes=1")
     return draft.replace(back.node, product).edit()
+
+
+def _embedded(place: Place) -> Edit | None:
+    """A choice that is handed to an `Embedding` layer: the mean of the layer's rows."""
+    library, call, code = place.library, place.call, place.code
+    statement = place.statement
+    if library is None or call is None or place.subject is None or name_of(call.func) == "categorical":
+        return None
+    names = {"": call} if statement is None else {code.written(call): call}
+    if isinstance(statement, ast.Assign) and statement.value is call and isinstance(statement.targets[0], ast.Name):
+        names[statement.targets[0].id] = call
+    users = [
+        node
+        for node in ast.walk(code.function(call) or code.tree)
+        if isinstance(node, ast.Call) and len(node.args) == 1 and code.written(node.args[0]) in names
+    ]
+    layers = {
+        code.written(node.targets[0])
+        for each in place.program.of_file(place.source.file)
+        for node in ast.walk(each.tree)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and name_of(node.value.func) == "Embedding"
+        for code in (each,)
+    }
+    layer = code.written(users[0].func) if len(users) == 1 else ""
+    if layer not in layers:
+        return None
+    weights = library("softmax", f"{_scores(place)} / {_SHARPNESS}", "axis=-1")
+    return place.draft().replace(users[0], library("tensordot", weights, f"{layer}.embeddings", "axes=1")).edit()
+
+
+def _table(look_up: ast.Call) -> ast.expr | None:
+    """What a look-up takes rows of; `None` where it takes something else of it than rows."""
+    axis = argument_of(look_up, 2, "axis") if name_of(look_up.func) == "take" else argument_of(look_up, -1, "axis")
+    rows = axis is None or (isinstance(axis, ast.Constant) and axis.value == 0)
+    # `keras.ops.take` without an axis takes numbers of the whole table.
+    if name_of(look_up.func) == "take" and axis is None:
+        return None
+    return argument_of(look_up, 0, "params") or argument_of(look_up, -1, "x") if rows else None
 
 
 def _of_a_look_up(group: Group) -> Iterator[Candidate]:
@@ -156,40 +298,62 @@ def _of_a_look_up(group: Group) -> Iterator[Candidate]:
     back = place_of_group(group, next(iter(consumers)))
     if place is None or back is None or not isinstance(back.node, ast.Call) or place.library is None:
         return
-    if place.code is not back.code or place.subject is None or name_of_call(place.node) not in _ROUNDINGS:
+    if place.code is not back.code or place.subject is None or place.node is None:
         return
-    yield from candidates(_BETWEEN, _interpolated(place, back, back.node))
+    if place.code.function(place.node) is not place.code.function(back.node):
+        return
+    if name_of_call(place.node) in _ROUNDINGS:
+        given = place.subject
+        while isinstance(given, ast.Call) and name_of(given.func) in _ROUNDINGS and given.args:
+            given = given.args[0]
+        yield from candidates(_BETWEEN, _interpolated(place, back, back.node, place.code.written(given)))
+    elif name_of_call(place.node) in ("searchsorted", "bucketize", "digitize"):
+        below = _number_below(place)
+        if below is not None:
+            yield from candidates(f"{_NEAR} {_BETWEEN}", _interpolated(place, back, back.node, below))
 
 
-def _interpolated(place: Place, back: Place, look_up: ast.Call) -> Edit | None:
+def _number_below(place: Place) -> str | None:
+    """How many of the edges lie below a value, by soft steps."""
+    library, call, code = place.library, place.call, place.code
+    if library is None or call is None:
+        return None
+    first = name_of(call.func) == "searchsorted"
+    edges = argument_of(call, 0, "sorted_sequence") if first else argument_of(call, 1, "bins")
+    values = argument_of(call, 1, "values") if first else argument_of(call, 0, "x")
+    if edges is None or values is None:
+        return None
+    far = f"({code.operand(values)}[..., None] - {code.operand(edges)}) / 0.1"
+    return library("sum", library("sigmoid", far), "axis=-1")
+
+
+def _interpolated(place: Place, back: Place, look_up: ast.Call, position: str) -> Edit | None:
     library, code = place.library, back.code
-    given = place.subject
-    while isinstance(given, ast.Call) and name_of(given.func) in _ROUNDINGS and given.args:
-        given = given.args[0]
-    table, axis = argument_of(look_up, 0, "params"), argument_of(look_up, -1, "axis")
-    statement = back.statement
-    if library is None or given is None or table is None or statement is None or axis is not None:
+    table, statement = _table(look_up), back.statement
+    if library is None or table is None or statement is None:
         return None
     indices = argument_of(look_up, 1, "indices")
     if not code.is_evaluated_once(look_up) or not code.starts_a_line(statement) or indices is None:
         return None
     draft = back.draft()
-    position = code.written(given)
-    low, share = code.free_name(look_up, "low", "lower"), code.free_name(look_up, "share", "fraction")
+    lines = []
+    if "(" in position:
+        name = draft.free_name(look_up, "position", "place")
+        lines.append(f"{name} = {position}")
+        position = name
+    low, share = draft.free_name(look_up, "low", "lower"), draft.free_name(look_up, "share", "fraction")
     rows = code.operand(table)
     integer = '"int32"' if library.is_keras else f"{library.prefix}.int32"
     last = f"{library('shape', rows)}[0]"
     at = library("clip", library("cast", library("floor", position), integer), "0", f"{last} - 2")
-    draft.insert_before(
-        statement,
-        f"{low} = {at}",
-        f"{share} = {position} - {library('cast', low, library.dtype('float32'))}",
-    )
-    name = code.written(look_up.func)
+    lines.append(f"{low} = {at}")
+    lines.append(f"{share} = {position} - {library('cast', low, library.dtype('float32'))}")
+    draft.insert_before(statement, *lines)
+    name, axis = code.written(look_up.func), ", axis=0" if name_of(look_up.func) == "take" else ""
     shares = share if _rank(back.group) == 1 else f"{share}[..., {library.prefix}.newaxis]"
     if library.is_keras and shares != share:
         shares = f"{share}[..., None]"
-    blended = f"(1.0 - {shares}) * {name}({rows}, {low}) + {shares} * {name}({rows}, {low} + 1)"
+    blended = f"(1.0 - {shares}) * {name}({rows}, {low}{axis}) + {shares} * {name}({rows}, {low} + 1{axis})"
     return draft.replace(look_up, in_place_of(code, look_up, blended)).edit()
 
 

@@ -156,7 +156,62 @@ def _softened(place: Place) -> Edit | None:
         return _kept_under(place, draft, root, outer, outer.targets[0].id, soft)
     if kinds == {"Cast"} and isinstance(outer, ast.Return):
         return draft.replace(root, soft).edit()
-    return None
+    return _weighted(place, root, soft)
+
+
+def _weighted(place: Place, root: ast.expr, soft: str) -> Edit | None:
+    """`reduce_sum(boolean_mask(values, condition))`, also written `values[condition]`: all of the values, weighted."""
+    code, library = place.code, place.library
+    assert library is not None
+    masked = code.parent(root)
+    if isinstance(masked, ast.Call) and name_of(masked.func) == "boolean_mask" and len(masked.args) == 2:
+        values = masked.args[0]
+        if masked.args[1] is not root or masked.keywords:
+            return None
+    elif isinstance(masked, ast.Subscript) and masked.slice is root:
+        values = masked.value
+    else:
+        return None
+    draft = place.draft()
+    whole, name = _reduced(code, masked)
+    if whole is None or len(whole.args) != 1 or whole.keywords:
+        return None
+    if name is not None:
+        draft.replace(masked, f"{code.operand(values)} * {soft}")
+        if name_of(whole.func) in _MEANS:
+            return None
+        return draft.edit()
+    weights = draft.free_name(masked, "weights", "soft")
+    if name_of(whole.func) in _MEANS:
+        statement = code.statement(whole)
+        if statement is None or not code.is_evaluated_once(whole) or not code.starts_a_line(statement):
+            return None
+        draft.insert_before(statement, f"{weights} = {soft}")
+        total = library("sum", f"{code.operand(values)} * {weights}")
+        quotient = library("divide_no_nan", total, library("sum", weights))
+        return draft.replace(whole, quotient).edit()
+    return draft.replace(masked, in_place_of(code, masked, f"{code.operand(values)} * {soft}")).edit()
+
+
+_MEANS, _SUMS = ("reduce_mean", "mean"), ("reduce_sum", "sum")
+
+
+def _reduced(code: Code, masked: ast.expr) -> tuple[ast.Call | None, str | None]:
+    """The sum or the mean of all that is left, and the name that it has before; `None` if it goes elsewhere too."""
+    outer = code.parent(masked)
+    if isinstance(outer, ast.Call) and name_of(outer.func) in (*_MEANS, *_SUMS):
+        return outer, None
+    target = outer.targets[0] if isinstance(outer, ast.Assign) and len(outer.targets) == 1 else None
+    if not isinstance(target, ast.Name):
+        return None, None
+    uses = [
+        each
+        for each in ast.walk(code.scope(masked))
+        if isinstance(each, ast.Name) and each.id == target.id and each is not target
+    ]
+    user = code.parent(uses[0]) if len(uses) == 1 else None
+    is_reduced = isinstance(user, ast.Call) and name_of(user.func) in (*_MEANS, *_SUMS)
+    return (user, target.id) if isinstance(user, ast.Call) and is_reduced else (None, None)
 
 
 def _kept_under(place: Place, draft: Draft, root: ast.expr, statement: ast.Assign, name: str, soft: str) -> Edit | None:
@@ -193,8 +248,11 @@ def _chosen_softly(place: Place, draft: Draft, choice: ast.Call, soft: str) -> D
     statement = code.statement(choice)
     if yes is None or no is None or statement is None:
         return place.draft()
-    gate = code.free_name(choice, "gate", "weight", "soft")
+    gate = draft.free_name(choice, "gate", "weight", "soft")
     blended = blend(code, gate, yes, no)
+    if blended.count(gate) == 1:
+        whole = blended.replace(gate, soft)
+        return draft.replace(choice, whole if blended == gate else in_place_of(code, choice, whole))
     if code.is_evaluated_once(choice) and code.starts_a_line(statement):
         draft.insert_before(statement, f"{gate} = {soft}")
         return draft.replace(choice, in_place_of(code, choice, blended))

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from tb_gradflow.analyse.evidence.suspects import discrete_part
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates, in_place_of
 from tb_gradflow.analyse.user_code.code import FUNCTIONS, Code
+from tb_gradflow.analyse.user_code.draft import Draft
 from tb_gradflow.analyse.user_code.place import Place, name_of, place_of_group
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.report import Edit
@@ -19,7 +20,9 @@ from tb_gradflow.record.report import Edit
 _COST = "The values stay as they are; the gradient is that of the identity, which is not the derivative."
 _SMOOTH = "The values are no longer exactly -1 or 1; the gradient is exact."
 
-_DISCRETE = frozenset({"Cast", "Round", "Floor", "Ceil", "Rint", "Identity", "Reshape", "Squeeze", "ExpandDims"})
+_DISCRETE = frozenset(
+    {"Cast", "Round", "Floor", "Ceil", "Rint", "Identity", "Reshape", "Squeeze", "ExpandDims", "AsString"}
+)
 
 
 def through_rounding(group: Group) -> Iterator[Candidate]:
@@ -27,7 +30,13 @@ def through_rounding(group: Group) -> Iterator[Candidate]:
     if arrives(group):
         yield from _around_the_call(group)
     else:
-        yield from _around_the_detour(group)
+        yield from through_detour(group)
+
+
+def through_detour(group: Group) -> Iterator[Candidate]:
+    """The same for a value that becomes one of integers, or text, and then a floating number again."""
+    yield from _around_the_detour(group)
+    yield from _kept_floating(group)
 
 
 def through_sign(group: Group) -> Iterator[Candidate]:
@@ -53,23 +62,62 @@ def _around_the_call(group: Group) -> Iterator[Candidate]:
         yield from _around_an_operator(place, place.node)
         return
     if isinstance(place.node, ast.Call):
+        others = alike(group, place)
+        if others:
+            yield from candidates(_COST, _each_straight_through([place, *others]))
         yield from candidates(_COST, straight_through(place, place.node, place.subject))
+
+
+def alike(group: Group, place: Place) -> list[Place]:
+    """Where the same function of TensorFlow cuts off the same variables, elsewhere in the user's function: the first
+    that is repaired would hide the rest."""
+    op, topology = group.op, group.suspect.topology
+    if op is None or place.node is None:
+        return []
+    readers = {reader for variable in group.variables for reader in topology.readers[variable]}
+    influence = topology.influence(group.suspect.target).hops
+    found: dict[ast.expr, Place] = {}
+    for index, each in enumerate(group.trace.ops):
+        if index == group.culprit or (each.type, each.api) != (op.type, op.api) or influence[index] < 0:
+            continue
+        if readers.isdisjoint(topology.made_by(index)):
+            continue
+        other = place_of_group(group, index)
+        if other is None or other.node is None or other.code is not place.code or other.node is place.node:
+            continue
+        if place.code.function(other.node) is place.code.function(place.node):
+            found.setdefault(other.node, other)
+    return list(found.values())
+
+
+def _each_straight_through(places: list[Place]) -> Edit | None:
+    draft = places[0].draft()
+    for each in places:
+        if not isinstance(each.node, ast.Call) or each.subject is None or not _put_through(draft, each, each.subject):
+            return None
+    return draft.edit()
 
 
 def straight_through(place: Place, rounded: ast.expr, given: ast.expr) -> Edit | None:
     """The edit that puts `v + stop_gradient(rounded - v)` in the place of `rounded`, `v` being what is given to it."""
-    library, code, draft = place.library, place.code, place.draft()
-    if library is None:
-        return None
+    draft = place.draft()
+    return draft.edit() if _put_through(draft, place, given, rounded) else None
+
+
+def _put_through(draft: Draft, place: Place, given: ast.expr, rounded: ast.expr | None = None) -> bool:
+    library, code = place.library, place.code
+    rounded = rounded if rounded is not None else place.node
+    if library is None or rounded is None:
+        return False
     value = draft.computed_before(given, "value", "soft", "raw")
-    if not value:
-        free = code.free_name(rounded, "value", "soft", "raw")
-        inside = _with(code, rounded, given, free)
-        through = f"{free} + {library('stop_gradient', f'{inside} - {free}')}"
-        return place.draft().replace(rounded, f"(lambda {free}: {through})({code.written(given)})").edit()
-    inside = _with(code, rounded, given, value)
-    through = f"{value} + {library('stop_gradient', f'{inside} - {value}')}"
-    return draft.replace(rounded, in_place_of(code, rounded, through)).edit()
+    name = value or draft.free_name(rounded, "value", "soft", "raw")
+    inside = _with(code, rounded, given, name)
+    through = f"{name} + {library('stop_gradient', f'{inside} - {name}')}"
+    if value:
+        draft.replace(rounded, in_place_of(code, rounded, through))
+    else:
+        draft.replace(rounded, f"(lambda {name}: {through})({code.written(given)})")
+    return True
 
 
 def _with(code: Code, whole: ast.expr, part: ast.expr, text: str) -> str:
@@ -96,7 +144,7 @@ def _around_the_detour(group: Group) -> Iterator[Candidate]:
     if len(consumers) != 1 or not kinds <= _DISCRETE:
         return
     back = consumers.pop()
-    if group.trace.ops[back].type != "Cast":
+    if group.trace.ops[back].type not in ("Cast", "StringToNumber"):
         return
     first, last = place_of_group(group), place_of_group(group, back)
     if first is None or last is None or first.subject is None or last.node is None or first.code is not last.code:
@@ -119,6 +167,36 @@ def _around_the_detour(group: Group) -> Iterator[Candidate]:
         draft.replace(given, value)
     through = f"{value} + {library('stop_gradient', f'{code.written(last.node)} - {value}')}"
     yield from candidates(_COST, draft.replace(last.node, in_place_of(code, last.node, through)).edit())
+
+
+def _kept_floating(group: Group) -> Iterator[Candidate]:
+    """A cast to integers that gives floating numbers of the same value, where another function casts them back."""
+    part, place = discrete_part(group.suspect), place_of_group(group)
+    kinds = {group.trace.ops[use.consumer].type for use in part.uses}
+    if not part.uses or kinds != {"Cast"} or not {group.trace.ops[op].type for op in part.ops} <= _DISCRETE:
+        return
+    if place is None or place.node is None or place.library is None or not is_cast(place.node):
+        return
+    given = place.subject
+    if given is None or given is not argument_of_cast(place.node):
+        return
+    draft, library = place.draft(), place.library
+    value = draft.computed_before(given, "value", "soft", "raw")
+    if not value:
+        return
+    whole = library("cast", _with(place.code, place.node, given, value), f"{value}.dtype")
+    through = f"{value} + {library('stop_gradient', f'{whole} - {value}')}"
+    yield from candidates(_FLOATING, draft.replace(place.node, in_place_of(place.code, place.node, through)).edit())
+
+
+_FLOATING = (
+    "It stays a floating number of the same value: what needs an integer of it has to cast it. The gradient is that of "
+    "the identity, which is not the derivative."
+)
+
+
+def argument_of_cast(node: ast.expr) -> ast.expr | None:
+    return node.args[0] if isinstance(node, ast.Call) and node.args else None
 
 
 def _is_given_anew(code: Code, statement: ast.stmt, value: str) -> bool:

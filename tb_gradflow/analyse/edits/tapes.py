@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
+from tb_gradflow.analyse.evidence.suspects import Suspect
 from tb_gradflow.analyse.user_code.candidate import Candidate, candidates
-from tb_gradflow.analyse.user_code.code import Code
+from tb_gradflow.analyse.user_code.code import Code, program_of
 from tb_gradflow.analyse.user_code.definitions import expression_of
 from tb_gradflow.analyse.user_code.draft import Draft
 from tb_gradflow.analyse.user_code.place import Place, name_of, place_at, place_of_group
@@ -14,6 +15,36 @@ from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.report import Edit
 
 _NOTHING = "It costs nothing."
+
+
+def ignores_variables(suspect: Suspect) -> bool:
+    """Whether the user's tape has `watch_accessed_variables=False`, and its block holds a line that reads the variable:
+    of a tape that watches nothing at all the trace does not tell why."""
+    trace, target = suspect.topology.trace, suspect.target
+    number = trace.targets[target].source if target >= 0 else None
+    source = trace.sources[number] if number is not None else None
+    code = program_of(trace).at(source.file, source.line) if source is not None else None
+    statement = next(iter(code.statements_at(source.line)), None) if code is not None and source is not None else None
+    if code is None or source is None or statement is None:
+        return False
+    lines = {
+        trace.sources[line].line
+        for op in suspect.topology.readers[suspect.state.variable]
+        if (line := trace.ops[op].source) is not None and trace.sources[line].file == source.file
+    }
+    return any(
+        isinstance(block, ast.With) and _has_flag(block) and _holds(code, block, lines)
+        for block in ast.walk(code.function(statement) or code.tree)
+    )
+
+
+def _has_flag(block: ast.With) -> bool:
+    return any(
+        each.arg == "watch_accessed_variables" and isinstance(each.value, ast.Constant) and each.value.value is False
+        for item in block.items
+        if isinstance(item.context_expr, ast.Call) and _is_tape(item.context_expr)
+        for each in item.context_expr.keywords
+    )
 
 
 def watching(group: Group) -> Iterator[Candidate]:
@@ -65,6 +96,10 @@ def forward_pass_inside(group: Group) -> Iterator[Candidate]:
                 if number is not None and group.trace.sources[number].file == place.source.file:
                     lines.add(group.trace.sources[number].line)
     target = group.trace.targets[group.suspect.target] if group.suspect.target >= 0 else None
+    pause = paused_block(group)
+    if pause is not None:
+        yield from candidates("The tape keeps what these lines compute, in memory too.", _dissolved(code, pause))
+        return
     for block in _tape_blocks(place):
         listed = code.block(block)
         here = listed.index(block)
@@ -78,6 +113,35 @@ def forward_pass_inside(group: Group) -> Iterator[Candidate]:
             yield from candidates(_NOTHING, _moved_inside(code, block, first, last))
             yield from candidates(_TWICE, _again_inside(code, block, [listed[index] for index in before]))
             return
+
+
+def paused_block(group: Group) -> ast.With | None:
+    """The block of `tape.stop_recording()` in which the forward pass runs; `None` if it does not."""
+    place, topology = _request(group), group.suspect.topology
+    if place is None:
+        return None
+    numbers = {group.trace.ops[op].source for variable in group.variables for op in topology.readers[variable]}
+    sources = [group.trace.sources[number] for number in numbers if number is not None]
+    lines = {each.line for each in sources if each.file == place.source.file}
+    for node in ast.walk(_function(place)):
+        if isinstance(node, ast.With) and len(node.items) == 1 and _holds(place.code, node, lines):
+            given = node.items[0].context_expr
+            if isinstance(given, ast.Call) and name_of(given.func) == "stop_recording":
+                return node
+    return None
+
+
+def _dissolved(code: Code, block: ast.With) -> Edit | None:
+    """The statements of a block in the place of it."""
+    if not all(code.starts_a_line(each) for each in (block, *block.body)):
+        return None
+    extra = len(code.indentation(block.body[0])) - len(code.indentation(block))
+    lines = code.lines[block.body[0].lineno - 1 : block.end_lineno]
+    if extra <= 0 or any(line.strip() and line[:extra].strip() for line in lines):
+        return None
+    start, end = code.span(block)
+    written = "\n".join(line[extra:] for line in lines)
+    return Draft(code).replace_between(start, end, written.lstrip()).edit()
 
 
 _TWICE = "It is computed twice."
@@ -163,29 +227,58 @@ def _moved_inside(code: Code, block: ast.With, first: list[ast.stmt], last: list
 
 def requested_too(group: Group) -> Iterator[Candidate]:
     """The variables added to those that the gradient is requested for, and applied to."""
-    place = _request(group)
-    if place is None:
+    place, added = _request(group), _added(group)
+    asked = _asked(place) if place is not None else None
+    if place is None or asked is None or not added:
         return
-    code = place.code
-    calls = [
-        node
-        for node in code.parts_at(place.source.line)
-        if isinstance(node, ast.Call) and name_of(node.func) in ("gradient", "jacobian", "minimize", "gradients")
+    code, draft = place.code, place.draft()
+    function = _function(place)
+    same = [
+        node for node in ast.walk(function) if isinstance(node, ast.expr) and code.written(node) == code.written(asked)
     ]
-    names = [expression_of(place, name) for name in group.names]
-    if len(calls) != 1 or None in names or len(calls[0].args) < 2:
-        return
-    asked = calls[0].args[1]
-    missing = list(dict.fromkeys(each for each in names if each is not None))
-    listed = [each for each in missing if not each.endswith("trainable_variables")]
-    added = [each for each in missing if each not in listed] + ([f"[{', '.join(listed)}]"] if listed else [])
-    draft = place.draft()
-    for node in ast.walk(_function(place)):
-        if isinstance(node, ast.expr) and code.written(node) == code.written(asked):
-            if isinstance(asked, ast.Name) and isinstance(getattr(node, "ctx", None), ast.Store):
-                return
+    given = [node for node in same if isinstance(getattr(node, "ctx", None), ast.Store)]
+    if given:
+        statement = code.parent(given[0])
+        if len(given) != 1 or not isinstance(statement, ast.Assign) or statement.targets != given:
+            return
+        draft.replace(statement.value, " + ".join([code.operand(statement.value), *added]))
+    else:
+        for node in same:
             draft.replace(node, " + ".join([code.operand(node), *added]))
     yield from candidates("They are trained from now on.", draft.edit())
+
+
+def wider_request(group: Group) -> str | None:
+    """The request as the user wrote it, with the variables that it lacks; `None` where their names are not known."""
+    place, added = _request(group), _added(group)
+    asked = _asked(place) if place is not None else None
+    call = place.code.parent(asked) if place is not None and asked is not None else None
+    if place is None or asked is None or not isinstance(call, ast.Call) or not added:
+        return None
+    written = place.code.written(call)
+    if "\n" in written:
+        return None
+    return written.replace(place.code.written(asked), " + ".join([place.code.operand(asked), *added]), 1)
+
+
+def _asked(place: Place) -> ast.expr | None:
+    calls = [
+        node
+        for node in place.code.parts_at(place.source.line)
+        if isinstance(node, ast.Call) and name_of(node.func) in ("gradient", "jacobian", "minimize", "gradients")
+    ]
+    return calls[0].args[1] if len(calls) == 1 and len(calls[0].args) > 1 else None
+
+
+def _added(group: Group) -> list[str]:
+    """What the user may call the variables that are missing, as summands of a list; empty if one has no known name."""
+    place = _request(group)
+    names = [expression_of(place, name) for name in group.names] if place is not None else [None]
+    if None in names:
+        return []
+    missing = list(dict.fromkeys(each for each in names if each is not None))
+    listed = [each for each in missing if not each.endswith("trainable_variables")]
+    return [each for each in missing if each not in listed] + ([f"[{', '.join(listed)}]"] if listed else [])
 
 
 def not_stopped(group: Group) -> Iterator[Candidate]:

@@ -191,7 +191,9 @@ def computed_in_the_step(group: Group) -> Iterator[Candidate]:
     if place is None or statement is None:
         return
     code = place.code
-    function = next((each for each in (statement, *code.around(statement)) if isinstance(each, FUNCTIONS)), None)
+    written_here = [each for each in ast.walk(statement) if isinstance(each, ast.Lambda)]
+    anchor = place.node if place.node is not None else written_here[0] if len(written_here) == 1 else statement
+    function = next((each for each in (anchor, *code.around(anchor)) if isinstance(each, FUNCTIONS)), None)
     variables = {name.rpartition("/")[2].partition(":")[0] for name in group.names}
     bound = {each.bound_to for name in group.names if (each := _defined(group, name)) is not None and each.bound_to}
     known = variables | bound | {each.rpartition(".")[2] for each in bound}

@@ -25,6 +25,34 @@ def by_arithmetic(group: Group) -> Iterator[Candidate]:
         yield from candidates(_SAME, place.draft().replace(call, in_place_of(place.code, call, written)).edit())
 
 
+def continuous_draw(group: Group) -> Iterator[Candidate]:
+    """Draws of a normal distribution with the mean and the variance of a Poisson distribution."""
+    place = place_of_group(group)
+    call = place.call if place is not None else None
+    if place is None or call is None or place.library is None or place.library.is_keras:
+        return
+    shape, code, library = argument_of(call, 0, "shape"), place.code, place.library
+    stateless = name_of(call.func) == "stateless_poisson"
+    rate = argument_of(call, 2 if stateless else 1, "lam")
+    seed = argument_of(call, 1, "seed") if stateless else None
+    if name_of(call.func) not in ("poisson", "stateless_poisson") or shape is None or rate is None:
+        return
+    draft = place.draft()
+    mean = draft.computed_before(rate, "rate", "lam")
+    if not mean or (stateless and seed is None):
+        return
+    if seed is not None:
+        noise = f"{library.prefix}.random.stateless_normal({code.written(shape)}, {code.written(seed)})"
+    else:
+        whole = library("concat", f"[{code.written(shape)}, {library('shape', mean)}]", "axis=0")
+        noise = f"{library.prefix}.random.normal({whole})"
+    written = f"{mean} + {library('sqrt', mean)} * {noise}"
+    yield from candidates(_CONTINUOUS, draft.replace(call, in_place_of(code, call, written)).edit())
+
+
+_CONTINUOUS = "Draws are no longer whole numbers, and may be below zero; they have the same mean and variance."
+
+
 def _linspace(place: Place, call: ast.Call) -> str | None:
     start, stop, count = argument_of(call, 0, "start"), argument_of(call, 1, "stop"), argument_of(call, 2, "num")
     if start is None or stop is None or count is None or len(call.args) + len(call.keywords) != 3:

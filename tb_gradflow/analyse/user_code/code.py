@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from tb_gradflow.record.schema import Passage, Trace
@@ -122,10 +122,11 @@ class Code:
         parameters = {each.arg for each in parts if isinstance(each, ast.arg)}
         return parameters | {each.id for each in parts if isinstance(each, ast.Name)}
 
-    def free_name(self, node: ast.AST, *wanted: str) -> str:
-        """A name that the function around a node does not use; of those wanted the first that is free."""
+    def free_name(self, node: ast.AST, *wanted: str, besides: Collection[str] = ()) -> str:
+        """A name that the function around a node does not use, nor `besides` has; of those wanted the first that is
+        free."""
         scopes = [each for each in self.around(node) if isinstance(each, FUNCTIONS)]
-        taken = self.names(scopes[-1] if scopes else self.tree)
+        taken = self.names(scopes[-1] if scopes else self.tree).union(besides)
         free = (name for name in wanted if name not in taken)
         numbered = (f"{wanted[0]}_{number}" for number in range(2, 100))
         return next(free, None) or next(name for name in numbered if name not in taken)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -66,7 +67,28 @@ def definition_of_layer(program: tuple[Code, ...], trace: Trace, name: str) -> D
     bound = [each for each in of_class if each.bound_to.rpartition(".")[2] == name]
     layers = {layer.name for layer in trace.layers if layer.type in kinds}
     chosen = bound or (of_class if len(of_class) == len(layers) == 1 else [])
-    return chosen[0] if len(chosen) == 1 else None
+    return chosen[0] if len(chosen) == 1 else _by_number(of_class, layers, name)
+
+
+def _by_number(calls: list[Definition], names: set[str], name: str) -> Definition | None:
+    """Of several layers of a class that have no name of their own Keras numbers them in the order in which they are
+    made: `dense`, `dense_1`. `None` where that is not the order in which they are written."""
+    numbers = {each: _NUMBER.search(each) for each in names}
+    ordered = sorted(names, key=lambda each: int(found[1]) if (found := numbers[each]) is not None else -1)
+    stems = {each[: found.start()] if (found := numbers[each]) is not None else each for each in names}
+    scopes = {id(each.code.scope(each.call)) for each in calls}
+    once = all(each.bound_to and not _named(each.call) and not _is_repeated(each) for each in calls)
+    if name not in names or len(stems) != 1 or len(calls) != len(names) or len(scopes) != 1 or not once:
+        return None
+    return sorted(calls, key=lambda each: each.code.span(each.call))[ordered.index(name)]
+
+
+_NUMBER = re.compile(r"_(\d+)$")
+
+
+def _is_repeated(defined: Definition) -> bool:
+    loops = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp)
+    return any(isinstance(each, loops) for each in defined.code.around(defined.call))
 
 
 def layers_of_group(group: Group) -> Iterator[str]:

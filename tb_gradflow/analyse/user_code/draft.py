@@ -15,6 +15,13 @@ class Draft:
     def __init__(self, code: Code) -> None:
         self.code = code
         self._changes: list[tuple[int, int, str]] = []
+        self._names: set[str] = set()
+
+    def free_name(self, node: ast.AST, *wanted: str) -> str:
+        """A name for the draft's own use, which neither the function around a node nor the draft has so far."""
+        name = self.code.free_name(node, *wanted, besides=self._names)
+        self._names.add(name)
+        return name
 
     def replace(self, node: ast.AST, text: str) -> Draft:
         """Writes `text` in the place of a node."""
@@ -53,7 +60,7 @@ class Draft:
         statement = self.code.statement(node)
         if statement is None or not self.code.is_evaluated_once(node) or not self.code.starts_a_line(statement):
             return ""
-        name = self.code.free_name(node, *wanted)
+        name = self.free_name(node, *wanted)
         self.insert_before(statement, f"{name} = {self.code.written(node)}")
         return name
 

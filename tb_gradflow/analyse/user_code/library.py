@@ -14,9 +14,15 @@ _IN_TENSORFLOW = {
     "divide_no_nan": "math.divide_no_nan", "var": "math.reduce_variance", "logsumexp": "reduce_logsumexp",
     "take": "gather", "floor": "floor", "ceil": "math.ceil", "log_softmax": "nn.log_softmax",
     "prod": "reduce_prod", "max": "reduce_max",
-    "arange": "range", "log1p": "math.log1p", "power": "pow",
+    "arange": "range", "relu": "nn.relu", "log1p": "math.log1p", "power": "pow",
 }  # fmt: skip
 """Where TensorFlow's name differs from that of `keras.ops`."""
+
+
+_NOT_IN_MATH = frozenset({
+    "stop_gradient", "where", "cast", "clip_by_value", "reshape", "shape", "gather", "linspace", "range", "ones_like",
+    "zeros_like", "tensordot", "einsum", "meshgrid", "zeros", "leaky_relu", "relu", "size",
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,21 +32,27 @@ class Library:
     Attributes:
         prefix: What stands in front of a function's name: `tf`, `keras.ops`, `ops`.
         is_keras: Whether that is `keras.ops`.
+        is_math: Whether it is `tf.math`, as `from tensorflow import math` has it, and no more of TensorFlow.
     """
 
     prefix: str
     is_keras: bool
+    is_math: bool = False
 
     def __call__(self, function: str, *arguments: str) -> str:
         """A call, by the function's name in `keras.ops`."""
         return f"{self.name(function)}({', '.join(arguments)})"
 
     def name(self, function: str) -> str:
+        if self.is_math:
+            # What it lacks is no Python, so that no edit comes of it.
+            name = _IN_TENSORFLOW.get(function, function).rpartition(".")[2]
+            return f"{self.prefix}.{name}" if name not in _NOT_IN_MATH else "<unknown>"
         return f"{self.prefix}.{function if self.is_keras else _IN_TENSORFLOW.get(function, function)}"
 
     def dtype(self, name: str) -> str:
         """A floating dtype, as an argument."""
-        return f'"{name}"' if self.is_keras else f"{self.prefix}.{name}"
+        return f'"{name}"' if self.is_keras or self.is_math else f"{self.prefix}.{name}"
 
     def size(self, of: str, axis: str) -> str:
         """The size of an axis, also where only a running step knows it."""
@@ -63,7 +75,10 @@ def library_for(code: Code, node: ast.AST, modules: Mapping[str, str]) -> Librar
         return Library(tensorflow[0], is_keras=False)
     keras = [name for name, module in modules.items() if module == "keras"]
     ops = [name for name, module in modules.items() if module == "keras.ops"]
-    return Library(ops[0], True) if ops else Library(f"{keras[0]}.ops", True) if keras else None
+    if ops or keras:
+        return Library(ops[0] if ops else f"{keras[0]}.ops", True)
+    math = [name for name, module in modules.items() if module == "tensorflow.math"]
+    return Library(math[0], is_keras=False, is_math=True) if math else None
 
 
 _TENSORFLOW = ("tensorflow", "tensorflow.compat.v1", "tensorflow.compat.v2")

@@ -107,10 +107,13 @@ def place_at(group: Group, number: int, op: int = -1) -> Place | None:
 
 def _node_of(group: Group, code: Code, source: Source, index: int) -> ast.expr | None:
     op = group.trace.ops[index]
-    found = [node for node in code.parts_at(source.line) if made_by(node, op) and not _is_constant(node)]
+    modules = program_of(group.trace).modules(source.file)
+    python = tuple(name for name in _PYTHON if not modules.get(name, "").startswith("tensorflow."))
+    found = [node for node in code.parts_at(source.line) if made_by(node, op) and not _is_constant(node, python)]
     if not found:
         # Of a statement over several lines AutoGraph knows one alone, which may be that of another part.
-        found = [node for node in code.parts_around(source.line) if made_by(node, op) and not _is_constant(node)]
+        around = code.parts_around(source.line)
+        found = [node for node in around if made_by(node, op) and not _is_constant(node, python)]
     if len(found) < 2:
         return found[0] if found else None
     made = [
@@ -152,10 +155,10 @@ def made_by(node: ast.AST, op: Op) -> bool:
 _ALSO = {"Round": ("round", "rint"), "Select": ("where",), "SelectV2": ("where",), "Sign": ("sign",)}
 
 
-def _is_constant(node: ast.expr) -> bool:
+def _is_constant(node: ast.expr, python: tuple[str, ...]) -> bool:
     """Whether Python or NumPy computes it, so that no op of TensorFlow's comes of it."""
     if isinstance(node, ast.Call):
-        return ast.unparse(node.func).partition(".")[0] in _PYTHON or _has_numbers_alone(node)
+        return ast.unparse(node.func).partition(".")[0] in python or _has_numbers_alone(node)
     sides = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]
     return all(map(is_number, sides))
 

@@ -64,6 +64,7 @@ def link_returns(shadow: Shadow, exits: Sequence[Exit], flattener: Flattener, ta
     for each in sorted(_left(exits, flattener), key=lambda left: not left.is_telling):
         if each.is_told:
             taken = uses.same(each) if each.is_telling or each.place in known else []
+            taken = taken or (uses.holding(each) if each.is_telling else [])
         else:
             taken = _returns(each, uses) or _decided(each, flattener, targets)
         known.update({each.place} if taken else ())
@@ -127,6 +128,7 @@ class _Uses:
         self._unwritten, self._made = _by_source(unwritten), _by_source(made)
         self._floating = [use for use in unwritten if use.is_floating]
         self._values = _by_value(listed)
+        self._elements = _by_element(listed)
         self._close: dict[tuple[object, ...], list[_Use]] = {}
 
     def same(self, left: _Left) -> list[_Use]:
@@ -140,6 +142,16 @@ class _Uses:
         near = groups[bisect.bisect_left(first, value - margin) : bisect.bisect_right(first, value + margin)]
         found = [use for group in near if _same_value(left.value, group[0]) for use in _after(left.ref.op, group)]
         return sorted(found, key=lambda use: use.op)
+
+    def holding(self, left: _Left) -> list[_Use]:
+        """The constants that a number is one of several elements of: a list of what was collected."""
+        if np.size(left.value) != 1 or np.asarray(left.value).dtype.kind != "f":
+            return []
+        values, uses = self._elements
+        value = float(np.ravel(left.value)[0])
+        margin = abs(value) * _NEAR
+        found = uses[bisect.bisect_left(values, value - margin) : bisect.bisect_right(values, value + margin)]
+        return _after(left.ref.op, sorted({use.op: use for use in found}.values(), key=lambda use: use.op))
 
     def close(self, left: _Left, is_close: _Closeness, *, constants: bool) -> list[_Use]:
         """The constants that are not written out, or any ops, whose line has to do with that of the exit."""
@@ -194,6 +206,21 @@ def _by_value(constants: Iterable[_Use]) -> Mapping[int, tuple[Sequence[float], 
         found.setdefault(size, []).append((float(np.ravel(_value(listed[0]))[0]), listed))
     ordered = {size: sorted(listed, key=lambda each: each[0]) for size, listed in found.items()}
     return {size: ([first for first, _ in listed], [group for _, group in listed]) for size, listed in ordered.items()}
+
+
+# A list of what a step collected is not longer than that.
+_COLLECTED = 256
+
+
+def _by_element(constants: Iterable[_Use]) -> tuple[Sequence[float], Sequence[_Use]]:
+    """The elements of all short floating constants that have several, in order of size, and the use of each."""
+    found: list[tuple[float, _Use]] = []
+    for use in constants:
+        value = _value(use)
+        if use.is_floating and 1 < value.size <= _COLLECTED and np.isfinite(value).all():
+            found += [(float(each), use) for each in np.ravel(value)]
+    found.sort(key=lambda each: each[0])
+    return [value for value, _ in found], [use for _, use in found]
 
 
 def _constants(shadow: Shadow, flattener: Flattener, needed: set[int]) -> Iterator[_Use]:

@@ -20,6 +20,7 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from tb_gradflow.record.report import Edit
+from tb_gradflow.trace.explain.wider_closures import UnknownValueError, apart, values_of, with_globals
 from tb_gradflow.trace.source.user_line import is_users, path_in_log
 from tb_gradflow.trace.tf_internals.function_caches import traced_anew
 
@@ -67,8 +68,8 @@ def _is_lambda(code: CodeType, converted: str) -> bool:
 
 
 @contextlib.contextmanager
-def edited(edits: Sequence[Edit]) -> Iterator[Ran]:
-    """The program as it is with the edits, as long as the context is open.
+def edited(edits: Sequence[Edit], variables: Mapping[str, Any] | None = None) -> Iterator[Ran]:
+    """The program as it is with the edits, as long as the context is open; `variables` by what the program calls them.
 
     Raises:
         CannotApplyError: one of them cannot be applied to the functions in memory.
@@ -82,28 +83,59 @@ def edited(edits: Sequence[Edit]) -> Iterator[Ran]:
     new_text: dict[str, str] = {}
     swaps: list[tuple[FunctionType, CodeType, CodeType]] = []
     changed: set[CodeType] = set()
+    besides: list[tuple[FunctionType, dict[str, Any]]] = []
     for file, listed in files.items():
         text = "".join(linecache.getlines(file))
         new_text[file] = _text_with(text, listed)
-        pairs = _Pairs(_compiled(text, file), _compiled(new_text[file], file), listed)
+        old, new = _compiled(text, file), _compiled(new_text[file], file)
+        pairs = _Pairs(old, new, listed)
+        wider = [
+            (each, code)
+            for each in by_file[file]
+            if (code := pairs.of(each.__code__)) is not None and code.co_freevars != each.__code__.co_freevars
+        ]
+        if wider:
+            besides += [(each, _read_besides(each, code, by_file[file], variables or {})) for each, code in wider]
+            cells = {code: frozenset(each.__code__.co_freevars) for each, code in wider}
+            pairs = _Pairs(old, with_globals(new_text[file], file, cells, _TOP_LEVEL_AWAIT), listed)
         changed |= pairs.changed
-        swaps += [(each, each.__code__, new) for each in by_file[file] if (new := pairs.of(each.__code__)) is not None]
-    for function, _, new in swaps:
-        if function.__code__.co_freevars != new.co_freevars:
-            raise CannotApplyError(
-                f"With the edit `{new.co_name}` reads other variables of the function around it, so that it could "
-                "not be tried in memory."
-            )
+        swaps += [(each, each.__code__, now) for each in by_file[file] if (now := pairs.of(each.__code__)) is not None]
+    for function, _, now in swaps:
+        if function.__code__.co_freevars != now.co_freevars:
+            raise _closes_over(now)
     with contextlib.ExitStack() as undo:
         undo.enter_context(_text_of_files(new_text))
         undo.enter_context(traced_anew(_is_of_the_user))
-        for function, old, new in swaps:
-            undo.callback(setattr, function, "__code__", old)
-            function.__code__ = new
+        for function, values in besides:
+            # AutoGraph reads the text, in which nothing has another name.
+            for name, value in (pair for key in values for pair in ((key, values[key]), (apart(key), values[key]))):
+                if name not in function.__globals__:
+                    function.__globals__[name] = value
+                    undo.callback(function.__globals__.pop, name, None)
+        for function, before, now in swaps:
+            undo.callback(setattr, function, "__code__", before)
+            function.__code__ = now
         ran = Ran(frozenset(changed))
         undo.callback(sys.setprofile, sys.getprofile())
         sys.setprofile(ran.notice)
         yield ran
+
+
+def _read_besides(
+    function: FunctionType, code: CodeType, others: Sequence[FunctionType], variables: Mapping[str, Any]
+) -> dict[str, Any]:
+    names = sorted(set(code.co_freevars) - set(function.__code__.co_freevars))
+    try:
+        return values_of(function, names, others, variables)
+    except UnknownValueError:
+        raise _closes_over(code) from None
+
+
+def _closes_over(code: CodeType) -> CannotApplyError:
+    return CannotApplyError(
+        f"With the edit `{code.co_name}` reads other variables of the function around it, so that it could not be "
+        "tried in memory."
+    )
 
 
 def _is_of_the_user(function: Any) -> bool:

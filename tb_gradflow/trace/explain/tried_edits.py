@@ -8,11 +8,16 @@ not work, it is tried together with those of the other findings: a path may be c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+from tb_gradflow.analyse.user_code.code import program_of
+from tb_gradflow.analyse.user_code.definitions import definition_of_variable
 from tb_gradflow.record.report import Alternative, Diagnosis, Edit, Finding, Tried, VariableNorm
+from tb_gradflow.record.schema import Trace
 from tb_gradflow.trace.explain.edited_code import RUN_BEFORE, CannotApplyError, edited
+from tb_gradflow.trace.graph.variables import listed_sources
 
 MOST_RUNS = 30
 """How often a step is run again at most, to try edits."""
@@ -36,9 +41,10 @@ class Seen:
     losses: tuple[float, ...]
 
 
-def with_tried(before: Seen, run: Callable[[], Seen]) -> Diagnosis:
-    """The diagnosis, with what its edits do, the best first; `run` runs the step again."""
-    trials = _Trials(before, run)
+def with_tried(before: Seen, run: Callable[[], Seen], variables: Mapping[str, Any] | None = None) -> Diagnosis:
+    """The diagnosis, with what its edits do, the best first; `run` runs the step again. `variables` are those of the
+    step, by what the program calls them."""
+    trials = _Trials(before, run, variables or {})
     tried = [_tried_alone(finding, trials) for finding in before.diagnosis.findings]
     working = _apart(each.edit for each in tried if each.edit is not None and each.tried is not None)
     left = [
@@ -48,12 +54,24 @@ def with_tried(before: Seen, run: Callable[[], Seen]) -> Diagnosis:
     return replace(before.diagnosis, findings=tuple(left))
 
 
+def variables_as_called(trace: Trace, variables: Any) -> dict[str, Any]:
+    """The variables that `explain` was given, by the names that the program has for them, where these are plain."""
+    passages, found = program_of(trace).passages, {}
+    for each in listed_sources(variables):
+        name = str(getattr(each, "path", None) or getattr(each, "name", "")).partition(":")[0]
+        defined = definition_of_variable(passages, name) if name else None
+        if defined is not None and defined.bound_to.isidentifier():
+            found[defined.bound_to] = each
+    return found
+
+
 @dataclass(slots=True)
 class _Trials:
     """Runs each combination of edits once, and remembers what came of it."""
 
     before: Seen
     run: Callable[[], Seen]
+    variables: Mapping[str, Any]
     known: dict[tuple[Edit, ...], Seen | str | None] = field(default_factory=dict)
 
     def of(self, edits: Sequence[Edit]) -> Seen | str | None:
@@ -65,7 +83,7 @@ class _Trials:
 
     def _seen(self, edits: Sequence[Edit]) -> Seen | str | None:
         try:
-            with edited(edits) as ran:
+            with edited(edits, self.variables) as ran:
                 seen = self.run()
         except CannotApplyError as error:
             return str(error)

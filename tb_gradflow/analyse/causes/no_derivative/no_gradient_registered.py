@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.edits.images import image_by_hand
+from tb_gradflow.analyse.edits.images import image_by_hand, sampled_between
+from tb_gradflow.analyse.evidence.discrete import SAMPLING
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.fields import SIZE, Template
 from tb_gradflow.analyse.words.names import Group, Text, api_of
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """Asking for the gradient raises LookupError: the op type has no entry in the registry."""
+    """Asking for the gradient raises LookupError: the op type has no entry in the registry. That a draw has none is a
+    cause of its own."""
     unregistered = any(edge.passes == "unregistered" for edge in suspect.edges)
+    if suspect.op.type in SAMPLING:
+        return None
     return Verdict("no_gradient_registered", "error") if unregistered else None
 
 
@@ -60,5 +64,5 @@ CAUSE = Cause(
     severity="error",
     fix="move the op into the input pipeline, or `tf.custom_gradient`",
     text=message_and_fix,
-    edits=(image_by_hand,),
+    edits=(image_by_hand, sampled_between),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.images import image_by_hand
+from tb_gradflow.analyse.edits.straight_through import through_detour
 from tb_gradflow.analyse.edits.written_out import by_arithmetic
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.fields import SIZE, Template
@@ -66,5 +67,5 @@ CAUSE = Cause(
     fix="another op, or `tf.custom_gradient`",
     text=message_and_fix,
     verb="cuts {them} off",
-    edits=(image_by_hand, by_arithmetic),
+    edits=(image_by_hand, by_arithmetic, through_detour),
 )

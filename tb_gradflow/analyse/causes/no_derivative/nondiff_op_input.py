@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
+from tb_gradflow.analyse.edits.images import sampled_between
 from tb_gradflow.analyse.edits.written_out import by_arithmetic
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.graph.op_sets import is_float
@@ -75,5 +76,5 @@ CAUSE = Cause(
     fix="write it out with arithmetic",
     text=message_and_fix,
     verb="cuts {them} off",
-    edits=(by_arithmetic,),
+    edits=(by_arithmetic, sampled_between),
 )

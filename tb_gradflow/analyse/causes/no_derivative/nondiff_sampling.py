@@ -7,6 +7,7 @@ import re
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.positions import soft_position
 from tb_gradflow.analyse.edits.soft import soft_comparison
+from tb_gradflow.analyse.edits.written_out import continuous_draw
 from tb_gradflow.analyse.evidence.discrete import COMPARISON, SAMPLING
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.code import bracketed
@@ -90,5 +91,6 @@ CAUSE = Cause(
     edits=(
         soft_position,
         soft_comparison,
+        continuous_draw,
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tb_gradflow.analyse.evidence.discrete import SAMPLING
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 
 
@@ -16,6 +17,7 @@ def raised_on_the_way(suspect: Suspect) -> Verdict | None:
         if crossing.producer in reached:
             op = topology.trace.ops[crossing.consumer]
             missing = "second_order_missing" if op.backward else "no_gradient_registered"
+            missing = "nondiff_sampling" if op.type in SAMPLING else missing
             own = op.custom_gradient and crossing.edge.passes == "error"
             return Verdict("custom_gradient_wrong" if own else missing, "error", crossing.consumer)
     return None

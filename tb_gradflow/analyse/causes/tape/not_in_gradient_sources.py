@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.edits.tapes import requested_too
+from tb_gradflow.analyse.edits.tapes import requested_too, wider_request
 from tb_gradflow.analyse.evidence.requests import nobody_asked
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.step.measured import Measured
@@ -58,6 +58,8 @@ def message_and_fix(group: Group) -> Text:
     if not in_layer(group):
         quiet = "`tf.Variable(..., trainable=False)`"
     ask = "Pass all of them, `tape.gradient(loss, model.trainable_variables)`"
+    if (wider := wider_request(group)) is not None:
+        ask = f"Pass all of them, `{wider}`".replace("{", "{{").replace("}", "}}")
     if len(group.trace.targets) > 1:
         ask = "Ask the tape whose loss is to train {them} for {them} too, `tape.gradient(loss, [...])`"
     if ended_early(group.suspect.measured):

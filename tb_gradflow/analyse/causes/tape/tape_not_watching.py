@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.edits.tapes import watching
+from tb_gradflow.analyse.edits.tapes import ignores_variables, watching
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text
@@ -17,7 +17,7 @@ def rule(suspect: Suspect) -> Verdict | None:
     if entry is None or entry.watched or suspect.topology.trace.targets[entry.target].automatic:
         return None
     others = any(other.watched and other.target == entry.target for other in suspect.topology.trace.variable_gradients)
-    return Verdict("tape_not_watching", "error") if others else None
+    return Verdict("tape_not_watching", "error") if others or ignores_variables(suspect) else None
 
 
 def tensor_not_watched(suspect: Suspect) -> Verdict | None:

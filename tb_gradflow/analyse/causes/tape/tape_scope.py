@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.edits.tapes import forward_pass_inside
+from tb_gradflow.analyse.edits.tapes import forward_pass_inside, paused_block
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, place_of, source_of
@@ -23,6 +23,12 @@ def message_and_fix(group: Group) -> Text:
             "{they_get} no gradient. The loss was eager, so its way is not recorded: either the loss was not computed "
             "from {them}, or something on the way let no gradient pass.",
             "Take the step inside of `tf.function`, or record it with `tb_gradflow.watch`, to see where the way ends.",
+        )(group)
+    if paused_block(group) is not None:
+        return Template(
+            "{they_get} no gradient: a differentiable way leads to the loss, and the tape did not see it{line}. A part "
+            "of it ran in a block of `stop_recording()`" + _read_at(group) + ".",
+            "Take these lines out of that block.",
         )(group)
     return Template(
         "{they_get} no gradient: a differentiable way leads to the loss, and the tape did not see it{line}. "

@@ -1,0 +1,241 @@
+"""Edits that `explain(..., try_fixes=True)` offers for programs as people write them: run on the step, they repair."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tb_gradflow
+
+HEAD = """
+import tensorflow as tf
+
+w = tf.Variable([0.2, 1.4, 2.6], name="w")
+table = tf.constant([[0.0], [1.0], [4.0], [9.0]])
+picture = tf.random.stateless_uniform((1, 6, 6, 3), (1, 2), 0.1, 0.9)
+"""
+
+# Body of a program, and what its edit says.
+PROGRAMS = {
+    "a sum of what a condition leaves": (
+        "def loss():\n    return tf.reduce_sum(tf.boolean_mask(tf.constant([1.0, 2.0, 3.0]), w > 1.0))\n",
+        "tf.constant([1.0, 2.0, 3.0]) * tf.sigmoid((w - 1.0) / 0.1)",
+    ),
+    "a mean of what a condition leaves": (
+        "def loss():\n    x = tf.constant([1.0, 2.0, 3.0])\n    return tf.reduce_mean(x[x > w[1]])\n",
+        "tf.math.divide_no_nan(tf.reduce_sum(x * weights), tf.reduce_sum(weights))",
+    ),
+    "rows at places that are searched": (
+        "def loss():\n    bucket = tf.searchsorted([0.5, 1.5, 2.5], w)\n"
+        "    return tf.reduce_sum(tf.gather(table, bucket))\n",
+        "share[..., tf.newaxis] * tf.gather(table, low + 1)",
+    ),
+    "a mask of the largest": (
+        "def loss():\n    _, chosen = tf.math.top_k(w, 2)\n"
+        "    mask = tf.reduce_sum(tf.one_hot(chosen, 3), axis=0)\n"
+        "    return tf.reduce_sum(mask * tf.constant([3.0, 1.0, 2.0]))\n",
+        "mask = soft + tf.stop_gradient(tf.reduce_sum(tf.one_hot(chosen, 3), axis=0) - soft)",
+    ),
+    "a reward looked up by a draw": (
+        "def loss():\n    action = tf.random.categorical(w[None], 1)\n"
+        "    return tf.reduce_mean(tf.gather(tf.constant([0.1, 1.0, -0.5]), tf.squeeze(action, -1)))\n",
+        "tf.tensordot(tf.nn.softmax(w[None], axis=-1), tf.constant([0.1, 1.0, -0.5]), axes=1)",
+    ),
+    "a difference of positions": (
+        "def loss():\n"
+        "    far = tf.cast(tf.subtract(tf.argmax(w, 0), tf.argmax(tf.constant([0.0, 1.0]), 0)), tf.float32)\n"
+        "    return tf.square(far)\n",
+        "tf.cast(tf.argmax(tf.constant([0.0, 1.0]), 0), tf.float32)",
+    ),
+    "integers between two functions": (
+        "def sent(x):\n    return tf.cast(x * 9.0, tf.int32)\n"
+        "def received(x):\n    return tf.cast(x, tf.float32) / 9.0\n"
+        "def loss():\n    return tf.reduce_sum(received(sent(w)))\n",
+        "value + tf.stop_gradient(tf.cast(tf.cast(value, tf.int32), value.dtype) - value)",
+    ),
+    "a number that is printed and read": (
+        "def loss():\n    text = tf.strings.as_string(w, precision=1)\n"
+        "    return tf.reduce_sum(tf.strings.to_number(text) * 2.0)\n",
+        "w + tf.stop_gradient(tf.strings.to_number(text) - w)",
+    ),
+    "rounding in several lines": (
+        "def loss():\n    hit = tf.reduce_sum(tf.round(w * 2.0))\n"
+        "    missed = tf.reduce_sum(tf.round(1.0 - w))\n    return hit / (hit + missed + 0.5)\n",
+        "missed = tf.reduce_sum(soft + tf.stop_gradient(tf.round(soft) - soft))",
+    ),
+    "a hue": (
+        "def loss():\n    return tf.reduce_mean(tf.square(tf.image.adjust_hue(picture, w[0]) - 0.5))\n",
+        "tf.image.rgb_to_hsv(picture)",
+    ),
+    "a glimpse": (
+        "def loss():\n    seen = tf.image.extract_glimpse(picture, (2, 2), w[None, :2] / 9.0)\n"
+        "    return tf.reduce_mean(tf.square(seen))\n",
+        'tf.einsum("bir,bjc,brcd->bijd", by_row, by_column, picture)',
+    ),
+    "both branches of a choice": (
+        "turned = lambda x: tf.where(x < 1.4, 1.0 / (1.4 - x), tf.math.log(x - 0.2))\n"
+        "def loss():\n    return tf.reduce_sum(turned(w))\n",
+        "tf.math.log(tf.where(x < 1.4, tf.ones_like(x - 0.2), x - 0.2))",
+    ),
+    "one minus a sigmoid": (
+        "def loss():\n    p = tf.sigmoid(w * 100.0)\n    return -tf.reduce_mean(tf.math.log(1.0 - p))\n",
+        "tf.math.log_sigmoid(-(w * 100.0))",
+    ),
+    "euclidean norms": (
+        "def loss():\n    far = w[:, None] - tf.constant([[0.2], [1.0], [2.0]])\n"
+        "    return tf.reduce_sum(tf.norm(far, ord='euclidean', axis=1, name='far'))\n",
+        "tf.sqrt(tf.maximum(tf.reduce_sum(tf.square(far), axis=1), 1e-12))",
+    ),
+    "minus infinity by a name": (
+        "HIDDEN = float('-inf')\ndef loss():\n    rows = tf.stack([w, w])\n"
+        "    scores = tf.where(tf.constant([[True] * 3, [False] * 3]), rows, HIDDEN)\n"
+        "    return tf.reduce_sum(tf.nn.softmax(scores) * rows)\n",
+        "rows, -1e9)",
+    ),
+    "counts of events": (
+        "def loss():\n    return tf.reduce_mean(tf.square(tf.random.poisson([8], tf.exp(w)) - 3.0))\n",
+        "tf.sqrt(rate) * tf.random.normal(tf.concat([[8], tf.shape(rate)], axis=0))",
+    ),
+    "numbers collected in a list": (
+        "def loss():\n    parts = []\n    for number in range(3):\n"
+        "        parts.append(tf.sin(w[number] * 1.37).numpy())\n"
+        "    return tf.reduce_sum(tf.convert_to_tensor(parts))\n",
+        "parts.append(tf.sin(w[number] * 1.37))",
+    ),
+}
+
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def loaded(tmp_path: Path) -> Iterator[Any]:
+    """Writes a program and loads it."""
+    names = []
+
+    def load(text: str) -> ModuleType:
+        number = next(_NUMBERS)
+        names.append(f"repair_{number}")
+        path = tmp_path / f"{names[-1]}.py"
+        # AutoGraph takes equal functions, at one and the same line of two files, for one.
+        path.write_text("\n" * number + text, encoding="utf-8")
+        spec = importlib.util.spec_from_file_location(names[-1], path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[names[-1]] = module
+        spec.loader.exec_module(module)
+        return module
+
+    yield load
+    for name in names:
+        del sys.modules[name]
+
+
+def tried(loss: Any, *variables: Any) -> Any:
+    return tb_gradflow.explain(loss, variables=list(variables), try_fixes=True, terms=False).findings[0]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_an_edit_repairs(name: str, loaded: Any) -> None:
+    body, written = PROGRAMS[name]
+    program = loaded(HEAD + body)
+
+    finding = tried(program.loss, program.w)
+
+    assert finding.edit is not None
+    assert written in finding.edit.after
+    assert finding.tried is not None
+    assert finding.tried.works
+
+
+def test_what_a_file_imports_of_tensorflow_is_used(loaded: Any) -> None:
+    program = loaded(
+        "from tensorflow import Variable, math\nw = Variable([0.0, 1.0], name='w')\n"
+        "def loss():\n    return math.reduce_sum(math.sqrt(w))\n"
+    )
+
+    finding = tried(program.loss, program.w)
+
+    assert "math.sqrt(math.maximum(w, 1e-12))" in finding.edit.after
+    assert finding.tried.works
+
+
+def test_a_fix_speaks_of_tensorflow_as_the_file_imports_it(loaded: Any) -> None:
+    program = loaded(
+        "import tensorflow as t\nw = t.Variable([0.2, 1.0], name='w')\n"
+        "def loss():\n    return t.reduce_sum(t.cast(w > 0.5, t.float32))\n"
+    )
+
+    fix = tb_gradflow.explain(program.loss, variables=[program.w]).findings[0].fix
+
+    assert "`t.sigmoid((w - 0.5) / 0.1)`" in fix
+    assert "tf." not in fix
+
+
+OUTER = """
+import tensorflow as tf
+def make():
+    log_scale = tf.Variable(0.2, name="log_scale")
+    offset = tf.Variable(0.1, name="offset")
+    scale = tf.exp(log_scale)
+    {inner}
+    return loss, log_scale, offset
+"""
+
+INNER = {
+    "function": "def loss(): return tf.square(scale * 3.0 + offset)",
+    "lambda": "loss = lambda: tf.square(scale * 3.0 + offset)",
+}
+
+
+@pytest.mark.parametrize("form", INNER)
+def test_a_function_that_reads_more_of_the_one_around_it_is_tried(form: str, loaded: Any) -> None:
+    program = loaded(OUTER.format(inner=INNER[form]))
+    loss, log_scale, offset = program.make()
+    names, code = set(vars(program)), loss.__code__
+
+    finding = tried(loss, log_scale, offset)
+
+    assert "tf.exp(log_scale) * 3.0 + offset" in finding.edit.after
+    assert finding.tried is not None
+    assert finding.tried.works
+    assert set(vars(program)) == names
+    assert loss.__code__ is code
+    np.testing.assert_allclose(float(finding.tried.loss[1]), float(loss()), rtol=1e-6)
+
+
+def test_what_a_function_reads_more_is_not_guessed(loaded: Any) -> None:
+    """Another variable of the same name: nobody knows which of the two the program means."""
+    program = loaded(OUTER.format(inner=INNER["function"]))
+    loss, log_scale, offset = program.make()
+    program.log_scale = tf.Variable(7.0)
+
+    finding = tried(loss, log_scale, offset)
+
+    assert finding.tried is None
+    assert "reads other variables of the function around it" in finding.not_tried
+
+
+def test_rows_and_columns_are_sampled_as_the_op_samples(loaded: Any) -> None:
+    """The edit of a projective transform leaves the loss as it is."""
+    program = loaded(
+        HEAD + "def loss():\n    theta = tf.concat([[1.1, 0.1], w[:1], [-0.1, 0.9], w[1:2], [0.01, 0.0]], 0)[None]\n"
+        "    moved = tf.raw_ops.ImageProjectiveTransformV3(\n        images=picture, transforms=theta, "
+        "output_shape=[5, 4], fill_value=0.0, interpolation='BILINEAR'\n    )\n"
+        "    return tf.reduce_mean(tf.square(moved))\n"
+    )
+
+    finding = tried(program.loss, program.w)
+
+    assert finding.tried.works
+    before, after = finding.tried.loss
+    assert after == pytest.approx(before, rel=1e-5)
