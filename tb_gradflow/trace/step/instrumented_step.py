@@ -208,13 +208,14 @@ class InstrumentedStep:
         ]
         for collector in collectors:
             collector.forget_uncalled()
+        with_values = self._settings.values or (self._settings.eager and _broke(collectors[0]))
         # All replicas do the same: the first one of this process tells of it.
-        index = self._tell(collectors[0], given[0], None, len(before[0])) if replica_here() == 0 else 0
+        index = self._tell(collectors[0], given[0], None, len(before[0]), with_values) if replica_here() == 0 else 0
         measured = [
             self._measurements(collector, index, inputs, values)
             for collector, inputs, values in zip(collectors, given, before, strict=True)
         ]
-        if self._settings.values and not shared and not is_replica():
+        if with_values and not shared and not is_replica():
             measured[0].update(forward_values(collectors[0], self._places, self._number_of, (args, kwargs)))
             measured[0].update(examples_of(given[0]) if self._settings.examples else {})
         return measured
@@ -254,14 +255,21 @@ class InstrumentedStep:
             )
         return ReplicaCollector(variables, settings.tensors, exact=settings.exact, terms=settings.terms)
 
-    def _tell(self, collector: Collector, given: Named, error: BaseException | None, known: int = 0) -> int:
+    def _tell(
+        self,
+        collector: Collector,
+        given: Named,
+        error: BaseException | None,
+        known: int = 0,
+        with_values: bool = False,
+    ) -> int:
         index = self._traces
         self._traces += 1
         collector.forget_uncalled()
         collector.finish()
         link_snapshots(collector)
         moving = collector.moving(known)  # meets variables that only an optimizer has named
-        if self._settings.values:
+        if with_values:
             trace, self._places, self._number_of = trace_with_places(
                 collector, collector.root, index, keep_source=self._settings.source
             )
@@ -324,6 +332,15 @@ class OpenStep:
         self._opened.close()
         if error is not None:
             self._step._tell_of(error, self.collector)
+
+
+def _broke(collector: Collector) -> bool:
+    """Whether a loss or a gradient of a step that has run eagerly is not finite. What it computed is still there, and
+    need not be computed again as that of a compiled step."""
+    eager = tf.__internal__.EagerTensor
+    losses = [call.loss.numpy() for call in collector.calls if isinstance(call.loss, eager)]
+    rows = [call.statistics.numpy() for call in collector.calls if isinstance(call.statistics, eager)]
+    return not all(np.all(np.isfinite(loss)) for loss in losses) or any(map(has_nonfinite, rows))
 
 
 def _movement(collector: Collector, number: int, given: Given, before: Any) -> Any:
