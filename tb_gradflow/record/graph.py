@@ -193,6 +193,8 @@ class Variable:
         rebound: The attribute, as code calls it, that held the variable and holds a tensor now; empty if there is
             none.
         made: Whether the step itself made it.
+        written: What the user's code calls a variable that only has TensorFlow's name for those without one, such as
+            `self.w`; empty if it has a name, or that is not known.
     """
 
     name: str
@@ -203,6 +205,7 @@ class Variable:
     computed: bool = False
     rebound: str = ""
     made: bool = False
+    written: str = ""
 
 
 @dataclass(frozen=True, slots=True)
