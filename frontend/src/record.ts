@@ -165,6 +165,11 @@ export interface Variable {
    * empty if it has a name, or that is not known.
    */
   readonly written: string;
+  /**
+   * The method of the model that computes with it, where its training step does not, such as `classify`; empty if there
+   * is none.
+   */
+  readonly elsewhere: string;
 }
 
 /** A name scope that is a layer. */

@@ -195,6 +195,8 @@ class Variable:
         made: Whether the step itself made it.
         written: What the user's code calls a variable that only has TensorFlow's name for those without one, such as
             `self.w`; empty if it has a name, or that is not known.
+        elsewhere: The method of the model that computes with it, where its training step does not, such as `classify`;
+            empty if there is none.
     """
 
     name: str
@@ -206,6 +208,7 @@ class Variable:
     rebound: str = ""
     made: bool = False
     written: str = ""
+    elsewhere: str = ""
 
 
 @dataclass(frozen=True, slots=True)

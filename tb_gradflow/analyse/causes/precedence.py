@@ -244,6 +244,9 @@ NOT_FINITE: tuple[Rule, ...] = (
 """The gradient arrives as NaN or infinity, from this op on; or the loss is not finite, and this op hides it from the
 variables."""
 
+FLAT_SLOPE: tuple[Rule, ...] = (second_order_missing.rule,)
+"""The derivative of an inner gradient is zero everywhere, and no variable shows it."""
+
 VANISHING: tuple[Rule, ...] = (
     custom_gradient_wrong.own_gradient_differs,
     softmax_single_class.single_class_unseen,

@@ -56,6 +56,8 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
     by_name = {trace.variables[state.variable].name: state for state in states}
     if _is_beside_the_loss(measured, first) and by_name[first.variables[0]].status == "connected":
         return f"The output of the model is always 1{_because(measured, first)}"
+    if first.cause == "second_order_missing" and trace.ops[trace.targets[first.target].op].backward:
+        return f"A second derivative is zero everywhere{_because(measured, first).replace(' is zero.', '.')}"
     affected = {name for finding in loud for name in finding.variables}
     plight = _PLIGHTS.get(by_name[first.variables[0]].status, CATALOGUE[first.cause].plight)
     if plight != "NaN" and any(finding.cause == "nonfinite_weights" for finding in loud):

@@ -31,6 +31,7 @@ class Owned:
         trainable: Whether its owner means it to be trained.
         tracked: Whether the model lists it.
         rebound: The attribute that held it and holds a tensor now; empty if there is none.
+        elsewhere: The method of the model that computes with it, where no training step does; empty if there is none.
     """
 
     variable: Any
@@ -38,6 +39,7 @@ class Owned:
     trainable: bool
     tracked: bool
     rebound: str = ""
+    elsewhere: str = ""
 
     @property
     def source(self) -> Any:
@@ -230,6 +232,7 @@ class Variables:
                 rebound=item.rebound,
                 made=self._is_made(item),
                 written=self._called(item) if keep_source else "",
+                elsewhere=item.elsewhere if keep_source else "",
             )
             for index, (name, item) in enumerate(zip(names, self._owned, strict=True))
         )

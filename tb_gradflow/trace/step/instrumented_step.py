@@ -30,6 +30,7 @@ from tb_gradflow.trace.numerics.statistics import (
     movement_statistics,
     variable_statistics,
 )
+from tb_gradflow.trace.source.other_methods import only_elsewhere
 from tb_gradflow.trace.step.forward_values import NumberOf, examples_of, forward_values, has_nonfinite
 from tb_gradflow.trace.step.named_inputs import Named, NameInputs, arguments_of, part_of_replica
 from tb_gradflow.trace.step.replicas import Left, Measured, ReplicaCollector, is_shared, joined
@@ -392,9 +393,18 @@ def owned_variables(model: Any) -> Variables:
     def owned() -> Iterator[Owned]:
         trainable = {id(variable) for variable in model.trainable_variables}
         metrics = {id(variable) for variable in of_metrics()}
+        elsewhere: dict[int, str] = {}
+        with contextlib.suppress(Exception):  # it asks objects of the user's, which may answer anything
+            elsewhere = {id(each): method for part, method in only_elsewhere(model) for each in part}
         for variable in model.variables:
             if id(variable) not in metrics:
-                yield Owned(local(variable), variable.path, id(variable) in trainable, tracked=True)
+                yield Owned(
+                    local(variable),
+                    variable.path,
+                    id(variable) in trainable,
+                    tracked=True,
+                    elsewhere=elsewhere.get(id(variable), ""),
+                )
 
     def ignored() -> list[Any]:
         slots = [variable for optimizer in _optimizers(model) for variable in optimizer.variables]
