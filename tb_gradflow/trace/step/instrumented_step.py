@@ -301,9 +301,19 @@ class InstrumentedStep:
             "trace": tf.constant(index, tf.int32),
             "losses": tf.stack(losses) if losses else tf.zeros([0]),
             "gradients": tf.concat([tf.zeros([0, GRADIENT_COLUMNS]), *rows], 0),
-            "variables": _norms(collector.variables, before),
+            "variables": _norms(collector.variables, [*before, *self._met(collector, len(before))]),
             **collector.more(),
         }
+
+    def _met(self, collector: Collector, known: int) -> list[Any]:
+        """The first values of the variables that an eager step has met, the first of a loop all of its variables: what
+        the step read of each is still there."""
+        found: dict[int, Any] = {}
+        if self._settings.eager and known < len(collector.variables):
+            for op in collector.flattener(collector.root).ops:
+                if op.reads is not None and op.reads >= known and op.reads not in found and op.tensors:
+                    found[op.reads] = collector.actual(op.tensors[0])
+        return [found.get(number) for number in range(known, len(collector.variables))]
 
 
 class OpenStep:
