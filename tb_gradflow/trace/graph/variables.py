@@ -188,6 +188,15 @@ class Variables:
         """The step calls a Keras layer, which knows what of its weights is not to be trained."""
         self._layers[id(layer)] = layer
 
+    def _call_as_layers_do(self) -> None:
+        """Those of layers that nobody listed were met as TensorFlow's own variables, which share their short names."""
+        for layer in self._layers.values():
+            with contextlib.suppress(Exception):
+                for weight in layer.weights:
+                    found = self._by_handle.get(_key(local(weight))) if getattr(weight, "path", None) else None
+                    if found is not None and not self._owned[found].tracked:
+                        self._owned[found] = replace(self._owned[found], name=weight.path)
+
     def _frozen(self) -> frozenset[int]:
         """Of those that no owner lists, the ones of layers with `trainable = False`: TensorFlow's own variables do not
         know of it. Asked at the end, since a step may build its layers."""
@@ -218,6 +227,7 @@ class Variables:
     def records(self, asked: Iterable[Iterable[int]] = (), *, keep_source: bool = True) -> tuple[schema.Variable, ...]:
         """As they stand in the log, where each has a name of its own. Who asks for the gradient of a weight, with one
         of the lists `asked`, means to train it, whatever its layer says: a tape has an answer."""
+        self._call_as_layers_do()
         frozen = self._frozen().difference(*asked)
         self.find_names(functools.partial(names_in, self._layers.values()))
         names = distinct([item.name if keep_source or not self._is_expression(item) else "tensor" for item in self])
