@@ -160,6 +160,16 @@ export interface Variable {
   readonly rebound: string;
   /** Whether the step itself made it. */
   readonly made: boolean;
+  /**
+   * What the user's code calls a variable that only has TensorFlow's name for those without one, such as `self.w`;
+   * empty if it has a name, or that is not known.
+   */
+  readonly written: string;
+  /**
+   * The method of the model that computes with it, where its training step does not, such as `classify`; empty if there
+   * is none.
+   */
+  readonly elsewhere: string;
 }
 
 /** A name scope that is a layer. */
@@ -554,6 +564,8 @@ export interface VariableReport {
    * may read more.
    */
   readonly listed: boolean;
+  /** What the user's code calls it, where it only has TensorFlow's name for variables without one. */
+  readonly written: string;
 }
 
 /** The op that a finding blames. */

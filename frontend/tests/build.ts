@@ -50,7 +50,7 @@ export function trace(specs: readonly OpSpec[], more: {variables?: readonly stri
     index: 0,
     ops,
     variables: variables.map(
-      (name) => ({name, shape: [2], dtype: "float32", trainable: true, tracked: true, computed: false, rebound: "", made: false}) as unknown as Variable,
+      (name) => ({name, shape: [2], dtype: "float32", trainable: true, tracked: true, computed: false, rebound: "", made: false, written: "", elsewhere: ""}) as unknown as Variable,
     ),
     targets: [{name: "loss", op: ops.length - 1, output: 0, source: null, unconnected: "none"}],
     variable_gradients: [],
@@ -93,6 +93,7 @@ export function diagnosis(base: Trace, statuses: Readonly<Record<string, Status>
     dtype: "float32",
     gradient: null,
     listed: true,
+    written: "",
   }));
   return {format: 1, step: 0, trace: 0, summary: "", variables, findings, unverified: [], terms: []};
 }

@@ -12,6 +12,7 @@ from tb_gradflow.analyse.causes.wrong_value.override_without_effect import overr
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.over_time.onset import told_first
 from tb_gradflow.analyse.over_time.run_context import ALONE, RunContext
+from tb_gradflow.analyse.report.as_written import as_written
 from tb_gradflow.analyse.report.findings import findings_of
 from tb_gradflow.analyse.report.of_terms import with_terms
 from tb_gradflow.analyse.report.summary import summary_of, unverified_in
@@ -48,7 +49,7 @@ def diagnose(
     told = findings_of(measured, first, session.expected)
     findings = told_first(context.onset, told.findings)
     findings = (*findings, *masks_dropped(measured), *overrides_without_effect(trace, findings))
-    findings = with_terms(measured, findings) or unobserved(topology)
+    findings = as_written(trace, with_terms(measured, findings) or unobserved(topology))
     found = tuple(without_noise(state) if state.variable in told.noise else state for state in first)
     listed = _listed(topology, findings)
     return Diagnosis(
@@ -93,4 +94,6 @@ def _is_frozen_part(topology: Topology, number: int) -> bool:
 
 def _report(trace: Trace, state: State, listed: bool) -> VariableReport:
     variable = trace.variables[state.variable]
-    return VariableReport(variable.name, state.status, variable.shape, variable.dtype, state.gradient, listed)
+    return VariableReport(
+        variable.name, state.status, variable.shape, variable.dtype, state.gradient, listed, variable.written
+    )

@@ -193,6 +193,10 @@ class Variable:
         rebound: The attribute, as code calls it, that held the variable and holds a tensor now; empty if there is
             none.
         made: Whether the step itself made it.
+        written: What the user's code calls a variable that only has TensorFlow's name for those without one, such as
+            `self.w`; empty if it has a name, or that is not known.
+        elsewhere: The method of the model that computes with it, where its training step does not, such as `classify`;
+            empty if there is none.
     """
 
     name: str
@@ -203,6 +207,8 @@ class Variable:
     computed: bool = False
     rebound: str = ""
     made: bool = False
+    written: str = ""
+    elsewhere: str = ""
 
 
 @dataclass(frozen=True, slots=True)

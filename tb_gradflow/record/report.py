@@ -52,6 +52,7 @@ class VariableReport:
         gradient: Null if no gradient arrived, or none was measured.
         listed: Whether a report lists it: the model's own, those that were asked for, and others that a finding is
             about. The step may read more.
+        written: What the user's code calls it, where it only has TensorFlow's name for variables without one.
     """
 
     name: str
@@ -60,6 +61,7 @@ class VariableReport:
     dtype: str
     gradient: GradientReport | None
     listed: bool = True
+    written: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,13 +124,14 @@ def _variable_lines(variables: Sequence[VariableReport], findings: Sequence[Find
 def _table(shown: Sequence[VariableReport], look: Look) -> Iterator[str]:
     words = [gradient_words(each.gradient) for each in shown]
     room = look.width - _NAMES_AT - 2 - max(map(len, words), default=0)
-    width = min(room, max((len(each.name) for each in shown), default=0))
-    for each, said in zip(shown, words, strict=True):
+    names = [f"{each.written} = {each.name}" if each.written else each.name for each in shown]
+    width = min(room, max(map(len, names), default=0))
+    for each, name, said in zip(shown, names, words, strict=True):
         status = look.paint(f"{each.status:<12}", STATUS_ROLES[each.status])
         if room >= _ROOM_FOR_NAMES:
-            yield f"  {status}  {look.short(each.name, room):<{width}}  {said}"
+            yield f"  {status}  {look.short(name, room):<{width}}  {said}"
         else:
-            yield f"  {status}  {look.short(each.name, look.width - _NAMES_AT)}"
+            yield f"  {status}  {look.short(name, look.width - _NAMES_AT)}"
             yield " " * _NAMES_AT + said
 
 

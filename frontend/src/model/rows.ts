@@ -50,7 +50,7 @@ export function rowsOf(
     const known = {nan: NaN, inf: Infinity}[String(numbers?.kind(row))];
     return {
       variable: index,
-      name: variable.name,
+      name: variable.written === "" ? variable.name : `${variable.written} = ${variable.name}`,
       status: diagnosis?.variables[index]?.status ?? null,
       explained: explained.has(variable.name),
       norm: known ?? measured(gradient?.norm),

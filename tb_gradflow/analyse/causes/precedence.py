@@ -176,6 +176,7 @@ ZERO: tuple[Rule, ...] = (
     fp16_underflow.fp16_flush,
     recurrent_weight_single_step.rule,
     softmax_single_class.rule,
+    softmax_single_class.unrecorded,
     zero_gradient.nothing_left,
     mask_multiplies_to_zero.nothing_selected,
     normalised_then_summed.rule,
@@ -244,6 +245,9 @@ NOT_FINITE: tuple[Rule, ...] = (
 )
 """The gradient arrives as NaN or infinity, from this op on; or the loss is not finite, and this op hides it from the
 variables."""
+
+FLAT_SLOPE: tuple[Rule, ...] = (second_order_missing.rule,)
+"""The derivative of an inner gradient is zero everywhere, and no variable shows it."""
 
 VANISHING: tuple[Rule, ...] = (
     custom_gradient_wrong.own_gradient_differs,

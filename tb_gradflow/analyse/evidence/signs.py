@@ -19,6 +19,8 @@ _KEEPING = frozenset(
     | {"Mean", "Max", "Min", "Slice", "StridedSlice", "GatherV2", "GatherNd", "Cumsum"}
 )
 _SUMS = frozenset({"AddV2", "Add", "AddN"})
+_CHOICES = frozenset({"Select", "SelectV2"})
+_ABOVE, _BELOW = frozenset({"Greater", "GreaterEqual"}), frozenset({"Less", "LessEqual"})
 _PRODUCTS = frozenset({"Mul", "RealDiv", "Div", "DivNoNan"})
 
 # Deep enough for a formula; what is farther away is no part of one.
@@ -58,6 +60,11 @@ def _found(trace: Trace, op: int, deep: int, known: dict[tuple[int, int], int]) 
         return -_sign(trace, first, deep - 1, known)
     if each.type == "Sub":
         return -1 if _is_less_its_largest(trace, op) else 0
+    if each.type == "Pow":
+        power = constant_of(each, 1)
+        return 1 if power is not None and power % 2 == 0 else 0
+    if each.type in _CHOICES:
+        return _folded(trace, each, deep, known)
     if each.type not in _SUMS | _PRODUCTS:
         return 0
     # Old logs do not tell how many inputs there are; none of these has fewer than two.
@@ -74,6 +81,33 @@ def _found(trace: Trace, op: int, deep: int, known: dict[tuple[int, int], int]) 
     if each.type in _PRODUCTS:
         return sides[0] * sides[1]
     return sides[0] if len(set(sides)) == 1 else 0
+
+
+def _folded(trace: Trace, choice: Op, deep: int, known: dict[tuple[int, int], int]) -> int:
+    """The sign of `where(x >= 0, -x, x)` and its like, as TensorFlow's own cross entropy has it; else that which both
+    sides have."""
+    given = {edge.input: edge.op for edge in choice.inputs if not edge.carried}
+    condition = trace.ops[given[0]] if given.get(0, -1) >= 0 else None
+    sides = [given.get(place, -1) for place in (1, 2)]
+    compared = {edge.input: edge.op for edge in condition.inputs} if condition is not None else {}
+    value, above = compared.get(0, -1), condition is not None and condition.type in _ABOVE
+    if condition is not None and value >= 0 and (above or condition.type in _BELOW) and _is_zero(trace, condition, 1):
+        positive, negative = sides if above else sides[::-1]
+        if positive == value and _is_negated(trace, negative, value):
+            return 1
+        if negative == value and _is_negated(trace, positive, value):
+            return -1
+    signs = [_sign(trace, side, deep - 1, known) for side in sides]
+    return signs[0] if signs[0] == signs[1] else 0
+
+
+def _is_negated(trace: Trace, op: int, value: int) -> bool:
+    return op >= 0 and trace.ops[op].type == "Neg" and any(edge.op == value for edge in trace.ops[op].inputs)
+
+
+def _is_zero(trace: Trace, op: Op, place: int) -> bool:
+    made = next((edge.op for edge in op.inputs if edge.input == place), -1)
+    return constant_of(op, place) == 0.0 or (made >= 0 and trace.ops[made].type == "ZerosLike")
 
 
 def _is_of_itself(product: Op) -> bool:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from tb_gradflow.analyse.graph.op_sets import LOOPS, ROUTING, is_float, passes_gradient
+from tb_gradflow.analyse.graph.op_sets import LOOPS, ROUTING, STRAIGHT, is_float, passes_gradient
 from tb_gradflow.analyse.graph.paths import members
 from tb_gradflow.analyse.graph.topology import Crossing, Topology
-from tb_gradflow.analyse.step.measured import Measured
+from tb_gradflow.analyse.step.measured import Measured, is_zero
 from tb_gradflow.analyse.step.status import State
 from tb_gradflow.record.report import Severity
 from tb_gradflow.record.schema import Edge, Op
@@ -274,6 +274,21 @@ def hidden_suspects(measured: Measured, quiet: list[State]) -> Iterator[Suspect]
         for state in states:
             for culprit, producer in births or [(described.op, -1)]:
                 yield Suspect(measured, state, culprit, producer)
+
+
+def flat_slopes(measured: Measured) -> Iterator[Suspect]:
+    """Where an inner gradient is differentiated again, and all that comes back is exactly zero: the op of that gradient
+    whose value is the same on each piece of a function made of straight ones."""
+    topology = measured.topology
+    ops, targets = topology.trace.ops, topology.trace.targets
+    for entry in topology.trace.variable_gradients:
+        goal, gradient = targets[entry.target].op, measured.of_variable(entry)
+        if gradient is None or not is_zero(gradient) or goal < 0 or not ops[goal].backward:
+            continue
+        straight = [op for op in (goal, *topology.made_by(goal)) if ops[op].backward and ops[op].type in STRAIGHT]
+        if straight:
+            state = State(entry.variable, "zero", entry.target, entry, gradient, receives=True)
+            yield Suspect(measured, state, max(straight), -1)
 
 
 def suspects_at(

@@ -54,6 +54,10 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
         return CATALOGUE[loud[0].cause].headline
     first = of_variables[0]
     by_name = {trace.variables[state.variable].name: state for state in states}
+    if _is_beside_the_loss(measured, first) and by_name[first.variables[0]].status == "connected":
+        return f"The output of the model is always 1{_because(measured, first)}"
+    if first.cause == "second_order_missing" and trace.ops[trace.targets[first.target].op].backward:
+        return f"A second derivative is zero everywhere{_because(measured, first).replace(' is zero.', '.')}"
     affected = {name for finding in loud for name in finding.variables}
     plight = _PLIGHTS.get(by_name[first.variables[0]].status, CATALOGUE[first.cause].plight)
     if plight != "NaN" and any(finding.cause == "nonfinite_weights" for finding in loud):
@@ -61,6 +65,14 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
     same = [name for name in affected if _PLIGHTS.get(by_name[name].status) == plight] or list(first.variables)
     verb = "gets" if len(same) == 1 else "get"
     return f"{len(same)} of {_count(len(trainable), noun)} {verb} {plight}{_because(measured, first)}"
+
+
+def _is_beside_the_loss(measured: Measured, finding: Finding) -> bool:
+    """Whether a softmax that is always 1 only makes the output, and the loss is taken from what goes into it: what the
+    variables get is right."""
+    if finding.cause != "softmax_single_class" or finding.culprit < 0 or finding.target < 0:
+        return False
+    return measured.topology.influence(finding.target).hops[finding.culprit] < 0
 
 
 def _noun(computed: Iterable[bool]) -> str:
@@ -104,7 +116,7 @@ def _because(measured: Measured, finding: Finding) -> str:
         if finding.cause == "gradient_not_applied" and is_held_by_optimizer(measured, finding):
             return f": the optimizer does not move {many}."
         if _is_made_before(measured, finding):
-            return f": the model does not list {many}."
+            return f": the model does not list {many}." if trace.layers else f": nobody asks for {many}."
         return f": {cause.without_op.format(line=line, them=many, since=since)}."
     if finding.culprit < 0 or finding.cause == "variable_rebound":
         return "."

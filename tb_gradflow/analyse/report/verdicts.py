@@ -17,6 +17,7 @@ from tb_gradflow.analyse.evidence.suspects import (
     birth_suspects,
     covered_suspects,
     cut_suspects,
+    flat_slopes,
     hidden_suspects,
 )
 from tb_gradflow.analyse.evidence.terms import suspects_of_terms
@@ -65,6 +66,8 @@ def judged_of(measured: Measured, states: Sequence[State]) -> list[Judged]:
         unseen = [state for state in _with(quiet, "not_measured") if state.target >= 0]
         judged += _judged((without_op(measured, state) for state in unseen), _by(precedence.UNMEASURED))
     judged += _judged(hidden_suspects(measured, quiet), _by(precedence.NOT_FINITE))
+    if not any(each.verdict.cause == "second_order_missing" for each in judged):
+        judged += _judged(flat_slopes(measured), _by(precedence.FLAT_SLOPE))
     return [*spoiled, *(_as_in_turn(each) for each in judged)]
 
 

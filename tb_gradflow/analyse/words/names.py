@@ -123,7 +123,8 @@ def short(group: Group) -> str:
     """The first variable's own name, as the user's code may well call it; of a tensor what they call it."""
     if group.trace.variables[group.variables[0]].computed:
         return group.names[0]
-    name = group.names[0].rpartition("/")[2].partition(":")[0]
+    written = group.trace.variables[group.variables[0]].written
+    name = written.rpartition(".")[2] if written else group.names[0].rpartition("/")[2].partition(":")[0]
     return name if name.isidentifier() else "x"
 
 

@@ -365,6 +365,7 @@ class Collector:
         watched = frozenset(self.variables.index_of(variable) for variable in tape.watched_variables())
         for source in flat_sources(sources):
             self.variables.index_of_source(source)
+        self.variables.find_names()
         flattener = self.flattener(self.symbols.symbol(flat[0]).graph if flat else self.symbols.graph_now())
         flattener.extend()
         refs = tuple(ref for tensor in flat if (ref := flattener.ref(self.symbols.symbol(tensor))) is not None)

@@ -20,7 +20,7 @@ import tensorflow as tf
 from tb_gradflow.record.schema import PYTHON
 from tb_gradflow.trace.eager.shadow import Shadow
 from tb_gradflow.trace.graph.flat_ops import Known
-from tb_gradflow.trace.source.frames import Frame, stack_now
+from tb_gradflow.trace.source.frames import PACKAGE, Frame, stack_now
 from tb_gradflow.trace.source.user_line import api_name, first_meant, users_frame
 from tb_gradflow.trace.tf_internals.patching import replaced
 
@@ -158,7 +158,8 @@ def _way_out(frames: Sequence[Frame]) -> _Way | None:
     start = users_frame(frames)
     if start < 0:
         return None
-    between = [frame for frame in frames[start + 1 :] if frame.file != __file__]
+    # Under `tb-gradflow run` a function that is hooked stands between the user's line and Keras's.
+    between = [frame for frame in frames[start + 1 :] if not frame.file.startswith(PACKAGE)]
     if any(frame.function in _SHOWING for frame in between):
         return None
     entry = first_meant(between)

@@ -35,6 +35,7 @@ from tb_gradflow.trace.fidelity.rollback import undone
 from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype
 from tb_gradflow.trace.graph.variables import GivenTensor, Owned, Variables, listed_sources, raw_variable
 from tb_gradflow.trace.source.frames import Frame, stack_now
+from tb_gradflow.trace.source.variable_names import names_in
 from tb_gradflow.trace.step.forward_values import has_nonfinite
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, Settings, owned_variables
 from tb_gradflow.trace.step.named_inputs import arguments_of, batch_of_keras
@@ -158,7 +159,7 @@ def explain_function(
         compiled=lambda instrumented: compiled_once(instrumented)(*args),
         eager=functools.partial(step, loss_fn),
         args=tuple(args),
-        variables=lambda: Variables(lambda: owned),
+        variables=lambda: _called_by(loss_fn, Variables(lambda: owned)),
         name=getattr(loss_fn, "__name__", "loss"),
         inputs=arguments_of(loss_fn),
         undone=lambda: undone(lambda: [item.variable for item in owned], [loss_fn]),
@@ -167,6 +168,13 @@ def explain_function(
     found = _explained(plan, eagerly=False)
     found = replace(found, trace=replace(found.trace, whole=False))
     return replace(found, examples=_examples_of_function(plan, converted, owned)) if examples else found
+
+
+def _called_by(loss_fn: Any, variables: Variables) -> Variables:
+    """The variables, those without a name by what the loss function calls them, or else the functions around."""
+    variables.find_names(functools.partial(names_in, [loss_fn]))
+    variables.find_names()
+    return variables
 
 
 def _examples_of_function(plan: Plan, loss_fn: Callable[..., Any], owned: Sequence[Owned]) -> ExampleGradients:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from tensorflow.python.framework import ops
 from tb_gradflow.record import schema
 from tb_gradflow.trace.graph.differentiable import shape_of
 from tb_gradflow.trace.graph.random_ops import is_place
+from tb_gradflow.trace.source.variable_names import is_unnamed, names_here, names_in
 from tb_gradflow.trace.tf_internals.tapes import flat_sources
 
 
@@ -29,6 +31,7 @@ class Owned:
         trainable: Whether its owner means it to be trained.
         tracked: Whether the model lists it.
         rebound: The attribute that held it and holds a tensor now; empty if there is none.
+        elsewhere: The method of the model that computes with it, where no training step does; empty if there is none.
     """
 
     variable: Any
@@ -36,6 +39,7 @@ class Owned:
     trainable: bool
     tracked: bool
     rebound: str = ""
+    elsewhere: str = ""
 
     @property
     def source(self) -> Any:
@@ -95,6 +99,7 @@ class Variables:
         self._unlisted: dict[object, int] = {}
         self._captures: dict[int, dict[int, Any]] = {}
         self._layers: dict[int, Any] = {}
+        self._written: dict[int, str] = {}
         self._ask_owner()
 
     def __len__(self) -> int:
@@ -183,6 +188,15 @@ class Variables:
         """The step calls a Keras layer, which knows what of its weights is not to be trained."""
         self._layers[id(layer)] = layer
 
+    def _call_as_layers_do(self) -> None:
+        """Those of layers that nobody listed were met as TensorFlow's own variables, which share their short names."""
+        for layer in self._layers.values():
+            with contextlib.suppress(Exception):
+                for weight in layer.weights:
+                    found = self._by_handle.get(_key(local(weight))) if getattr(weight, "path", None) else None
+                    if found is not None and not self._owned[found].tracked:
+                        self._owned[found] = replace(self._owned[found], name=weight.path)
+
     def _frozen(self) -> frozenset[int]:
         """Of those that no owner lists, the ones of layers with `trainable = False`: TensorFlow's own variables do not
         know of it. Asked at the end, since a step may build its layers."""
@@ -193,10 +207,29 @@ class Variables:
         known = {self._by_handle.get(_key(weight)) for weight in weights if isinstance(weight, tf.Variable)}
         return frozenset(index for index in known if index is not None and not self._owned[index].tracked)
 
+    def find_names(self, places: Callable[[Iterable[Any]], Mapping[int, str]] = names_here) -> None:
+        """Asks what the user's code calls those without a name; not again for those that were found."""
+        sought = [
+            each.variable for each in self._owned if self._is_unnamed(each) and id(each.variable) not in self._written
+        ]
+        if sought:
+            # It goes through objects of the user's, whose attributes may do anything.
+            with contextlib.suppress(Exception):
+                self._written.update(places(sought))
+
+    def _is_unnamed(self, item: Owned) -> bool:
+        return not self._is_computed(item) and is_unnamed(item.name)
+
+    def _called(self, item: Owned) -> str:
+        """What the user's code calls a variable without a name; empty if it has one, or nobody knows."""
+        return self._written.get(id(item.variable), "") if self._is_unnamed(item) else ""
+
     def records(self, asked: Iterable[Iterable[int]] = (), *, keep_source: bool = True) -> tuple[schema.Variable, ...]:
         """As they stand in the log, where each has a name of its own. Who asks for the gradient of a weight, with one
         of the lists `asked`, means to train it, whatever its layer says: a tape has an answer."""
+        self._call_as_layers_do()
         frozen = self._frozen().difference(*asked)
+        self.find_names(functools.partial(names_in, self._layers.values()))
         names = distinct([item.name if keep_source or not self._is_expression(item) else "tensor" for item in self])
         return tuple(
             schema.Variable(
@@ -208,6 +241,8 @@ class Variables:
                 computed=self._is_computed(item),
                 rebound=item.rebound,
                 made=self._is_made(item),
+                written=self._called(item) if keep_source else "",
+                elsewhere=item.elsewhere if keep_source else "",
             )
             for index, (name, item) in enumerate(zip(names, self._owned, strict=True))
         )

@@ -38,6 +38,7 @@ from tb_gradflow.trace.numerics.statistics import (
 from tb_gradflow.trace.numerics.statistics_table import Block, Row
 from tb_gradflow.trace.protection.beside import beside
 from tb_gradflow.trace.protection.functions import faults_go_to
+from tb_gradflow.trace.source.other_methods import only_elsewhere
 from tb_gradflow.trace.step.forward_values import NumberOf, examples_of, forward_values, has_nonfinite
 from tb_gradflow.trace.step.named_inputs import Named, NameInputs, arguments_of, part_of_replica
 from tb_gradflow.trace.step.replicas import Left, Measured, ReplicaParts, is_shared, joined, parts_of
@@ -225,11 +226,12 @@ class InstrumentedStep:
             if is_told and number == 0:
                 _finish(collector)
         more = [_more_rows(*each) for each in zip(collectors, given, before, strict=True)]
-        index = self._tell(collectors[0], more[0], None) if is_told else 0
+        with_values = self._settings.values or (self._settings.eager and _broke(collectors[0]))
+        index = self._tell(collectors[0], more[0], None, with_values=with_values) if is_told else 0
         measured = [
             self._measurements(collector, index, values) for collector, values in zip(collectors, before, strict=True)
         ]
-        if self._settings.values and not shared and not is_replica():
+        if with_values and not shared and not is_replica():
             measured[0].update(forward_values(collectors[0], self._places, self._number_of, (args, kwargs)))
             measured[0].update(examples_of(given[0]) if self._settings.examples else {})
         return measured
@@ -272,10 +274,12 @@ class InstrumentedStep:
             return [*terms, ReplicaParts()]
         return [StopsAtBarriers(scope.barriers or ()), CustomGradients(settings.checks), *terms, NestedGradients()]
 
-    def _tell(self, collector: Collector, more: _MoreRows, error: BaseException | None) -> int:
+    def _tell(
+        self, collector: Collector, more: _MoreRows, error: BaseException | None, *, with_values: bool = False
+    ) -> int:
         index = self._traces
         self._traces += 1
-        if self._settings.values:
+        if with_values:
             trace, self._places, self._number_of = trace_with_places(
                 collector, collector.root, index, keep_source=self._settings.source
             )
@@ -300,9 +304,19 @@ class InstrumentedStep:
             "trace": tf.constant(index, tf.int32),
             "losses": tf.stack(losses) if losses else tf.zeros([0]),
             "gradients": collector.rows.take(),
-            "variables": _norms(collector.variables, before),
+            "variables": _norms(collector.variables, [*before, *self._met(collector, len(before))]),
             **collector.more(),
         }
+
+    def _met(self, collector: Collector, known: int) -> list[Any]:
+        """The first values of the variables that an eager step has met, the first of a loop all of its variables: what
+        the step read of each is still there."""
+        found: dict[int, Any] = {}
+        if self._settings.eager and known < len(collector.variables):
+            for op in collector.flattener(collector.root).ops:
+                if op.reads is not None and op.reads >= known and op.reads not in found and op.tensors:
+                    found[op.reads] = collector.symbols.actual(op.tensors[0])
+        return [found.get(number) for number in range(known, len(collector.variables))]
 
 
 class OpenStep:
@@ -369,6 +383,15 @@ def _more_rows(collector: Collector, given: Named, before: Sequence[Any]) -> _Mo
     return more
 
 
+def _broke(collector: Collector) -> bool:
+    """Whether a loss or a gradient of a step that has run eagerly is not finite. What it computed is still there, and
+    need not be computed again as that of a compiled step."""
+    eager = tf.__internal__.EagerTensor
+    losses = [call.loss.numpy() for call in collector.calls if isinstance(call.loss, eager)]
+    rows = [call.rows.tensor.numpy() for call in collector.calls if isinstance(call.rows.tensor, eager)]
+    return not all(np.all(np.isfinite(loss)) for loss in losses) or any(map(has_nonfinite, rows))
+
+
 def _movement(collector: Collector, number: int, given: Given, before: Any) -> Any:
     """float32 `[6]`: what an update has done with one variable."""
     applied = collector.applied[number]
@@ -417,9 +440,18 @@ def owned_variables(model: Any) -> Variables:
     def owned() -> Iterator[Owned]:
         trainable = {id(variable) for variable in model.trainable_variables}
         metrics = {id(variable) for variable in of_metrics()}
+        elsewhere: dict[int, str] = {}
+        with contextlib.suppress(Exception):  # it asks objects of the user's, which may answer anything
+            elsewhere = {id(each): method for part, method in only_elsewhere(model) for each in part}
         for variable in model.variables:
             if id(variable) not in metrics:
-                yield Owned(local(variable), variable.path, id(variable) in trainable, tracked=True)
+                yield Owned(
+                    local(variable),
+                    variable.path,
+                    id(variable) in trainable,
+                    tracked=True,
+                    elsewhere=elsewhere.get(id(variable), ""),
+                )
 
     def ignored() -> list[Any]:
         slots = [variable for optimizer in _optimizers(model) for variable in optimizer.variables]

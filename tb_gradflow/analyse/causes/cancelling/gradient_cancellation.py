@@ -10,6 +10,7 @@ from tb_gradflow.analyse.edits.settings import stopped_sample
 from tb_gradflow.analyse.evidence.stops import STOPS
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.evidence.zeros import PRODUCTS
+from tb_gradflow.analyse.graph.op_sets import constant_of
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.words.code import Call, call_on, calls_in_order
 from tb_gradflow.analyse.words.fields import SIZE, ZERO, Template, fields
@@ -33,6 +34,8 @@ def equal_sides(suspect: Suspect) -> Verdict | None:
 
     No forward value says so, and the gradient does: that of a square is zero all over only where the difference is.
     """
+    if (square := _square_below_a_floor(suspect)) >= 0:
+        return Verdict("gradient_cancellation", "warning", square)
     incoming = suspect.measured.of_op(suspect.target, suspect.culprit)
     if not suspect.exact or incoming is None or incoming.zero_fraction > 0 or not incoming.max_abs:
         return None
@@ -47,6 +50,31 @@ def equal_sides(suspect: Suspect) -> Verdict | None:
         side >= 0 and gets[side] >= 0 and not (topology.made_by(side) | {side}).isdisjoint(readers) for side in sides
     )
     return Verdict("gradient_cancellation", "warning") if both else None
+
+
+# A floor under distances that is only there for the root behind it.
+_FLOOR = 1e-5
+
+_ADDING_UP = frozenset({"Sum", "Mean", "Reshape", "Squeeze", "ExpandDims", "Identity", "Sqrt"})
+
+
+def _square_below_a_floor(suspect: Suspect) -> int:
+    """The square of a difference, of whose sums none reaches the tiny floor that keeps them from zero, as the zeros
+    behind `maximum` tell: both sides are equal. -1 if there is no such floor."""
+    topology, ops = suspect.topology, suspect.topology.trace.ops
+    floor = max((constant_of(suspect.op, side) or 0.0) for side in (0, 1)) if suspect.op.type == "Maximum" else 0.0
+    if not 0 < floor <= _FLOOR:
+        return -1
+    op = next((edge.op for edge in suspect.op.inputs if edge.op >= 0), -1)
+    while op >= 0 and ops[op].type in _ADDING_UP:
+        op = next((edge.op for edge in ops[op].inputs if edge.input == 0), -1)
+    differences = [edge.op for edge in ops[op].inputs if edge.op >= 0] if op >= 0 else []
+    squares = op >= 0 and (
+        ops[op].type == "SquaredDifference"
+        or (ops[op].type in ("Square", "Pow", "Mul") and {ops[each].type for each in differences} == {"Sub"})
+    )
+    ways = len(topology.readers[suspect.state.variable]) > 1
+    return op if squares and ways else -1
 
 
 def same_on_both_sides(suspect: Suspect) -> Verdict | None:
@@ -129,7 +157,8 @@ def _made_by(topology: Topology, method: str) -> dict[int, str]:
 
 def message_and_fix(group: Group) -> Text:
     """Of a density at a sample of its own the sample is to be stopped, by its name where their line tells it."""
-    if group.op is not None and group.op.type in _WITHOUT_SLOPE and group.verdict.culprit < 0:
+    below = _square_below_a_floor(group.suspect) >= 0
+    if group.op is not None and (below or (group.op.type in _WITHOUT_SLOPE and group.verdict.culprit < 0)):
         return Template(
             ZERO + "both sides of {op} are computed from {them}, and in this step they are equal in every element.",
             "Let them differ, by augmentation or dropout that is switched on, `training=True`, or leave this term out.",

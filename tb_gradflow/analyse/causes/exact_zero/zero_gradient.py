@@ -114,7 +114,7 @@ def message_and_fix(group: Group) -> Text:
             ZERO + "{op} is given a zero, and TensorFlow's derivative of it says zero there, whatever the slope is.",
             "Keep away from zero: `" + braces(kept) + "`; or add up logarithms, `tf.exp(tf.cumsum(log_factors))`.",
         )(group)
-    if group.op is not None and group.op.type in _TAKING:
+    if group.op is not None and group.op.type in _TAKING and group.suspect.exact:
         return Template(
             ZERO + "{op} takes out a part that is not made of {them}.",
             "Take the part that is: look at the index.",

@@ -58,5 +58,24 @@ def zero_initialised(suspect: Suspect) -> Verdict | None:
         return None
     factors = found[0].union(*found) - {suspect.state.variable} or found[0]
     if any(suspect.measured.learns(factor) for factor in factors):
-        return Verdict("zero_init_by_design", "info")
+        return (
+            Verdict("zero_init_product", "error")
+            if has_units_alike(suspect)
+            else Verdict("zero_init_by_design", "info")
+        )
     return Verdict("zero_init_product", "error")
+
+
+# One value of these is made of one value.
+_ONE_BY_ONE = frozenset({"Sigmoid", "Tanh", "Relu", "Elu", "Selu", "LeakyRelu", "Softplus", "Identity", "Cast", "Erf"})
+
+
+def has_units_alike(suspect: Suspect) -> bool:
+    """Whether what a product multiplies its zeros with is the same for every unit, because the layer in front began
+    with zeros as well: from then on all of its units learn the same, and stay one."""
+    zeros, op = zero_values(suspect.measured), suspect.producer
+    while op >= 0 and zeros[op] is None and suspect.type_of(op) in _ONE_BY_ONE:
+        op = next((edge.op for edge in suspect.topology.trace.ops[op].inputs if edge.input == 0), -1)
+    kernels = suspect.topology.trace.variables
+    made_of = zeros[op] if op >= 0 and op != suspect.producer else None
+    return made_of is not None and any(len(kernels[each].shape) > 1 for each in made_of)

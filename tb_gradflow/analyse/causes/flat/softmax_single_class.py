@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
 from tb_gradflow.analyse.edits.settings import of_two_classes, other_axis
+from tb_gradflow.analyse.evidence.bodies import unrecorded_before
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.fields import SIZE, ZERO, fields
 from tb_gradflow.analyse.words.names import Group, Text, call_of, namespace
@@ -19,6 +20,12 @@ def rule(suspect: Suspect) -> Verdict | None:
     """Softmax over an axis of length one is always one."""
     single = suspect.culprit in suspect.topology.single_class_ops
     return Verdict("softmax_single_class", "error") if single else None
+
+
+def unrecorded(suspect: Suspect) -> Verdict | None:
+    """The same where the gradient behind the softmax was not recorded: its result was taken apart, say."""
+    among = [op for op in unrecorded_before(suspect) if op in suspect.topology.single_class_ops]
+    return Verdict("softmax_single_class", "error", among[-1]) if among else None
 
 
 def single_class_unseen(suspect: Suspect) -> Verdict | None:

@@ -15,7 +15,8 @@ _REDUCTIONS = frozenset({"Sum", "Mean", "Max", "Min", "Prod", "SegmentSum", "Uns
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """Something is counted: a histogram, or a comparison whose ones and zeros are summed and nothing else."""
+    """Something is counted: a histogram, or a comparison whose ones and zeros are summed and nothing else. The sum of a
+    `tf.sequence_mask` is a length, and the mask is what has no derivative."""
     called = suspect.op.api or ""
     if suspect.op.type in COUNTING or any(word in called for word in COUNTING_CALLS):
         return Verdict("nondiff_counting", "error")
@@ -31,6 +32,7 @@ def _is_summed_truth(suspect: Suspect, cast: int, comparison: int) -> bool:
     return (
         suspect.type_of(cast) == "Cast"
         and suspect.type_of(comparison) in COMPARISON
+        and not (topology.trace.ops[comparison].api or "").endswith("sequence_mask")
         and bool(users)
         and all(suspect.type_of(user) in _REDUCTIONS for user in users)
     )

@@ -11,6 +11,7 @@ from tb_gradflow.analyse.graph.op_sets import STRAIGHT
 from tb_gradflow.analyse.graph.topology import Topology
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, called, place_of
+from tb_gradflow.record.schema import Trace
 
 
 def rule(suspect: Suspect) -> Verdict | None:
@@ -77,6 +78,13 @@ def message_and_fix(group: Group) -> Text:
     place = forward_of(group.trace, group.culprit) if group.op is not None else -1
     forward = called(group.trace, place) + place_of(group.trace, place) if place >= 0 else ""
     inner = "the loss is made of an inner gradient"
+    if group.suspect.target >= 0 and _is_slope(group.trace, group.suspect.target):
+        function = forward or f"`{kind}`"
+        return Template(
+            f"The second derivative with respect to {{names}} is exactly zero: the slope of {function} does not "
+            "change.",
+            "Use a function that is curved: `tf.tanh(x)`, `tf.sin(x)` or `tf.nn.softplus(x)` in the place of a ReLU.",
+        )(group)
     if any(state.status in ("zero", "unused") for state in group.states):
         plight = "{they_get} " + ("a gradient of exactly zero" if _any_zero(group) else "no gradient")
         return Template(
@@ -91,6 +99,12 @@ def message_and_fix(group: Group) -> Text:
         f"Write {forward or 'this part'} out with ops that can be differentiated twice, or leave it out of what the "
         "inner tape differentiates.",
     )(group)
+
+
+def _is_slope(trace: Trace, target: int) -> bool:
+    """Whether what is differentiated is an inner gradient itself."""
+    op = trace.targets[target].op
+    return op >= 0 and trace.ops[op].backward
 
 
 def _any_zero(group: Group) -> bool:

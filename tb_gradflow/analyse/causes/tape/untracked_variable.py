@@ -25,9 +25,38 @@ def rule(suspect: Suspect) -> Verdict | None:
     is_state = any(op.writes == suspect.state.variable for op in suspect.topology.trace.ops)
     if is_state:
         return Verdict("untracked_variable", "info")
-    return Verdict(
-        "untracked_variable", "error" if variable.made else "warning" if is_plain_of_a_layer(suspect) else "info"
+    is_left_out = is_plain_of_a_layer(suspect) or kernel_beside(suspect) >= 0
+    return Verdict("untracked_variable", "error" if variable.made else "warning" if is_left_out else "info")
+
+
+_KERNELS = frozenset({"MatMul", "BatchMatMulV2", "Conv2D", "Einsum"})
+_ADDITIONS = frozenset({"AddV2", "Add", "BiasAdd"})
+
+
+def kernel_beside(suspect: Suspect) -> int:
+    """The variable whose product the suspect's is added to, where a gradient is asked for that one: the other half of
+    one layer, and no network of its own, as a teacher is. -1 if there is none."""
+    topology, target = suspect.topology, suspect.target
+    if target < 0:
+        return -1
+    ops, asked = (
+        topology.trace.ops,
+        [
+            entry.variable
+            for entry in topology.trace.variable_gradients
+            if entry.target == target and entry.outcome == "value"
+        ],
     )
+    for reader in topology.readers[suspect.state.variable]:
+        for user in topology.onward(reader):
+            if ops[user].type not in _ADDITIONS:
+                continue
+            products = [edge.op for edge in ops[user].inputs if edge.op >= 0 and ops[edge.op].type in _KERNELS]
+            factors = {edge.op for product in products for edge in ops[product].inputs}
+            found = [variable for variable in asked if not factors.isdisjoint(topology.readers[variable])]
+            if found:
+                return found[0]
+    return -1
 
 
 def is_plain_of_a_layer(suspect: Suspect) -> bool:
@@ -69,6 +98,14 @@ def message_and_fix(group: Group) -> Text:
             'Make it a weight of its layer, `self.{variable} = self.add_weight(name="{variable}", shape=...)`; or say '
             "that nothing is to train it, `tf.Variable(..., trainable=False)`.",
         )(group)
+    kernel = -1 if made else kernel_beside(group.suspect)
+    if kernel >= 0:
+        return Template(
+            "{they_take} part in the loss, and no gradient is asked for {them}, though one is asked for "
+            f"`{group.trace.variables[kernel].name}`, whose product it is added to: nobody trains {{them}}.",
+            "Give {them} to `tape.gradient(...)` and to the optimizer, too; or say that nothing is to train {them}, "
+            "`tf.Variable(..., trainable=False)`.",
+        )(group)
     if not made:
         return Template(
             "{they_take} part in the loss, and no gradient is asked for {them}.",
@@ -94,7 +131,8 @@ def _lambda_around(group: Group) -> str:
 CAUSE = Cause(
     name="untracked_variable",
     meaning="the model does not list it, so nobody asked",
-    severity="info; an error where the step itself makes it, anew each time",
+    severity="info; a warning of a layer's plain `tf.Variable`, and of an offset beside a weight that is "
+    "trained; an error where the step itself makes it, anew each time",
     fix="create it in `build`, or its layer in `__init__`",
     text=message_and_fix,
     without_op="the step makes {them} anew each time",

@@ -26,8 +26,13 @@ def rule(suspect: Suspect) -> Verdict | None:
     # Whoever computes a loss with a head does not leave it idle.
     named = any(word in name for word in _IDLE_BY_DESIGN) and term_in_vain(suspect.topology, suspect.state.variable) < 0
     idle = named or _is_end_of_stream(suspect)
-    idle = idle or (suspect.culprit < 0 and stands_for_masked(name))
+    idle = idle or (suspect.culprit < 0 and (stands_for_masked(name) or bool(_elsewhere(suspect))))
     return Verdict("unused_by_design", "info") if idle else None
+
+
+def _elsewhere(suspect: Suspect) -> str:
+    """The method of the model that computes with the variable, where its training step does not; empty if none."""
+    return suspect.topology.trace.variables[suspect.state.variable].elsewhere
 
 
 def stands_for_masked(name: str) -> bool:
@@ -59,6 +64,12 @@ def _that_train(topology: Topology, target: int) -> tuple[set[str], set[str]]:
 
 
 def message_and_fix(group: Group) -> Text:
+    if group.culprit < 0 and (method := _elsewhere(group.suspect)):
+        return Template(
+            f"{{they_are}} idle: of the methods of the model only `{method}` computes with {{them}}, and this step "
+            "does not call it. That is harmless if it is for another phase.",
+            'Nothing to repair in that case; `expected=["{pattern}"]` keeps it quiet.',
+        )(group)
     if group.culprit < 0 and all(map(stands_for_masked, group.names)):
         return Template(
             "{they_are} idle: nothing is masked in this step. That is harmless if masking is for another phase.",
@@ -73,7 +84,8 @@ def message_and_fix(group: Group) -> Text:
 CAUSE = Cause(
     name="unused_by_design",
     meaning="no way leads to the loss from a part that published models carry along, told by its name: a pooler, a "
-    "projection head; or from what the last of several like blocks adds to the stream between them",
+    "projection head; or from what only a method computes with that the step does not call; or from what the last of "
+    "several like blocks adds to the stream between them",
     severity="info",
     fix="nothing",
     text=message_and_fix,

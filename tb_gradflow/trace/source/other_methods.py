@@ -1,0 +1,67 @@
+"""Parts of a model that only a method computes with which a training step does not go through.
+
+A head for the fine-tuning after a pre-training, an encoder that is only called for predictions: the step leaves them
+alone, and is meant to.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+# What makes the parts, or describes them, and computes nothing of a step.
+_MAKING = frozenset({"__init__", "build", "compile", "get_config", "from_config", "summary"})
+
+# Where a training step comes along.
+_TRAINING = frozenset({"call", "train_step", "compute_loss", "__call__"})
+
+
+# Where a model answers: what only these compute with should have been trained.
+_ANSWERING = frozenset({"test_step", "predict_step", "predict", "evaluate", "predict_on_batch"})
+
+
+def only_elsewhere(model: Any) -> Iterator[tuple[Sequence[Any], str]]:
+    """The weights of each such part, with the method that computes with it, as `classify`."""
+    parts = {
+        name: value
+        for name, value in vars(model).items()
+        if not name.startswith("_") and hasattr(value, "trainable_variables") and not hasattr(value, "apply_gradients")
+    }
+    if not parts:
+        return
+    read = {
+        name: attributes for kind in type(model).__mro__ for name, attributes in _attributes_by_method(kind).items()
+    }
+    stepped, queue = set[str](), [name for name in read if name in _TRAINING]
+    for method in queue:  # grows while it is walked
+        stepped |= read[method]
+        queue.extend(name for name in read[method] if name in read and name not in queue)
+    for name, part in parts.items():
+        others = [method for method in read if method not in queue and method not in _MAKING and name in read[method]]
+        if others and name not in stepped and _ANSWERING.isdisjoint(others):
+            yield part.variables, others[0]
+
+
+def _attributes_by_method(kind: type) -> dict[str, set[str]]:
+    """For each method of a class of the user's, what it takes of `self`; no method where the source is not known."""
+    if kind.__module__.partition(".")[0] in ("builtins", "keras", "tensorflow", "tf_keras"):
+        return {}
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
+    except (OSError, TypeError, SyntaxError):
+        return {}
+    made = tree.body[0] if tree.body else None
+    if not isinstance(made, ast.ClassDef):
+        return {}
+    return {
+        method.name: {node.attr for node in ast.walk(method) if _is_of_self(node)}
+        for method in made.body
+        if isinstance(method, ast.FunctionDef)
+    }
+
+
+def _is_of_self(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"

@@ -1,0 +1,117 @@
+"""What the user's code calls a variable that it gave no name: TensorFlow calls all of these `Variable`.
+
+Such a variable is looked up where code could use it: in the functions that are running, in what they know from
+outside, in the objects and containers that they hold.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from tb_gradflow.trace.source.frames import PACKAGE
+from tb_gradflow.trace.source.user_line import is_users
+
+_UNNAMED = re.compile(r"Variable(_\d+)?(:0)?")
+
+# Objects in objects that are looked into: `agent.actor.weights["h1"]`.
+_DEEP = 3
+_MOST = 4000
+_LONGEST = 40
+
+_LIBRARIES = ("numpy", "tensorflow")
+_NO_HOLDERS = (str, bytes, int, float, complex, bool, type(None), type, ModuleType, CodeType, FrameType)
+
+
+def is_unnamed(name: str) -> bool:
+    """Whether a variable has only the name that TensorFlow gives to those without one."""
+    return _UNNAMED.fullmatch(name) is not None
+
+
+def names_here(variables: Iterable[Any]) -> dict[int, str]:
+    """What the running functions of the user's call some variables, by their `id`; the innermost knows best."""
+    return _search(_running(), variables)
+
+
+def names_in(holders: Iterable[Any], variables: Iterable[Any]) -> dict[int, str]:
+    """What functions call them, by all that they may use; objects that may be called, such as layers, `self.w`."""
+    return _search((start for holder in holders for start in _of_function(holder)), variables)
+
+
+def _running() -> Iterator[tuple[str, Any]]:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(PACKAGE) and is_users(file):
+            yield from list(frame.f_locals.items())
+            if frame.f_locals is not frame.f_globals:
+                yield from _used(frame.f_code, frame.f_globals)
+        frame = frame.f_back
+
+
+def _of_function(function: Any) -> Iterator[tuple[str, Any]]:
+    function = getattr(function, "python_function", function)
+    while hasattr(function, "func") and hasattr(function, "args"):  # functools.partial
+        function = function.func
+    if isinstance(function, MethodType):
+        yield "self", function.__self__
+        function = function.__func__
+    function = getattr(function, "__wrapped__", function)
+    if not isinstance(function, FunctionType):
+        yield "self", function
+        return
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # not bound yet
+            continue
+    yield from _used(function.__code__, function.__globals__)
+
+
+def _used(code: CodeType, known: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Of a module's names those that a function reads, and the functions in it; one at the top has them all."""
+    if code.co_name == "<module>":
+        yield from list(known.items())
+        return
+    inner = [each for each in code.co_consts if isinstance(each, CodeType)]
+    for name in dict.fromkeys((*code.co_names, *(name for each in inner for name in each.co_names))):
+        if name in known:
+            yield name, known[name]
+
+
+def _search(starts: Iterable[tuple[str, Any]], variables: Iterable[Any]) -> dict[int, str]:
+    """A name of its own is better than a place in a list, or an attribute that is nobody's business."""
+    wanted, known = {id(each) for each in variables}, [start for start in starts if not start[0].startswith("__")]
+    found: dict[int, str] = {}
+    for anywhere in (False, True):
+        queue, seen = deque((name, value, 0) for name, value in known), set[int]()
+        while queue and len(seen) < _MOST and len(found) < len(wanted):
+            name, value, deep = queue.popleft()
+            if id(value) in wanted:
+                found.setdefault(id(value), name)
+            elif deep < _DEEP and id(value) not in seen and not isinstance(value, _NO_HOLDERS):
+                seen.add(id(value))
+                queue.extend((part, each, deep + 1) for part, each in _parts(name, value, anywhere=anywhere))
+    return found
+
+
+def _parts(name: str, value: Any, *, anywhere: bool) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        ways = [(f"[{key!r}]", each) for key, each in list(value.items())[:_MOST]]
+    elif isinstance(value, (list, tuple)):
+        fields = getattr(value, "_fields", None)
+        if fields is None and not anywhere:
+            return
+        places = [f"[{place}]" for place in range(len(value))] if fields is None else [f".{field}" for field in fields]
+        ways = list(zip(places, value, strict=True))
+    elif isinstance(value, FunctionType) or type(value).__module__.partition(".")[0] in _LIBRARIES:
+        return
+    else:
+        held = getattr(value, "__dict__", None)
+        attributes = list(held.items()) if isinstance(held, dict) else []
+        ways = [(f".{key}", each) for key, each in attributes if anywhere or not key.startswith("_")]
+    yield from ((name + way, each) for way, each in ways if len(name + way) <= _LONGEST)
