@@ -159,7 +159,7 @@ class TestWeightsAndBatch:
         finding = graph.only_finding()
 
         assert (finding.cause, finding.op) == ("nonfinite_input", None)
-        assert "`features` holds 4 NaN" in finding.message
+        assert "`features` contains 4 NaN" in finding.message
 
     def test_infinities_alone_may_be_a_mask_for_a_softmax(self) -> None:
         graph = Graph()

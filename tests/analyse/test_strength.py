@@ -112,7 +112,7 @@ def test_of_several_users_the_one_is_named_whose_gradient_is_as_large() -> None:
     finding = graph.only_finding()
 
     assert (finding.cause, finding.culprit) == ("exploding_recurrence", steep)
-    assert "it is multiplied with what" in finding.message
+    assert "it is multiplied by the result of `Exp`" in finding.message
 
 
 def test_healthy_depth_has_no_finding() -> None:
@@ -182,7 +182,7 @@ def test_where_the_loss_is_next_to_zero_small_gradients_are_no_trouble() -> None
     finding = graph.only_finding()
 
     assert (finding.cause, finding.severity) == ("vanishing_depth", "info")
-    assert "the loss is next to zero as well" in finding.message
+    assert "the loss is close to zero as well" in finding.message
 
 
 @pytest.mark.parametrize(

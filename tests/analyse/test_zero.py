@@ -422,7 +422,7 @@ def test_what_moves_a_weight_without_a_gradient_is_said_after_what_to_mend(updat
 
     finding = graph.only_finding()
 
-    assert ("It moves all the same, by 0.1 in this step" in finding.message) is moves
+    assert ("It moves anyway, by 0.1 in this step" in finding.message) is moves
     assert finding.fix.endswith("in such steps: an optimizer without memory, `keras.optimizers.SGD()`.") is moves
     assert not finding.fix.startswith(" Only")
 
