@@ -99,7 +99,7 @@ def test_the_summary_counts_and_names_the_worst() -> None:
     graph.ask("b", FINE)
 
     assert graph.diagnose().summary == (
-        "1 of 2 trainable variables gets no gradient: tf.round in model.py:17 cuts it off."
+        "1 of 2 trainable variables gets no gradient: tf.round in model.py:17 blocks it."
     )
 
 

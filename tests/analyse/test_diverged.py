@@ -90,7 +90,7 @@ def test_what_else_is_wrong_beside_weights_that_are_not_finite_follows_from_them
     [finding] = diagnosis.findings
     assert (finding.cause, finding.variables) == ("nonfinite_weights", ("body/kernel",))
     assert "all the same" not in finding.message
-    assert diagnosis.summary.startswith("1 of 2 trainable variables gets values that are not finite")
+    assert diagnosis.summary.startswith("1 of 2 trainable variables gets non-finite values")
 
 
 def test_where_nobody_saw_the_weights_break_the_last_step_before_tells_what_grew() -> None:

@@ -165,7 +165,7 @@ def test_a_network_whose_copy_is_called_in_its_place_is_told_of_the_copy() -> No
 
     assert (finding.severity, finding.variables) == ("error", ("net/kernel", "net/bias"))
     assert "uses another network with the same names, `net/kernel (2)`" in finding.message
-    assert finding.fix.startswith("Call the network that is to be trained")
+    assert finding.fix.startswith("Call the network that you want to train")
 
 
 def plain_variable(product: str) -> Graph:
@@ -424,8 +424,8 @@ def test_what_is_given_to_add_loss_has_to_be_added_by_a_step_of_ones_own() -> No
 @pytest.mark.parametrize(
     ("kind", "api", "why", "fix"),
     [
-        ("EagerPyFunc", "tf.py_function", "it has one for its arguments alone", "Pass `gain` to that function"),
-        ("PyFunc", "tf.numpy_function", "it has none at all", "Compute that with functions of TensorFlow"),
+        ("EagerPyFunc", "tf.py_function", "it passes one only to its arguments", "Pass `gain` to that function"),
+        ("PyFunc", "tf.numpy_function", "it passes none at all", "Compute that with TensorFlow functions"),
     ],
 )
 def test_what_a_python_function_may_read_is_said_of_both_kinds(kind: str, api: str, why: str, fix: str) -> None:
@@ -465,4 +465,4 @@ def test_of_a_network_that_nothing_uses_or_that_is_stopped_the_network_is_spoken
 
     whole = other.startswith("teacher")
     assert ("stop the gradient of that one instead" in fixes[0]) is whole
-    assert ("Use the output of `student` on the way" in fixes[1]) is whole
+    assert ("Use the output of `student` on the path" in fixes[1]) is whole

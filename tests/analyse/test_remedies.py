@@ -41,7 +41,7 @@ def test_a_division_that_a_where_hides_elsewhere_is_kept_finite_by_itself(line: 
     finding = hidden_division(line)
 
     assert finding.cause == "where_inactive_branch"
-    assert f"`{finite}` in the place of `{line.removeprefix('m = ')}`" in finding.fix
+    assert f"`{finite}` instead of `{line.removeprefix('m = ')}`" in finding.fix
 
 
 @pytest.mark.parametrize(("kind", "words"), [("Angle", "0 + 0j"), ("Atan2", "two zeros")])
@@ -105,7 +105,7 @@ def test_a_scale_inside_a_straight_through_is_taken_out_of_it() -> None:
 
     assert "passes the gradient only to `x`" in finding.message
     assert "On another path `tf.round` (model.py:17) blocks the gradient too." in finding.message
-    assert "around the rounding and nothing else" in finding.fix
+    assert "Apply it only to the rounding" in finding.fix
 
 
 def test_a_codebook_inside_a_straight_through_is_given_a_loss() -> None:
@@ -130,7 +130,7 @@ def test_what_weighs_another_part_of_the_loss_is_given_a_loss_of_its_own(kind: s
     finding = graph.only_finding()
 
     assert finding.cause == "stop_gradient_misuse"
-    assert ("leave it so, and give `value/kernel` a term of the loss of its own" in finding.fix) == own
+    assert ("keep it and give `value/kernel` its own loss term" in finding.fix) == own
 
 
 def test_what_a_function_stops_inside_for_itself_is_not_called_a_cut() -> None:
@@ -335,9 +335,9 @@ def test_the_density_of_another_distribution_has_no_part_in_it() -> None:
     [
         (
             "return ops.where(x > 0, self.tone(x), 0.0)",
-            "as well: `ok = x > 0`, `safe = keras.ops.where(ok, x, 1.0)`, and `ops.power(safe, self.gamma)` in the",
+            "as well: `ok = x > 0`, `safe = keras.ops.where(ok, x, 1.0)`, and use `ops.power(safe, self.gamma)`",
         ),
-        ("return f(x)", "`ops.power(keras.ops.maximum(x, 1e-12), self.gamma)` in the place"),
+        ("return f(x)", "`ops.power(keras.ops.maximum(x, 1e-12), self.gamma)` instead"),
     ],
 )
 def test_what_is_made_safe_is_made_so_by_the_users_own_condition(chosen: str, told: str) -> None:

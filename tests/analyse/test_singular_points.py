@@ -184,8 +184,8 @@ def test_an_exponential_of_what_may_be_positive_is_not_said_to_vanish(cost: str,
     [
         ("**", "y = x ** 0.3", "`(x + 1e-7) ** 0.3`"),
         ("keras.ops.power", "y = keras.ops.power(x, 0.3)", "`keras.ops.power(x + 1e-7, 0.3)`"),
-        ("tf.image.ssim_multiscale", "y = tf.image.ssim_multiscale(a, b, 1.0)", "Begin with `tf.image.ssim`"),
-        ("tf.image.other", "y = tf.image.other(a, b)", "Write `tf.image.other` out"),
+        ("tf.image.ssim_multiscale", "y = tf.image.ssim_multiscale(a, b, 1.0)", "Start with `tf.image.ssim`"),
+        ("tf.image.other", "y = tf.image.other(a, b)", "Write `tf.image.other` yourself"),
     ],
 )
 def test_a_power_inside_of_another_function_cannot_be_kept_from_zero_by_its_arguments(

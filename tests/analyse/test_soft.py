@@ -55,7 +55,7 @@ def test_a_choice_that_the_line_does_not_show_is_not_guessed_at() -> None:
             "y = tf.cond(big, true_fn=self.loud, false_fn=self.quiet)",
             "`gate * self.loud() + (1 - gate) * self.quiet()`",
         ),
-        ("if big:", "`gate` parts of what comes of the branch where the comparison holds"),
+        ("if big:", "then `gate * true_branch + (1 - gate) * false_branch`"),
     ],
 )
 def test_the_branches_of_a_condition_are_blended(branches: str, blend: str) -> None:

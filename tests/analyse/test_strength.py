@@ -199,7 +199,7 @@ def test_a_small_gradient_that_the_optimizer_makes_up_for_is_no_trouble(moved: f
     finding = graph.only_finding()
 
     assert (finding.cause, finding.severity) == ("vanishing_depth", cause_is_told_as)
-    assert ("the optimizer makes up for that" in finding.message) == (cause_is_told_as == "info")
+    assert ("the optimizer compensates for that" in finding.message) == (cause_is_told_as == "info")
 
 
 def test_where_every_gradient_fades_none_keeps_pace() -> None:
@@ -229,7 +229,7 @@ def test_a_layer_whose_input_is_next_to_zero_is_not_deep(arrives: float, capsule
     [found] = [finding for finding in graph.diagnose().findings if "decoder/kernel" in finding.variables]
 
     assert (found.cause, found.severity) == ("vanishing_depth", severity)
-    assert ("goes into that layer" in found.message) == (severity == "info")
+    assert ("the input of that layer" in found.message) == (severity == "info")
 
 
 @pytest.mark.parametrize("spread", [True, False])

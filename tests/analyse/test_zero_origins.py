@@ -179,7 +179,7 @@ class TestInsideOfALoop:
         finding = self.loop(FINE, 1.0).only_finding()
 
         assert (finding.cause, finding.severity) == ("branch_not_taken", "info")
-        assert "made no round" in finding.message
+        assert "ran no iteration in this step" in finding.message
 
 
 def test_a_sign_that_no_gradient_was_recorded_at_is_found() -> None:
@@ -276,7 +276,7 @@ def test_the_part_of_a_complex_number_that_is_thrown_away_is_told(
     assert (finding.cause, finding.variables) == ("zero_gradient", (lost,))
     assert finding.op is not None
     assert finding.op.type == keeps
-    assert f"keeps the {part} part alone" in finding.message
+    assert f"keeps only the {part} part" in finding.message
 
 
 def test_where_the_parts_are_mixed_nothing_is_said_to_be_thrown_away() -> None:
@@ -302,7 +302,7 @@ def test_a_slice_that_leaves_the_variables_out_is_told_as_such() -> None:
 
     assert (finding.cause, finding.culprit) == ("zero_gradient", taken)
     assert "selects a part that does not depend on it" in finding.message
-    assert finding.fix.startswith("Take the part that is")
+    assert finding.fix.startswith("Check the index, and select the part that does")
 
 
 def heads_taken_apart(kind: str, *, room: bool = True) -> Graph:

@@ -105,6 +105,6 @@ CAUSE = Cause(
     severity="error; info if there are other paths",
     fix="the same line in TensorFlow",
     text=message_and_fix,
-    verb="cuts {them} off",
+    verb="blocks it",
     edits=(inside,),
 )

@@ -41,7 +41,7 @@ CAUSE = Cause(
     severity="error",
     fix="compute it inside the step",
     text=message_and_fix,
-    verb="cuts {them} off",
+    verb="blocks it",
     subject="a tensor from before the step",
     edits=(computed_in_the_step,),
 )

@@ -116,6 +116,6 @@ CAUSE = Cause(
     severity="error",
     fix="remove it, or list the variable in `expected`",
     text=message_and_fix,
-    verb="cuts {them} off",
+    verb="blocks it",
     edits=(not_stopped,),
 )

@@ -144,7 +144,7 @@ CAUSE = Cause(
     severity="error",
     fix="stay in floating point",
     text=message_and_fix,
-    verb="cuts {them} off",
+    verb="blocks it",
     edits=(
         floating,
         through_rounding,

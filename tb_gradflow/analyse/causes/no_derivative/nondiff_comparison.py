@@ -104,6 +104,6 @@ CAUSE = Cause(
     severity="error",
     fix="a soft step: `tf.sigmoid((x - threshold) / 0.1)`",
     text=message_and_fix,
-    verb="cuts {them} off",
+    verb="blocks it",
     edits=(soft_comparison,),
 )

@@ -83,7 +83,7 @@ CAUSE = Cause(
     severity="error",
     fix="a smooth loss, the count as a metric",
     text=message_and_fix,
-    verb="cuts {them} off",
+    verb="blocks it",
     edits=(
         soft_count,
         soft_comparison,

@@ -190,6 +190,6 @@ CAUSE = Cause(
     severity="error",
     fix="softmax weights; top-k's values; interpolation",
     text=message_and_fix,
-    verb="cuts {them} off",
+    verb="blocks it",
     edits=(soft_position,),
 )

@@ -67,6 +67,6 @@ CAUSE = Cause(
     severity="error",
     fix="another op, or `tf.custom_gradient`",
     text=message_and_fix,
-    verb="cuts {them} off",
+    verb="blocks it",
     edits=(image_by_hand, by_arithmetic),
 )

@@ -75,6 +75,6 @@ CAUSE = Cause(
     severity="error; info where another path carries part of the gradient",
     fix="write it with plain arithmetic",
     text=message_and_fix,
-    verb="cuts {them} off",
+    verb="blocks it",
     edits=(by_arithmetic,),
 )

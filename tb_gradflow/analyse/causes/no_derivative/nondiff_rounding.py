@@ -88,7 +88,7 @@ CAUSE = Cause(
     severity="error",
     fix="a straight-through estimator: `x + tf.stop_gradient(tf.round(x) - x)`",
     text=message_and_fix,
-    verb="cuts {them} off",
+    verb="blocks it",
     edits=(
         through_rounding,
         soft_position,

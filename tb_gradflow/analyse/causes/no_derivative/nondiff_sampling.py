@@ -86,7 +86,7 @@ CAUSE = Cause(
     severity="error",
     fix="a Gumbel-softmax sample",
     text=message_and_fix,
-    verb="cuts {them} off",
+    verb="blocks it",
     edits=(
         soft_position,
         soft_comparison,

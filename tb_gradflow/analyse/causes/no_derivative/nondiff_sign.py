@@ -36,6 +36,6 @@ CAUSE = Cause(
     severity="error",
     fix="a steep `tanh`, or a straight-through estimator",
     text=message_and_fix,
-    verb="cuts {them} off",
+    verb="blocks it",
     edits=(through_sign,),
 )
