@@ -36,8 +36,9 @@ def check_argument(problem: Problem, place: int, middle: float, step: float | No
         return told(
             argument,
             "random",
-            "The function gives another value each time it is called with the same arguments, though its random "
-            "numbers were held still: differences of it are noise. Draw them outside, and pass them as an argument.",
+            "The function returns a different value on each call with the same arguments, although its random seed "
+            "was fixed: finite differences of it are noise. Draw the random numbers outside, and pass them as an "
+            "argument.",
             False,
             known=False,
         )

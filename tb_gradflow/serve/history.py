@@ -377,7 +377,7 @@ class History:
 def _not_recorded(step: int, index: RunIndex) -> str:
     steps = index.steps
     if not steps:
-        return f"step {step} was not recorded, and no other step yet"
+        return f"step {step} was not recorded, and no other step has been yet"
     nearest = min(steps, key=lambda recorded: abs(recorded - step))
     return (
         f"step {step} was not recorded: the log has {len(steps)} steps from {steps[0]} to {steps[-1]}, "

@@ -127,11 +127,11 @@ function difference(before: Op, now: Op): string {
     return `was ${before.type}, is ${now.type}`;
   }
   if (before.custom_gradient !== now.custom_gradient) {
-    return "another custom gradient";
+    return "a different custom gradient";
   }
   const [was, is] = [before, now].map((op) => op.inputs.filter(({passes}) => passes === "yes").length);
   if (was !== is && before.inputs.length === now.inputs.length) {
-    return is > was ? "passes the gradient on now" : "passes the gradient on no more";
+    return is > was ? "now passes the gradient on" : "no longer passes the gradient on";
   }
   return "";
 }
@@ -188,7 +188,7 @@ export function verdict({variables, findings}: Comparison): string {
     some(count("new"), "variable is new", "variables are new"),
     some(count("gone"), "variable is gone", "variables are gone"),
   ].filter((part) => part !== "");
-  return parts.length === 0 ? "No variable is better or worse, no error or warning went or came." : `${parts.join(", ")}.`;
+  return parts.length === 0 ? "No variable is better or worse, and no error or warning is new or gone." : `${parts.join(", ")}.`;
 }
 
 function some(count: number, one: string, many: string): string {

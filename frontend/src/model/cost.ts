@@ -10,7 +10,7 @@ export function percent(share: number): string {
 
 export function costInWords({steps, recorded, seconds, extra, set_up}: Cost): string {
   return (
-    `${recorded} of ${steps} executions were recorded when this was written. They took ${time(extra)} longer than others, ` +
+    `${recorded} of ${steps} executions had been recorded by then. They took ${time(extra)} longer than the others, ` +
     `of ${time(seconds)} in all; the first one took ${time(set_up)} more, once, to be compiled.`
   );
 }

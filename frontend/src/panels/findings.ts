@@ -65,14 +65,14 @@ export class FindingsPanel extends LitElement {
 
   override render(): TemplateResult {
     if (this.diagnosis === null) {
-      return html`<p class="healthy">Judging the gradient …</p>`;
+      return html`<p class="healthy">Analysing the gradient …</p>`;
     }
     const findings = inOrder(this.diagnosis.findings);
     const of = (severity: Severity): Finding[] => findings.filter((finding) => finding.severity === severity);
     const infos = of("info");
     return html`
       ${this.#section("error", of("error"))} ${this.#section("warning", of("warning"))}
-      ${findings.length === infos.length ? html`<p class="healthy">Nothing is wrong with the gradient at this step.</p>` : nothing}
+      ${findings.length === infos.length ? html`<p class="healthy">No problem was found with the gradient at this step.</p>` : nothing}
       ${infos.length === 0
         ? nothing
         : html`<details ?open=${infos.some((finding) => keyOf(finding) === this.chosen)}>
@@ -151,14 +151,14 @@ export class FindingsPanel extends LitElement {
     const [words, page] = [cause.replaceAll("_", " "), this.pageOf(cause)];
     return page === null
       ? html`${words}`
-      : html`<a href=${page} target="_blank" rel="noopener" title="What it is, a program that has it, and the repair" @click=${(event: Event) => event.stopPropagation()}>${words}</a>`;
+      : html`<a href=${page} target="_blank" rel="noopener" title="What it is, an example program, and the fix" @click=${(event: Event) => event.stopPropagation()}>${words}</a>`;
   }
 
   /** TensorBoard's address takes no step: the words name it. */
   #elsewhere(): TemplateResult | typeof nothing {
     return this.timeSeries === null
       ? nothing
-      : html`<a class="series" href=${this.timeSeries} target="_blank" rel="noopener" title="The scalars of this run in TensorBoard's Time Series: look at step ${this.step} there" @click=${(event: Event) => event.stopPropagation()}>Scalars at step ${this.step} ↗</a>`;
+      : html`<a class="series" href=${this.timeSeries} target="_blank" rel="noopener" title="The scalars of this run in TensorBoard's Time Series: see step ${this.step} there" @click=${(event: Event) => event.stopPropagation()}>Scalars at step ${this.step} ↗</a>`;
   }
 
   #code(source: SourceReport): TemplateResult {
@@ -195,7 +195,7 @@ export class FindingsPanel extends LitElement {
     const {old, fresh} = shownLines(edit);
     return html`<div class="fix edit">
       <span class="title">${title}</span>
-      <button class="quiet" title="Copy it as a patch, for git apply" @click=${(event: Event) => this.#copyPatch(event, key, edit)}>
+      <button class="quiet" title="Copy it as a patch for git apply" @click=${(event: Event) => this.#copyPatch(event, key, edit)}>
         ${this.copied === key ? "Copied" : "Copy patch"}
       </button>
       <div class="diff" role="group" aria-label="Edit of ${edit.file}, line ${edit.line}">
@@ -259,7 +259,7 @@ function capitalised(text: string): string {
 
 function about(variables: readonly string[]): string {
   if (variables.length === 0) {
-    return "About no variable in particular";
+    return "Not about a single variable";
   }
   return variables.length === 1 ? variables[0] : `${variables[0]} and ${plural(variables.length - 1, "more variable")}`;
 }

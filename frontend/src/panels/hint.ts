@@ -7,7 +7,7 @@ export const HINT = "hint";
 
 export function howToRead(): TemplateResult {
   return html`<strong>How to read this:</strong> your model runs down to the loss, and the gradient flows back up from it; a wider line carries more of it, a
-    <span class="bad">red dashed line</span> carries none, and <span class="bad">⊘</span> marks the op to blame.`;
+    <span class="bad">red dashed line</span> carries none, and <span class="bad">⊘</span> marks the blocking op.`;
 }
 
 export function hint(close: () => void): TemplateResult {

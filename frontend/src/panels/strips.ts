@@ -56,11 +56,11 @@ export function progress(words: string, share: number): TemplateResult {
 
 /** In place of numbers: what is wrong, and what to do about it, stands at the top of the page. */
 export function nothingToList(): TemplateResult {
-  return html`<p class="unlisted">Nothing to list: what is needed for it could not be read. What to do stands at the top.</p>`;
+  return html`<p class="unlisted">Nothing to list: the data could not be read. See the message at the top.</p>`;
 }
 
 export function nothingToDraw(): TemplateResult {
-  return html`<p class="nothing">There is nothing to draw: in this step no op lies between a trainable variable and a loss.</p>`;
+  return html`<p class="nothing">Nothing to draw: in this step there is no op between a trainable variable and a loss.</p>`;
 }
 
 /** A session began, and that is all that can be read. */
@@ -72,7 +72,7 @@ export function nothingYet(): TemplateResult {
 
 /** There may be runs: nobody is told to record any. */
 export function unknownRuns(): TemplateResult {
-  return html`<main class="waiting">The runs could not be read. This page asks for them again every few seconds.</main>`;
+  return html`<main class="waiting">The runs could not be read. This page retries every few seconds.</main>`;
 }
 
 export function emptyState(): TemplateResult {

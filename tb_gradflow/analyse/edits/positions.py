@@ -22,7 +22,7 @@ _GUMBEL = (
     "more."
 )
 _BETWEEN = "Between two positions the value is interpolated."
-_NEAR = "It counts by fractions near the threshold."
+_NEAR = "Values near the threshold count in part."
 
 # At a tenth of the differences the largest of a few scores has nearly all the weight.
 _SHARPNESS = "0.1"
@@ -395,9 +395,7 @@ def _soft_histogram(place: Place) -> Edit | None:
     return place.draft().replace(call, library("sum", shares, "axis=0")).edit()
 
 
-_SHARED = (
-    "A value counts in part for each of the two bins nearest to it, whose centres reach from one end to the other."
-)
+_SHARED = "A value counts in part for each of its two nearest bins, whose centres span the range."
 
 
 def soft_count(group: Group) -> Iterator[Candidate]:

@@ -72,12 +72,13 @@ def message_and_fix(group: Group) -> Text:
         )(group)
     if group.culprit < 0 and all(map(stands_for_masked, group.names)):
         return Template(
-            "{they_are} idle: nothing is masked in this step. That is harmless if masking is for another phase.",
-            f'Nothing to repair in that case; `expected=["{group.names[0]}"]` keeps it quiet.',
+            "{they_are} unused: nothing is masked in this step. This is harmless if masking belongs to another phase "
+            "of the training.",
+            f'Nothing to fix in that case; `expected=["{group.names[0]}"]` silences this.',
         )(group)
     return Template(
-        "{they_are} idle: this loss does not use the output of {layer}. That is harmless.",
-        'Nothing to repair; `{attribute}.trainable = False` or `expected=["{pattern}"]` keeps it quiet.',
+        "{they_are} unused: this loss does not use the output of {layer}. This is harmless.",
+        'Nothing to fix; `{attribute}.trainable = False` or `expected=["{pattern}"]` silences this.',
     )(group)
 
 

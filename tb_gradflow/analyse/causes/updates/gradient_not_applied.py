@@ -67,23 +67,24 @@ def message_and_fix(group: Group) -> Text:
     if group.suspect.measured.rest is not None:
         return _rests(group, group.suspect.measured.rest)
     steps = min(group.suspect.measured.standstill[variable] for variable in group.variables)
-    told = f" and never {'changes' if len(group.variables) == 1 else 'change'}: none of {steps} recorded steps has "
+    told = f" and never {'changes' if len(group.variables) == 1 else 'change'}: none of the {steps} recorded steps has "
     what = "{they_get} a gradient{line}" + told + "changed {them}, "
     apply = (
-        "Give it to an optimizer with the variables that it was asked for, `optimizer.apply_gradients(zip(gradients, "
-        "variables))`, in every step; where that is done, look at that optimizer's learning rate, and at what clips it."
+        "Pass it to an optimizer together with its variables, `optimizer.apply_gradients(zip(gradients, variables))`, "
+        "in every step. If you already do, check the learning rate of that optimizer, and what clips the gradient."
     )
     if not whole_loss_stands(group.suspect):
         return Template(
             what + "while others that learn from the same loss have changed.",
-            "Nothing to repair if something holds {them} still on purpose: a rate of zero, a bound. If not: "
+            "Nothing to fix if {names} should not change, because of a learning rate of zero or a bound. Otherwise: "
             + apply[0].lower()
             + apply[1:],
         )(group)
     if group.verdict.severity == "info":
         return Template(
-            what + "while others have changed. Where gradients are summed up over several steps, that may be meant.",
-            "Look again some steps on. " + apply,
+            what + "while others have changed. Where gradients are accumulated over several steps, this may be "
+            "intended.",
+            "Check again a few steps later. " + apply,
         )(group)
     return Template(what + "while others have changed.", apply)(group)
 
@@ -93,21 +94,21 @@ def _rests(group: Group, rest: Rest) -> Text:
     has come to zero."""
     if rest.moved:
         return Template(
-            "{they_get} a gradient{line}, and nothing changes any more: no variable has in the "
+            "{they_get} a gradient{line}, but no variable changes any more: none has changed in the "
             f"{rest.steps} recorded steps from {rest.since} to {rest.until}.",
-            "Look at the learning rate in these steps. A schedule that has come to its end may give zero: "
+            "Check the learning rate in these steps. A schedule may have decayed to zero: "
             "`decay_steps` counts steps, not epochs."
-            + ("" if rest.sure else " Nothing to repair if the training is at its end."),
+            + ("" if rest.sure else " Nothing to fix if the training is at its end."),
         )(group)
-    early = "Nothing to repair if gradients are summed up over more steps, or the rate begins at zero. "
+    early = "Nothing to fix if gradients are accumulated over more steps, or the learning rate starts at zero. "
     keras = (
-        "Look at the learning rate, `model.optimizer.learning_rate`: zero, or a schedule or callback that gives zero? "
-        "Then at what clips the gradients, such as `clipnorm`."
+        "Check the learning rate, `model.optimizer.learning_rate`: is it zero, or set to zero by a schedule or a "
+        "callback? Then check what clips the gradients, such as `clipnorm`."
     )
     own = (
-        "Give the gradients to an optimizer, `optimizer.apply_gradients(zip(gradients, variables))`; where that is "
-        "done, look at what becomes of them before, and at the learning rate. In an optimizer of your own "
-        "`v = v - rate * gradient` makes a tensor and leaves the variable as it is: `v.assign_sub(rate * gradient)`."
+        "Pass the gradients to an optimizer, `optimizer.apply_gradients(zip(gradients, variables))`. If you already "
+        "do, check what happens to them before that, and the learning rate. In your own optimizer, `v = v - rate * "
+        "gradient` creates a tensor and leaves the variable unchanged: use `v.assign_sub(rate * gradient)`."
     )
     return Template(
         "{they_get} a gradient{line}, and no variable has ever changed: "
@@ -127,7 +128,7 @@ CAUSE = Cause(
     "several steps, a constraint that puts it back (a warning where that is so of all that the loss trains), an "
     "`assign` behind the update, the first steps of Adadelta",
     severity="warning, info",
-    fix="give the gradient to an optimizer, with the variables that it was asked for",
+    fix="pass the gradient to an optimizer, together with its variables",
     text=message_and_fix,
     plight="a gradient that is not applied",
     without_op="no recorded step{since} has changed {them}",

@@ -88,26 +88,24 @@ ZEROS = (
     "output_shape=lambda shape: shape{keep})"
 )
 FORWARD = "mask=lambda inputs, mask=None: mask"
-_EMPTIED = "Put zeros in the place of padding in front of `{layer}`: `" + ZEROS.format(keep="") + "`"
-_HANDED_ON = "Let it hand the mask on: `layer.supports_masking = True`, where `layer` is `{layer}`"
+_EMPTIED = "Set padding to zero in front of `{layer}`: `" + ZEROS.format(keep="") + "`"
+_HANDED_ON = "Let it pass the mask on: `layer.supports_masking = True`, where `layer` is `{layer}`"
 MASKED_MAXIMUM = (
     "keras.layers.Lambda(lambda x, mask=None: keras.ops.max(keras.ops.where(mask[..., None], x, -1e9), axis=1), "
     "output_shape=lambda shape: (shape[0], shape[2]))"
 )
 _OWN = (
-    "If `{layer}` works on each step alone, write `self.supports_masking = True` in its `__init__`. If not, give its "
-    "`call` an argument `mask`, leave the padding out there, and return the mask of what is left from `compute_mask`."
+    "If `{layer}` processes each step separately, set `self.supports_masking = True` in its `__init__`. Otherwise, "
+    "give its `call` an argument `mask`, exclude the padding there, and return the mask of what remains from "
+    "`compute_mask`."
 )
 _CONVOLUTION = (
-    "Put zeros in the place of padding in front of `{layer}`: `"
+    "Set padding to zero in front of `{layer}`: `"
     + ZEROS.format(keep=", " + FORWARD)
-    + '`. With `padding="same"` it can hand the mask on, `layer.supports_masking = True`, where `layer` is `{layer}`.'
+    + '`. With `padding="same"` it can pass the mask on, `layer.supports_masking = True`, where `layer` is `{layer}`.'
 )
-_MAXIMUM = "Leave padding out of the maximum, in the place of `{layer}`: `" + MASKED_MAXIMUM + "`."
-_FLATTENED = (
-    _EMPTIED + "; or bring the steps together with a layer that leaves padding out, in its place: "
-    "`keras.layers.GlobalAveragePooling1D()`."
-)
+_MAXIMUM = "Exclude padding from the maximum. Instead of `{layer}`, use `" + MASKED_MAXIMUM + "`."
+_FLATTENED = _EMPTIED + "; or replace it with a layer that ignores padding: `keras.layers.GlobalAveragePooling1D()`."
 
 _MIXED = (
     "Normalise each step alone in its place, `keras.layers.LayerNormalization()`; or put zeros in the place of padding "
@@ -149,11 +147,11 @@ _FIXES = {
         _EMPTIED + ".",
     ),
     "GlobalMaxPooling1D": _MAXIMUM,
-    "Lambda": "If the function works on each step alone, give `{layer}` the mask to hand on: `keras.layers.Lambda("
+    "Lambda": "If the function processes each step separately, let `{layer}` pass the mask on: `keras.layers.Lambda("
     "function, "
     + FORWARD
-    + ")`. If not, give the function an argument `mask`, `lambda x, mask=None: ...`, and leave the padding out "
-    "there; the layer then needs `output_shape=` as well.",
+    + ")`. Otherwise, give the function an argument `mask`, `lambda x, mask=None: ...`, and exclude the padding there; "
+    "the layer then needs `output_shape=` as well.",
 }
 
 
