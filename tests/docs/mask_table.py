@@ -162,13 +162,13 @@ _SECTIONS: dict[Behaviour, tuple[str, str]] = {
     ),
     "mixes and carries": (
         "Propagate the mask, but mix padding into the unmasked steps",
-        "They do not use the mask either, and compute each step from other steps too. Neither Keras nor the report warns "
-        "about them: replace padding by zeros before them.",
+        "They do not use the mask either, and compute each step from other steps too. Neither Keras nor the report "
+        "warns about them: replace padding by zeros before them.",
     ),
     "drops": (
         "Drop the mask",
-        "The layers after them treat padding as data. Keras warns once; the report names the layer where padding gets a "
-        "gradient, with the cause `mask_dropped`.",
+        "The layers after them treat padding as data. Keras warns once; the report names the layer where padding gets "
+        "a gradient, with the cause `mask_dropped`.",
     ),
     "raises": (
         "Use `mask` with another meaning",
@@ -178,9 +178,9 @@ _SECTIONS: dict[Behaviour, tuple[str, str]] = {
 
 _INTRODUCTION = """# Masks
 
-Which layers of Keras make, use, propagate and drop a mask, measured with Keras {version}. Each layer was called with two batches of
-sequences that differ only at the masked steps. The results show whether these steps affect the output, and whether the
-output still has a mask.
+Which layers of Keras make, use, propagate and drop a mask, measured with Keras {version}. Each layer was called with
+two batches of sequences that differ only at the masked steps. The results show whether these steps affect the output,
+and whether the output still has a mask.
 
 A mask belongs to the tensor that a layer returns. Functions that are not layers drop it silently: `x + y`,
 `keras.ops.mean(x, axis=1)`, `tf.reduce_mean(x, axis=1)`. For a sum write `keras.layers.Add()([x, y])`.
