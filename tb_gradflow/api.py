@@ -43,7 +43,7 @@ def open_log(path: str | os.PathLike[str]) -> Log:
     runs = find_runs(root)
     if len(runs) > 1:
         listed = "\n".join(f"  {directory}" for directory in runs.values())
-        raise LogError(f"{root} holds {len(runs)} runs: open one of them\n{listed}")
+        raise LogError(f"{root} contains {len(runs)} runs: open one of them\n{listed}")
     [(name, directory)] = runs.items()
     return open_run(root if name == "." else name, directory)
 
@@ -269,7 +269,7 @@ class Log:
         if not earlier:
             return ""
         others = "an earlier recording" if earlier == 1 else f"{earlier} earlier recordings"
-        return f"The directory also holds {others}, not shown: give each training a directory of its own."
+        return f"The directory also contains {others}, not shown: give each training its own directory."
 
     def _part(self, session: str, head: ChunkHead, trace: Trace, variable: str) -> tuple[Numbers, Numbers]:
         gradients = np.full((len(head.steps), len(GRADIENT_STATISTICS)), np.nan, np.float32)

@@ -102,7 +102,8 @@ def show(logdir: str, runs: list[str]) -> None:
     logs = _logs(logdir, runs)
     if not logs:
         print(
-            "tb_gradflow: nothing was recorded. No Keras model was trained in this cell, and no tape took a gradient."
+            "tb_gradflow: nothing was recorded. This cell trained no Keras model, and no tape in it computed a "
+            "gradient."
         )
         return
     reports: dict[str, Report] = {name: log.report() for name, log in logs.items()}
@@ -112,8 +113,8 @@ def show(logdir: str, runs: list[str]) -> None:
     for name, _ in standings[:MOST_SHOWN]:
         display_one(reports[name])
     if len(standings) > MOST_SHOWN:
-        print(f"The other {len(standings) - MOST_SHOWN} are in TensorBoard.")
-    print(f"In TensorBoard: %load_ext tensorboard, and then %tensorboard --logdir {shlex.quote(logdir)}")
+        print(f"The other {len(standings) - MOST_SHOWN} runs are in TensorBoard.")
+    print(f"To open them in TensorBoard: %load_ext tensorboard, then %tensorboard --logdir {shlex.quote(logdir)}")
 
 
 def _logs(logdir: str, runs: list[str]) -> dict[str, Log]:
@@ -176,9 +177,9 @@ def _numbers(shell: Any) -> Iterator[int]:
 
 def _options(line: str) -> argparse.Namespace | None:
     parser = argparse.ArgumentParser(
-        prog="%%gradflow", description="Record what trains in this cell, and show the report below it."
+        prog="%%gradflow", description="Record the trainings in this cell, and show the report below it."
     )
-    parser.add_argument("--logdir", metavar="DIR", help=f"where the runs go (default: {LOGDIR}/DATE-TIME)")
+    parser.add_argument("--logdir", metavar="DIR", help=f"where the runs are written (default: {LOGDIR}/DATE-TIME)")
     try:
         return parser.parse_args(shlex.split(line))
     except SystemExit:  # argparse has said why; the kernel goes on

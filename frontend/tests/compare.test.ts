@@ -39,7 +39,7 @@ describe("a repaired run beside the broken one", () => {
 
   test("has lost the finding, and says so in one sentence", () => {
     expect(comparison.findings).toEqual([{finding: WRONG, change: "gone"}]);
-    expect(verdict(comparison)).toBe("1 variable is better, 1 finding went.");
+    expect(verdict(comparison)).toBe("1 variable is better, 1 finding is gone.");
   });
 });
 

@@ -33,14 +33,17 @@ ADDRESS = re.compile(r"TensorBoard \S+ at (http://\S+)")
 def add_parser(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "demo",
-        help="train broken models and see in TensorBoard what is wrong with them",
-        description="Train broken models and their repaired versions, print what is wrong with each, and open "
-        "TensorBoard on their logs. One takes seconds, but for resnet50; all of them about three minutes.",
+        help="train broken models and show in TensorBoard what is wrong with them",
+        description="Train broken models and their fixed versions, print what is wrong with each, and open "
+        "TensorBoard on their logs. A model takes seconds, except resnet50; all of them take about "
+        "three minutes.",
     )
-    parser.add_argument("names", metavar="NAME", nargs="*", help="only these demonstrations (default: all)")
-    parser.add_argument("--logdir", metavar="DIR", default=LOGDIR, help=f"where the runs go (default: {LOGDIR})")
+    parser.add_argument("names", metavar="NAME", nargs="*", help="train only these demos (default: all)")
+    parser.add_argument(
+        "--logdir", metavar="DIR", default=LOGDIR, help=(f"where the runs are written (default: {LOGDIR})")
+    )
     parser.add_argument("--no-serve", action="store_true", help="do not start TensorBoard")
-    parser.add_argument("--list", action="store_true", help="only say which demonstrations there are")
+    parser.add_argument("--list", action="store_true", help="only list the demos")
     parser.set_defaults(command=run)
 
 

@@ -52,24 +52,24 @@ GOOD, FAILED, BAD_INPUT = 0, 1, 2
 def add_parser(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "report",
-        help="print what is wrong in the runs of a log directory",
-        description="Print what is wrong in the runs of a log directory, finished or still training. Needs no "
+        help="print what is wrong with the runs of a log directory",
+        description="Print what is wrong with the runs of a log directory, finished or still training. Needs no "
         "TensorFlow.",
-        epilog="Exit status: 0, or 1 where --fail-on is met, or 2 if a log cannot be read.",
+        epilog="Exit status: 0, or 1 if --fail-on applies, or 2 if a log cannot be read.",
     )
-    parser.add_argument("logdir", metavar="LOGDIR", help="a directory with one run or many")
+    parser.add_argument("logdir", metavar="LOGDIR", help="a directory with one or more runs")
     parser.add_argument("--run", metavar="NAME", help="only this run")
-    parser.add_argument("--step", metavar="N", type=int, help="the recorded step to look at (default: the last)")
+    parser.add_argument("--step", metavar="N", type=int, help="the recorded step to report (default: the last)")
     parser.add_argument(
         "--format",
         choices=("text", *FORMATS),
-        help='how to print it (default: text): json is {"runs": {NAME: report}}, github annotates the lines of a pull '
-        "request, sarif is for code scanning and editors, junit for the test summary of a build server",
+        help='output format (default: text): json is {"runs": {NAME: report}}; github annotates the lines of a '
+        "pull request; sarif is for code scanning and editors; junit is for the test summary of a CI server",
     )
     parser.add_argument("--json", action="store_const", const="json", dest="format", help="short for `--format json`")
-    parser.add_argument("--html", metavar="FILE", help="write one page that shows the graph without a server")
+    parser.add_argument("--html", metavar="FILE", help="write one HTML page that shows the graph without a server")
     parser.add_argument(
-        "--fail-on", choices=sorted(SEVERITIES_THAT_FAIL), help="exit with 1 if there is such a finding"
+        "--fail-on", choices=sorted(SEVERITIES_THAT_FAIL), help=("exit with 1 if there is a finding of this severity")
     )
     parser.set_defaults(command=run)
 
@@ -166,7 +166,7 @@ def save(path: str, logs: Sequence[Log], reports: Sequence[Report], step: int | 
     """Writes the page, and says so beside what is asked for on the standard output."""
     steps = sum(len(log.steps) for log in logs)
     if steps > WORTH_TELLING:
-        print(f"Looking at {count(steps, 'step')} …", file=sys.stderr)
+        print(f"Analysing {count(steps, 'step')} …", file=sys.stderr)
     content = page_of(logs, "\n\n\n".join(report.text_in_page for report in reports), step)
     try:
         Path(path).write_text(content, encoding="utf-8")

@@ -38,24 +38,28 @@ _WITHOUT_STARTUP = ("-I", "-E", "-S")
 def add_parser(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "run",
-        help="run a training program unchanged, and record what trains in it",
+        help="run a training program unchanged, and record its trainings",
         usage="tb-gradflow run [options] (SCRIPT | -m MODULE) [ARGS ...]",
-        description="Run a training program as `python SCRIPT ARGS ...` would, unchanged, and record each training in "
-        "it: each fit of a Keras model, each tf.function that takes a gradient, and each eager loop that does. The "
-        "report follows at the end on the standard error, whatever ends the program.",
-        epilog="Exit status: the program's, or 1 where --fail-on is met, or 2 if the options are wrong.",
+        description="Run a training program unchanged, as `python SCRIPT ARGS ...` does, and record each "
+        "training in it: each fit of a Keras model, each tf.function that takes a gradient, and each "
+        "eager loop that takes one. The report is printed to standard error when the program ends, "
+        "whatever ends it.",
+        epilog="Exit status: the program's, or 1 if --fail-on applies, or 2 if the options are invalid.",
     )
     parser.add_argument(
         "--logdir",
         metavar="DIR",
-        help=f"where the runs go (default: {LOGDIR}/SCRIPT/DATE-TIME)",
+        help=f"where the runs are written (default: {LOGDIR}/SCRIPT/DATE-TIME)",
     )
     parser.add_argument(
         "--update-freq",
         metavar="WHEN",
         type=_update_freq,
         default="auto",
-        help="which steps to record: auto, as often as --overhead allows; epoch; or every so many (default: auto)",
+        help=(
+            "which steps to record: auto, as often as --overhead allows; epoch; or a number N for every N steps "
+            "(default: auto)"
+        ),
     )
     parser.add_argument(
         "--overhead",
@@ -86,14 +90,14 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument(
         "--no-source", dest="source", action="store_false", help="keep file names and lines of code out of the log"
     )
-    parser.add_argument("--terms", action="store_true", help="record the gradient of each term of a loss, too")
+    parser.add_argument("--terms", action="store_true", help="also record the gradient of each term of a loss")
     parser.add_argument(
-        "--examples", action="store_true", help="keep the rows of the batch in which a step breaks in the log"
+        "--examples", action="store_true", help="keep the rows of the batch that break a step in the log"
     )
     parser.add_argument(
-        "--fail-on", choices=("error", "warning"), help="exit with 1 if there is such a finding at the end"
+        "--fail-on", choices=("error", "warning"), help="exit with 1 if the report has a finding of this severity"
     )
-    parser.add_argument("-m", dest="is_module", action="store_true", help="what follows is a module, as in `python -m`")
+    parser.add_argument("-m", dest="is_module", action="store_true", help="run a module, as in `python -m`")
     parser.add_argument("program", metavar="SCRIPT", help="the program")
     parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="its arguments")
     parser.set_defaults(command=run)
@@ -174,9 +178,9 @@ def runs_in(manifest: Path) -> list[str]:
 def nothing_recorded(options: argparse.Namespace) -> str:
     """What to say where nothing was."""
     return (
-        f"nothing of {options.program} was recorded. Recorded are `fit` and `train_on_batch` of Keras on TensorFlow, "
-        "and each tf.GradientTape of the program's own process that is asked for a gradient; a program that records "
-        "itself is left alone."
+        f"nothing was recorded in {options.program}. tb-gradflow records `fit` and `train_on_batch` of Keras on "
+        "TensorFlow, and every tf.GradientTape in the program's own process that computes a gradient. It leaves "
+        "alone what a program records itself."
     )
 
 
@@ -208,7 +212,7 @@ def _update_freq(text: str) -> Any:
     if text in ("auto", "epoch"):
         return text
     if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected auto, epoch or a number of steps, at least 1; got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected auto, epoch or a number of steps of at least 1, got {text!r}")
     return int(text)
 
 
@@ -218,5 +222,5 @@ def _overhead(text: str) -> float:
     except ValueError:
         share = -1.0
     if not 0 < share <= 1:
-        raise argparse.ArgumentTypeError(f"expected a share of the training time, above 0 and at most 1; got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a share of the training time, above 0 and at most 1, got {text!r}")
     return share

@@ -44,7 +44,7 @@ def _opened(logdir: str, names: Sequence[str]) -> tuple[list[Log], dict[str, str
     unreadable: dict[str, str] = {}
     for name in names:
         if name not in directories:
-            unreadable[name] = "its training ended before a step was recorded"
+            unreadable[name] = "the training ended before a step was recorded"
             continue
         try:
             logs.append(open_run(name, directories[name]))

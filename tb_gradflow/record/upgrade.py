@@ -35,7 +35,7 @@ def read_session(value: Json, upgraders: tuple[Upgrader, ...] = UPGRADERS) -> Se
     """The session that `value` is, in whatever known format. Its `format` stays the one it was written in."""
     written = value.get("format") if isinstance(value, dict) else None
     if type(written) is not int or written < 1:
-        raise LogError("this is not a log of tb-gradflow: its session names no format")
+        raise LogError("this is not a log of tb-gradflow: its session has no format number")
     if written > FORMAT:
         raise NewerLogError(
             f"log has format {written}, this tb-gradflow reads up to {FORMAT}: "

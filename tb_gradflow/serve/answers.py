@@ -128,7 +128,7 @@ class Runs:
             return of_provider(self._provider, context, experiment_id)
         except Exception:
             # They are an extra: a provider that has no such listing must not take the list of runs.
-            LOGGER.debug("no hyperparameters can be read", exc_info=True)
+            LOGGER.debug("the hyperparameters cannot be read", exc_info=True)
             return {}
 
     def history(self, context: RequestContext, experiment_id: str, run: str) -> History:

@@ -64,7 +64,7 @@ def page_of(cause: str, look: Look) -> Iterator[str]:
     if name not in names:
         near = [each for each in names if name and name in each] or get_close_matches(name, names, _SUGGESTED, 0.5)
         hint = f"did you mean {', '.join(near[:_SUGGESTED])}?" if near else "`tb-gradflow cause` lists them"
-        raise LogError(f"no cause is called {cause!r}: {hint}")
+        raise LogError(f"there is no cause {cause!r}: {hint}")
     text = _page(name)
     for end in _ELSEWHERE:
         text = text.partition(end)[0]

@@ -22,6 +22,8 @@ TELLING_RATIO = 10.0
 """A gradient whose norm became so many times larger or smaller is told of: a whole decade, which is more than one
 batch differs from another."""
 
+_LABELS: dict[Fate, str] = {"went": "GONE  ", "came": "NEW   ", "stayed": "STAYED"}
+
 _ROLES: dict[str, Role] = {
     "better": "good", "worse": "error", "changed": "strong", "new": "info", "gone": "dim",
     "went": "good", "came": "error", "stayed": "dim",
@@ -88,12 +90,12 @@ def _summary(difference: Difference) -> str:
     parts = [
         (changes["better"], "variable is better", "variables are better"),
         (changes["worse"], "variable is worse", "variables are worse"),
-        (fates["went"], "finding went", "findings went"),
-        (fates["came"], "finding came", "findings came"),
+        (fates["went"], "finding is gone", "findings are gone"),
+        (fates["came"], "finding is new", "findings are new"),
         (grown, "finding became worse", "findings became worse"),
     ]
     told = [count(number, one, many) for number, one, many in parts if number]
-    return f"{', '.join(told)}." if told else "No variable is better or worse, and no finding went or came."
+    return f"{', '.join(told)}." if told else "No variable is better or worse, and no finding is new or gone."
 
 
 def _variable_dict(change: VariableChange) -> dict[str, Any]:
@@ -141,12 +143,12 @@ def _verdict_role(comparison: Comparison) -> Role:
 def _finding_change_lines(change: FindingChange, look: Look) -> Iterator[str]:
     first, *rest = finding_lines(change.finding, look)
     if change.fate == "came" and change.finding.severity != "info":
-        yield from ("", f"{look.paint('CAME', 'error')}    {first}", *rest)
+        yield from ("", f"{look.paint(_LABELS['came'], 'error')}  {first}", *rest)
         return
     grown = f", {look.paint('and is worse now', 'error')}" if change.is_new and change.before is not None else ""
     yield ""
     role: Role = "dim" if change.finding.severity == "info" else _ROLES[change.fate]
-    yield f"{look.paint(f'{change.fate.upper():<6}', role)}  {first}{grown}"
+    yield f"{look.paint(_LABELS[change.fate], role)}  {first}{grown}"
     # What it was is known to who repaired it, and what is still there to who reads the report.
     yield from look.prose(change.finding.message.partition(". ")[0].rstrip(".") + ".", "  ")
 
@@ -177,12 +179,12 @@ def _guess_lines(variables: Sequence[VariableChange], look: Look) -> Iterator[st
     if numbered:
         yield ""
         yield from look.wrapped(
-            f"{count(numbered, 'variable')} with other numbers in the name were matched by their order."
+            f"{count(numbered, 'variable')} with different numbers in their names were matched by order."
         )
     guessed = [change for change in variables if change.match == "guess"]
     if guessed:
         yield ""
-        yield "Renamed, as it seems (same shape, and a name and a place that fit):"
+        yield "Probably renamed (same shape, and similar name and position):"
     for change in guessed[:SHOWN]:
         assert change.before is not None
         yield from look.wrapped(f"{clean(change.before.name)} → {clean(change.name)}", "      ", first="  ")
@@ -197,7 +199,7 @@ def _ratio_lines(variables: Sequence[VariableChange], look: Look) -> Iterator[st
         return
     yield ""
     yield from look.wrapped(
-        f"Gradients that are {TELLING_RATIO:g} times larger or smaller, or more ({len(telling)} of {len(known)}):"
+        f"Gradients that are at least {TELLING_RATIO:g} times larger or smaller ({len(telling)} of {len(known)}):"
     )
     telling.sort(key=lambda change: -max(change.ratio or 0, 1 / (change.ratio or 1)))
     rows = [(look.short(change.name, look.width - 36), _times(change), _norms(change)) for change in telling[:SHOWN]]

@@ -21,22 +21,22 @@ def told_of_examples(examples: ExampleGradients | None) -> str:
     if examples is None:
         return ""
     if examples.reason:
-        return f"The gradient of each row of the batch is not known: {examples.reason}."
+        return f"The gradients of the batch rows are not known: {examples.reason}."
     broken = [row for row, norm in enumerate(examples.norms) if not math.isfinite(norm)]
     if broken:
         more = f" and {len(broken) - _WRITTEN} more" if len(broken) > _WRITTEN else ""
         rows = ", ".join(map(str, broken[:_WRITTEN])) + more
-        return f"Of the {len(examples.norms)} rows of the batch the gradient of these is not finite by itself: {rows}."
+        return f"Of the {len(examples.norms)} rows of the batch, these have a gradient that is not finite: {rows}."
     usual = median(examples.norms)
     most = max(range(len(examples.norms)), key=lambda row: (examples.shares or examples.norms)[row])
     if examples.shares and len(examples.norms) >= _FEWEST and examples.shares[most] > _MOST:
         return (
-            f"Row {most} of the batch gives {examples.shares[most]:.0%} of its gradient: the norm of its own is "
-            f"{examples.norms[most]:.2g}, and that of the median row {usual:.2g}. Look at that row, or clip its loss: "
-            "`keras.losses.Huber()`."
+            f"Row {most} contributes {examples.shares[most]:.0%} of the batch's gradient: its norm is "
+            f"{examples.norms[most]:.2g}, and that of the median row is {usual:.2g}. Check that row, or limit its "
+            "loss: `keras.losses.Huber()`."
         )
     largest = max(range(len(examples.norms)), key=lambda row: examples.norms[row])
     return (
-        f"Of the rows of the batch the gradient of row {largest} is the largest, with a norm of "
-        f"{examples.norms[largest]:.2g}; that of the median row is {usual:.2g}."
+        f"Row {largest} of the batch has the largest gradient, with a norm of {examples.norms[largest]:.2g}; that "
+        f"of the median row is {usual:.2g}."
     )

@@ -139,7 +139,7 @@ class History:
         if index.chunks or step != -1:
             raise NotRecorded(_not_recorded(step, index))
         if not index.traces:
-            raise LogError(f"{self.name}: nothing was recorded yet, the training has not come to its first step")
+            raise LogError(f"{self.name}: nothing was recorded yet, the training has not reached its first step")
         trace, topology = self._analysed(index.session.id, index.traces[-1])
         return diagnose(trace, index.session, None, None, (), -1, topology=topology)
 
@@ -214,7 +214,7 @@ class History:
         parts = side_by_side(part, index.chunks)
         most = max((rows for rows, _ in parts), default=0)
         if parts and row >= most:
-            raise NotRecorded(f"the log has no {called} {row}: there are {most}, from 0 on")
+            raise NotRecorded(f"the log has no {called} {row}: it has {most}, numbered from 0")
         return np.concatenate([each for _, each in parts]) if parts else np.empty((0, statistics), np.float32)
 
     def _analysed(self, session: str, index: int) -> tuple[Trace, Topology]:
@@ -247,9 +247,9 @@ class History:
 def _not_recorded(step: int, index: RunIndex) -> str:
     steps = index.steps
     if not steps:
-        return f"step {step} was not recorded, and no other step yet"
+        return f"step {step} was not recorded, and neither was any other step yet"
     nearest = min(steps, key=lambda recorded: abs(recorded - step))
     return (
-        f"step {step} was not recorded: the log has {len(steps)} steps from {steps[0]} to {steps[-1]}, "
-        f"the nearest is {nearest}"
+        f"step {step} was not recorded: the log has {len(steps)} steps from {steps[0]} to {steps[-1]}; the "
+        f"nearest is {nearest}"
     )

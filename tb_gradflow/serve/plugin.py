@@ -202,7 +202,7 @@ def _steps_asked(request: wrappers.Request, numbers: Floats) -> Floats:
         return numbers
     at = _number(request, "at")
     if at >= len(numbers):
-        raise NotRecorded(f"this chunk has {len(numbers)} steps, from 0 on: there is none at {at}")
+        raise NotRecorded(f"this chunk has {len(numbers)} steps, numbered from 0: it has no step {at}")
     return numbers[at : at + 1]
 
 

@@ -91,8 +91,8 @@ def standing_or_unknown(history: History, *, since: bool = True) -> Standing:
         return unknown(str(error))
     except Exception:
         # A fault of ours in one run must not take the list of all of them. Who opens that run gets to see it.
-        LOGGER.exception("%s could not be judged", history.name)
-        return unknown("This run could not be judged: open it to see why.")
+        LOGGER.exception("%s could not be analysed", history.name)
+        return unknown("This run could not be analysed: open it to see why.")
 
 
 def unknown(problem: str) -> Standing:

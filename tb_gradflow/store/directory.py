@@ -137,7 +137,7 @@ class DirectoryReader:
                 if path not in self._damaged:
                     self._damaged[path] = str(damage)
                     if self._places:
-                        LOGGER.warning("%s; what comes before it is read", damage)
+                        LOGGER.warning("%s; everything before it is read", damage)
 
     def _value(self, tag: Tag) -> Summary.Value:
         place = self._places[tag]

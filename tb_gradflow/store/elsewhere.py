@@ -118,6 +118,6 @@ def _unreadable(path: str, error: Exception) -> LogError:
     scheme = path.partition("://")[0]
     first = next(iter(str(error).splitlines()), "")
     return LogError(
-        f"{path} cannot be read ({type(error).__name__}: {first}): {scheme}:// needs TensorFlow, or a package for "
-        "TensorBoard that knows it (boto3 for s3://, for others fsspec); else copy the log to this machine"
+        f"{path} cannot be read ({type(error).__name__}: {first}): reading {scheme}:// needs TensorFlow, or a "
+        "package that TensorBoard can use (boto3 for s3://, fsspec for others); or copy the log to this machine"
     )

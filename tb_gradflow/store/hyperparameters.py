@@ -84,7 +84,7 @@ def _in_file(path: str) -> Hyperparameters | None:
                 if place.offset > _BEGINNING:
                     break
     except (LogError, DecodeError, OSError):
-        LOGGER.debug("%s: no hyperparameters can be read", path, exc_info=True)
+        LOGGER.debug("%s: the hyperparameters cannot be read", path, exc_info=True)
     return None
 
 

@@ -180,7 +180,7 @@ def newest_session(tags: Collection[Tag]) -> str:
     sessions = {tag.session for tag in tags if tag.kind == "session"}
     recorded = sessions & {tag.session for tag in tags if tag.kind == "trace"}
     if not sessions:
-        raise LogError("the log holds no session: its file was cut off before the recording began")
+        raise LogError("the log has no session: its file was cut off before the recording began")
     return max(recorded or sessions)
 
 

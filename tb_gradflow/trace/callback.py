@@ -80,7 +80,7 @@ class GradFlowCallback(KerasCallback):
         if is_one_of_several() and "tf_keras" not in sys.modules:
             warn(
                 "tb_gradflow: `fit` of Keras 3 does not support MultiWorkerMirroredStrategy. Train with `fit` of "
-                "tf_keras, or with a loop of your own under `tb_gradflow.watch`."
+                "tf_keras, or with a custom training loop under `tb_gradflow.watch`."
             )
         self._options = checked(
             log_dir, update_freq, overhead, tensors, catch_nonfinite, expected, source, terms, examples
@@ -181,7 +181,7 @@ class GradFlowCallback(KerasCallback):
         fitted = fitting(self.model, beside)
         reason = SET_BY_USER if is_of_the_user(self.model) else unsupported(fitted.strategy, fitted.is_eager)
         if reason:
-            warn(f"tb_gradflow records nothing of this training: {reason}")
+            warn(f"tb_gradflow does not record this training: {reason}")
             return
         self._fitting = fitted
         fitted.build()
@@ -223,8 +223,8 @@ class GradFlowCallback(KerasCallback):
         if isinstance(owner(self.model), GradFlowCallback):
             self._broken = True
             warn(
-                "tb_gradflow: two GradFlowCallbacks are in the same fit, and one of them can record. The second one, "
-                f"for {self._options.log_dir!r}, records nothing: leave one of them out."
+                "tb_gradflow: this fit has two GradFlowCallbacks, but only one can record. The second one, for "
+                f"{self._options.log_dir!r}, records nothing: remove one of them."
             )
 
     def _due(self) -> bool:
@@ -314,4 +314,5 @@ class GradFlowCallback(KerasCallback):
             action()
         except Exception as error:  # a fault of the recorder must never reach the training
             self._broken = True
-            warn(f"tb_gradflow stops recording; training goes on. Please report this: {type(error).__name__}: {error}")
+            warn((f"tb_gradflow stopped recording; training continues. Please report this: {type(error).__name__}: "
+                 f"{error}"))

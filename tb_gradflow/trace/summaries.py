@@ -36,9 +36,9 @@ from tb_gradflow.trace.numerics.statistics import GRADIENT_COLUMNS, gradient_sta
 from tb_gradflow.trace.source.frames import frames_of
 
 _UNSEEN = (
-    "A loss was eager, and such a tensor does not know what it was computed from: the variables are recorded, the way "
-    "between them and the loss is not. Take the step inside of `tf.function`, or record it with "
-    "`tb_gradflow.watch`, to see it."
+    "A loss was eager, and an eager tensor does not know how it was computed: the variables are recorded, but "
+    "not the path between them and the loss. To record the path, put the step inside of `tf.function`, or use "
+    "`tb_gradflow.watch`."
 )
 
 
@@ -47,7 +47,7 @@ def record_gradients(loss: Any, variables: Sequence[Any], gradients: Sequence[An
     _check_kinds(loss, variables, gradients)
     if len(variables) != len(gradients):
         found = f"{len(gradients)} for {len(variables)} variables"
-        raise SetupError(f"gradients must be one for each variable, got {found}")
+        raise SetupError(f"gradients must contain one gradient for each variable, got {found}")
     writer = summary_ops_v2._summary_state.writer
     if writer is None or isinstance(writer, summary_ops_v2._NoopSummaryWriter):
         return
@@ -69,10 +69,11 @@ def _check_kinds(loss: Any, variables: Any, gradients: Any) -> None:
             raise SetupError(f"{name} must be a list, got {_kind(given)}: {order}")
     for each in variables:
         if not _is_variable(each):
-            raise SetupError(f"variables must hold variables alone, got {_kind(each)}: {order}")
+            raise SetupError(f"variables must contain only variables, got {_kind(each)}: {order}")
     for each in gradients:
         if _is_variable(each):
-            raise SetupError(f"gradients must hold what the tape answered, got {_kind(each)}: {order}")
+            raise SetupError((f"gradients must contain the gradients that the tape returned, got {_kind(each)}: "
+                             f"{order}"))
 
 
 def _is_variable(value: Any) -> bool:
@@ -259,8 +260,8 @@ class SummaryLog:
         if not self._told:
             self._told = True
             warn(
-                f"tb_gradflow leaves out step {self._step}, which came after step {self._last}: steps must increase. "
-                "Give the writer another step each time: `with writer.as_default(step=step)`."
+                f"tb_gradflow skipped step {self._step} because it came after step {self._last}: steps must "
+                "increase. Give the writer a new step each time: `with writer.as_default(step=step)`."
             )
 
     @contextlib.contextmanager
@@ -270,7 +271,8 @@ class SummaryLog:
                 yield
         except Exception as error:  # a fault of the recorder must never reach the training
             self._broken = True
-            warn(f"tb_gradflow stops recording; training goes on. Please report this: {type(error).__name__}: {error}")
+            warn((f"tb_gradflow stopped recording; training continues. Please report this: {type(error).__name__}: "
+                 f"{error}"))
 
 
 _LOGS: dict[int, SummaryLog] = {}

@@ -562,8 +562,8 @@ class Collector(Symbols):
         return self._scales.behind(self.symbol(each) for each in tf.nest.flatten(target) if self.knows(each))
 
 
-_OF_REPLICAS = "The gradient of each term of the loss is not measured where a step runs on several replicas."
-_UNMEASURED = "The gradient of each term of the loss could not be measured. Please report this:"
+_OF_REPLICAS = "The gradients of the terms of the loss are not measured if a step runs on several replicas."
+_UNMEASURED = "The gradients of the terms of the loss could not be measured. Please report this:"
 
 
 def _filled(gradients: Any, sources: Any) -> Any:

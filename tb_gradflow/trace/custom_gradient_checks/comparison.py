@@ -56,17 +56,17 @@ def checked(known: GradientCheck, probe: Probe, values: Fetched) -> GradientChec
         for each in (*values.fed, *values.results, *values.upstream)
         if _is_floating(each)
     ):
-        return replace(known, problem="its values are not all finite in this step")
+        return replace(known, problem="some of its values are not finite in this step")
     if not any(np.any(_plain(each)) for each in values.upstream):
         return known
-    problem = "its forward computation cannot be run by itself"
+    problem = "its forward computation cannot run separately"
     for double in (True, False):
         try:
             assert probe.part is not None
             with opened(probe.part, double=double) as running:
                 return _Comparison(probe, values, running).result(known)
         except _UnfaithfulError:
-            problem = "its forward computation gives another result each time"
+            problem = "its forward computation returns a different result each time"
         # An op that does not have this precision, or refuses a value near by. What is not compared is said so.
         except Exception:
             continue

@@ -91,7 +91,7 @@ def _behind(results: Iterable[Any], stops: set[str]) -> list[Any]:
 
 def _check(op: Any) -> None:
     if op.type in _OLD_CONTROL_FLOW:
-        raise CannotCutError("it holds a branch or a loop of TensorFlow 1")
+        raise CannotCutError("it contains a branch or a loop of TensorFlow 1")
     if op.type.startswith(("PyFunc", "EagerPyFunc")):
         raise CannotCutError("its forward computation runs Python")
     if op.op_def.is_stateful:

@@ -68,8 +68,8 @@ _DECORATION = ("in user code:", "File ", "Exception encountered", "Arguments rec
 
 
 HINT = (
-    "tb_gradflow: `watch` compiles the step as `tf.function` does, and in there a tensor has no numbers that Python or "
-    "NumPy could look at. Write that line with TensorFlow, or run the step eagerly: "
+    "tb_gradflow: `watch` compiles the step like `tf.function`. In a compiled step a tensor has no value that "
+    "Python or NumPy can read. Write that line with TensorFlow ops, or run the step eagerly: call "
     "`tf.config.run_functions_eagerly(True)` before the training."
 )
 

@@ -90,7 +90,7 @@ class EagerChecks:
         try:
             part, probe.slots = part_of(answer.own)
             if any(self._shadow.actual(tensor) is None for tensor in (*part.fed, *part.results)):
-                raise CannotCutError("the step ran eagerly, and not all of its values were kept")
+                raise CannotCutError("the step ran eagerly, and some of its values were not kept")
         except CannotCutError as reason:
             probe.problem = str(reason)
             return probe

@@ -26,7 +26,8 @@ from tb_gradflow.trace.numerics.loss_scale import total
 from tb_gradflow.trace.tf_internals.tapes import is_watched_by_another, with_zeros
 
 EAGER_REPLICAS = (
-    "its replicas run eagerly at the same time, and such a step is only recorded compiled or on one device."
+    ("its replicas run eagerly at the same time. Such a step is recorded only if it is compiled or runs on one "
+    "device.")
 )
 
 MOST_OPS = 100_000
@@ -34,8 +35,8 @@ MOST_OPS = 100_000
 the first recorded step of such a loop would last a minute."""
 
 TOO_LONG = (
-    f"it runs more than {MOST_OPS:,} ops eagerly, one by one, and seeing them all would take many times as long as the "
-    "step. Compile it with `tf.function`, or let `tb_gradflow.explain` look at one step, however long that takes."
+    f"it runs more than {MOST_OPS:,} eager ops, and recording all of them would take many times as long as the "
+    "step. Compile it with `tf.function`, or call `tb_gradflow.explain` on one step, which has no such limit."
 )
 
 

@@ -27,7 +27,7 @@ from tb_gradflow.trace.tf_internals.function_caches import traced_anew
 _CONVERTED, _PREFIX = "__autograph_generated_file", "tf__"
 
 
-RUN_BEFORE = "The lines ran before the step, so that the edit could not be tried in it."
+RUN_BEFORE = "These lines ran before the step, so the edit could not be tried in it."
 
 
 class CannotApplyError(Exception):
@@ -91,8 +91,8 @@ def edited(edits: Sequence[Edit]) -> Iterator[Ran]:
     for function, _, new in swaps:
         if function.__code__.co_freevars != new.co_freevars:
             raise CannotApplyError(
-                f"With the edit `{new.co_name}` reads other variables of the function around it, so that it could "
-                "not be tried in memory."
+                f"With the edit, `{new.co_name}` reads additional variables of its enclosing function, so it "
+                "could not be tried in memory."
             )
     with contextlib.ExitStack() as undo:
         undo.enter_context(_text_of_files(new_text))
@@ -122,7 +122,7 @@ def _files(edits: Sequence[Edit], by_file: Mapping[str, Any]) -> dict[str, list[
             # Of a file without a function in memory nothing can run again.
             raise CannotApplyError(RUN_BEFORE)
         if len(meant) > 1:
-            raise CannotApplyError(f"Several loaded files are called {edit.file}, so that the edit was not tried.")
+            raise CannotApplyError(f"Several loaded files are named {edit.file}, so the edit was not tried.")
         found.setdefault(meant[0], []).append(edit)
     return found
 

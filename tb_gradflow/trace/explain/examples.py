@@ -35,7 +35,7 @@ def gradients_of_rows(differentiate: Differentiate, args: Sequence[Any]) -> Exam
     flat = [each if isinstance(each, tf.Tensor) else _tensor(each) for each in tf.nest.flatten(args)]
     lengths = {each.shape[0] for each in flat if each is not None and each.shape.rank}
     if len(lengths) != 1 or None in lengths:
-        return _unknown("the arguments have no first axis in common that would be that of the batch")
+        return _unknown("the arguments have no common first axis that could be the batch")
     [count] = lengths
     function = compiled_once(lambda *given: _present(differentiate(*given)))
     whole = _vector(function(*args))
@@ -49,8 +49,8 @@ def gradients_of_rows(differentiate: Differentiate, args: Sequence[Any]) -> Exam
     divisor = next((each for each in (count, 1) if _agrees(total / each, whole, norms.sum() / each)), None)
     if divisor is None:
         return _unknown(
-            "the gradients of single rows do not add up to that of the batch: rows depend on each other, as under "
-            "BatchNormalization or in a contrastive loss, or draw random numbers, as under dropout"
+            "the gradients of the rows do not add up to the gradient of the batch: rows depend on each other, as "
+            "with BatchNormalization or in a contrastive loss, or draw random numbers, as with dropout"
         )
     length = float(whole @ whole)
     shares = tuple(map(float, along / divisor / length)) if length else None

@@ -88,7 +88,7 @@ def explain_model(
 
 def _examples_of_model(plan: Plan, model: Any, rows: Any) -> ExampleGradients:
     if type(model).train_step is not keras.Model.train_step or "train_step" in vars(model):
-        reason = "the model has a `train_step` of its own: give `explain` its loss as a function"
+        reason = "the model has a custom `train_step`: pass its loss to `explain` as a function"
         return ExampleGradients((), None, reason)
 
     def differentiate(x: Any, y: Any, sample_weight: Any) -> Any:
@@ -106,13 +106,13 @@ def _check_model(model: Any) -> None:
         return
     kind = f"{type(model).__module__.partition('.')[0]}.{type(model).__qualname__}"
     if hasattr(model, "train_step"):
-        raise SetupError(f"explain takes models of Keras 3, and this is a {kind}: use GradFlowCallback in its `fit`")
+        raise SetupError(f"explain takes Keras 3 models, and this is a {kind}: use GradFlowCallback in its `fit`")
     if callable(model):
         raise SetupError(
-            "explain was given a function and no variables: expected what it is called with and what its loss is "
-            "differentiated for, `explain(loss_fn, args=(x, y), variables=model.trainable_variables)`"
+            "explain got a function, but no variables: pass its arguments and the variables, `explain(loss_fn, "
+            "args=(x, y), variables=model.trainable_variables)`"
         )
-    raise SetupError(f"explain takes a compiled Keras model, or a function that returns a loss: got a {kind}")
+    raise SetupError(f"explain takes a compiled Keras model or a function that returns a loss, got a {kind}")
 
 
 def explain_function(
@@ -171,7 +171,8 @@ def explain_function(
 
 def _examples_of_function(plan: Plan, loss_fn: Callable[..., Any], owned: Sequence[Owned]) -> ExampleGradients:
     if any(isinstance(item.variable, GivenTensor) for item in owned):
-        return ExampleGradients((), None, "a gradient is requested for tensors, and these may be rows of the batch")
+        return ExampleGradients((), None, ("a gradient is requested for tensors, and these may contain rows of "
+                                          "the batch"))
 
     def differentiate(*arguments: Any) -> Any:
         with tf.GradientTape() as tape:
@@ -281,12 +282,12 @@ def _measured_in_part(plan: Plan, raised: Explained) -> Explained:
 
 
 _WITHOUT_OVERRIDES = (
-    "What this report says holds for the compiled step. The program has functions run eagerly, and there TensorFlow "
-    "ignores `gradient_override_map`."
+    "This report describes the compiled step. The program runs functions eagerly, and there TensorFlow ignores "
+    "`gradient_override_map`."
 )
 _IN_PART = (
-    "The step ends with an error. The gradients that do not depend on it were measured, in a step that was "
-    "given zeros for the missing ones."
+    "The step raises an error. The gradients that do not depend on it were measured, with zeros in place of the "
+    "missing ones."
 )
 
 
@@ -437,8 +438,8 @@ class _Seen:
         said = " and ".join(f"`{name}(...)`" for name in dict.fromkeys(kept))
         return _noted(
             self.explained,
-            f"The step was run eagerly, as a plain function runs. Inside of `tf.function` {said} of a tensor stays in "
-            "TensorFlow.",
+            f"The step was run eagerly, like a plain function. Inside of `tf.function`, {said} of a tensor stays "
+            "in TensorFlow.",
         )
 
     def _on_trace(self, trace: Trace, error: BaseException | None) -> None:
@@ -461,10 +462,10 @@ def _owned(variable: Any, written: str | None, place: int, frame: Frame | None) 
         name = getattr(variable, "path", None) or variable.name.removesuffix(":0")
         return Owned(raw, name, bool(variable.trainable), tracked=True)
     if not isinstance(raw, (tf.__internal__.EagerTensor, np.ndarray)):
-        symbolic = ", which belongs to a graph: give `explain` the loss of that graph" * isinstance(raw, tf.Tensor)
+        symbolic = ", which belongs to a graph: pass the loss of that graph to `explain`" * isinstance(raw, tf.Tensor)
         raise SetupError(
-            "variables: expected variables and tensors, such as `model.trainable_variables`, got "
-            f"a {type(variable).__name__}{symbolic}"
+            "variables: expected variables and tensors, such as `model.trainable_variables`, got a "
+            f"{type(variable).__name__}{symbolic}"
         )
     name = written or name_of(variable) or f"variables[{place}]"
     rebound = name if frame is not None and was_variable(frame, name) else ""

@@ -55,8 +55,8 @@ class TensorFunction:
         self._leaves = [(name, leaf) for name, leaf in named_leaves(self._args, _is_leaf) if _dtype(leaf).is_floating]
         if not self._leaves:
             raise SetupError(
-                "check_gradients: `args` holds no floating tensors, arrays or numbers; a complex one is given as its "
-                "real and its imaginary part: `lambda re, im: f(tf.complex(re, im))`"
+                "check_gradients: `args` contains no floating tensors, arrays or numbers; split a complex "
+                "argument into its real and imaginary part: `lambda re, im: f(tf.complex(re, im))`"
             )
         self._points = [raw_variable(leaf).numpy() for _, leaf in self._leaves]
         self._checked = list(range(len(self._leaves)))
@@ -114,7 +114,7 @@ class TensorFunction:
     def _complex(self) -> Iterator[str]:
         for name, leaf in named_leaves(self._args, _is_leaf):
             if _dtype(leaf).is_complex:
-                yield f"Argument {name} was not compared: it is complex. Give its real and its imaginary part."
+                yield f"Argument {name} was not compared: it is complex. Pass its real and its imaginary part."
 
     def _value(self, points: Sequence[Point]) -> float:
         with self._at(points) as args:
@@ -255,8 +255,8 @@ def _total(result: Any) -> Any:
     numbers = [tf.convert_to_tensor(each) for each in tf.nest.flatten(result)]
     if (count := sum(int(tf.size(each)) for each in numbers)) != 1:
         raise SetupError(
-            f"check_gradients: the function returns {count} numbers, and a gradient is that of one: return their sum, "
-            "`tf.reduce_sum`, or one of them"
+            f"check_gradients: the function returns {count} numbers, but a gradient needs a single number: return "
+            "their sum, `tf.reduce_sum`, or one of them"
         )
     return tf.add_n([tf.reduce_sum(each) for each in numbers if int(tf.size(each))])
 

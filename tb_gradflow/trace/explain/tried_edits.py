@@ -17,8 +17,8 @@ from tb_gradflow.trace.explain.edited_code import RUN_BEFORE, CannotApplyError, 
 MOST_RUNS = 30
 """How often a step is run again at most, to try edits."""
 
-_BUILT = "The layers have been built for the shapes of the program as it is, so the edit could not be tried in them."
-_TOO_MANY = f"It was not tried: the step has been run {MOST_RUNS} times for other edits."
+_BUILT = "The layers are already built for the shapes of the current program, so the edit could not be tried."
+_TOO_MANY = f"It was not tried: the step has already been run {MOST_RUNS} times for other edits."
 
 # A variable with one of these had a gradient before.
 _WELL = frozenset({"connected", "vanishing", "exploding"})

@@ -122,6 +122,6 @@ def _without_effect(changed: Sequence[Any], model: Any) -> str:
     more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
     became = "trainable" if thawed else "frozen"
     return (
-        f"tb_gradflow: `{first}`{more} became {became} after the model was compiled, and that has no effect: Keras "
-        "goes on with the training step of the last `fit`. Call `model.compile(...)` again in front of this `fit`."
+        f"tb_gradflow: `{first}`{more} became {became} after the model was compiled. This has no effect: Keras "
+        "keeps using the training step of the last `fit`. Call `model.compile(...)` again before this `fit`."
     )

@@ -77,13 +77,13 @@ def traced(function: Any) -> Iterator[Any]:
 _KERAS = frozenset({"keras", "tf_keras"})
 
 SET_BY_USER = (
-    "`model.train_function` was set to a function that Keras did not make. Put what it does into `train_step`, or into "
-    "`make_train_function`, of the model."
+    "`model.train_function` was set to a function that Keras did not create. Move its code into `train_step` or "
+    "`make_train_function` of the model."
 )
 
 REPLACED = (
-    "tb_gradflow: the model's training function was replaced in the middle of `fit`, as `compile` and "
-    "`make_train_function` do. The rest of this fit is not recorded."
+    "tb_gradflow: the model's training function was replaced during `fit`, for example by `compile` or "
+    "`make_train_function`. The rest of this fit is not recorded."
 )
 
 

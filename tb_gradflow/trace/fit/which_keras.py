@@ -18,8 +18,8 @@ def check_backend() -> None:
     # Who loads Keras 2 trains with that, whatever backend Keras 3 has.
     if keras.backend.backend() != "tensorflow" and "tf_keras" not in sys.modules:
         raise SetupError(
-            f"GradFlowCallback records TensorFlow, and Keras runs on {keras.backend.backend()}: "
-            'set KERAS_BACKEND="tensorflow" before Keras is imported'
+            f"GradFlowCallback records TensorFlow, but Keras runs on {keras.backend.backend()}: set "
+            'KERAS_BACKEND="tensorflow" before Keras is imported'
         )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 SEEDED = (
-    "The step draws seeded random numbers from TensorFlow ops with a state (tf.random.* or Dropout of Keras 2). Each "
-    "compiled function keeps a generator of its own for these, so recorded steps may draw other numbers than the same "
-    "steps would without the recorder. Keras's random layers and keras.random with a SeedGenerator do not have this."
+    "The step draws seeded random numbers from stateful TensorFlow ops (tf.random.* or Dropout of Keras 2). Each "
+    "compiled function keeps its own generator for these, so recorded steps may draw different numbers than they "
+    "would without the recorder. Keras's random layers, and keras.random with a SeedGenerator, are not affected."
 )
 """What is told where random numbers cannot be shared."""
 

@@ -224,7 +224,8 @@ class _Step:
 _PLAIN = (1e-6, 1e3)
 
 _IN_PART = (
-    "`tf.gradients` raises for this loss. The gradients that do not come through the op that has none were measured."
+    ("`tf.gradients` raises for this loss. The gradients that do not pass through the op without a gradient were "
+    "measured.")
 )
 
 
@@ -234,8 +235,8 @@ def _invention(names: Sequence[str]) -> str:
     listed = " and ".join(f"`{name}`" for name in names)
     verb = "was" if len(names) == 1 else "were"
     return (
-        f"{listed} {verb} not fed, so random numbers stood in: they show that a gradient arrives, not how large yours "
-        "is. Pass `feed_dict` for that."
+        f"{listed} {verb} not fed, so random numbers were used instead: they show whether a gradient arrives, but "
+        "not how large yours is. Pass `feed_dict` for that."
     )
 
 

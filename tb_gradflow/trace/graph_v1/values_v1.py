@@ -109,8 +109,8 @@ def _variables(graph: Any, makers: Sequence[Any]) -> tuple[dict[str, Any], str]:
     if session is not None and session.graph is graph:
         return _read(session, makers), ""
     return _initial(graph, makers), (
-        "There is no default session of this graph, so its variables were given their initial values. To measure "
-        "with others call `explain` inside `with tf.compat.v1.Session() as session:`."
+        "This graph has no default session, so its variables got their initial values. To measure with other "
+        "values, call `explain` inside `with tf.compat.v1.Session() as session:`."
     )
 
 
@@ -125,8 +125,8 @@ def _initial(graph: Any, makers: Sequence[Any]) -> dict[str, Any]:
             return dict(session.run(fetches))
     except tf.errors.OpError as error:
         raise CannotMeasureError(
-            "There is no default session of this graph, so nothing was measured: call `explain` inside "
-            "`with tf.compat.v1.Session() as session:`, after the variables are initialised."
+            "This graph has no default session, so nothing was measured: call `explain` inside `with "
+            "tf.compat.v1.Session() as session:`, after the variables are initialized."
         ) from error
 
 
@@ -143,10 +143,10 @@ def _fed(graph: Any, feed_dict: Mapping[Any, Any]) -> dict[str, Any]:
         try:
             tensor = graph.as_graph_element(key, allow_operation=False)
         except (TypeError, ValueError, KeyError) as error:
-            raise SetupError(f"feed_dict: {key!r:.80} is no tensor of the loss's graph") from error
+            raise SetupError(f"feed_dict: {key!r:.80} is not a tensor of the loss's graph") from error
         array = np.asarray(value, tensor.dtype.as_numpy_dtype)
         if not tensor.shape.is_compatible_with(array.shape):
-            raise SetupError(f"feed_dict: {tensor.name} has the shape {tensor.shape}, got {array.shape}")
+            raise SetupError(f"feed_dict: {tensor.name} has shape {tensor.shape}, got {array.shape}")
         found[tensor.name] = array
     return found
 
@@ -187,8 +187,8 @@ def _refuse(op: Any, fed: Mapping[str, Any]) -> None:
     # Iterators, queues and tables live in the user's session, and looking would take something out of them.
     if not op.inputs and op.type not in MAKERS and any(tensor.dtype == tf.resource for tensor in op.outputs):
         raise CannotMeasureError(
-            f"The loss reads from `{op.name}` ({op.type}), which looking would change, so nothing was measured: pass "
-            "what comes out of it in `feed_dict`."
+            f"The loss reads from `{op.name}` ({op.type}), and reading would change its state, so nothing was "
+            "measured: pass its output in `feed_dict`."
         )
 
 
@@ -198,7 +198,7 @@ def _read(session: Any, makers: Sequence[Any]) -> dict[str, Any]:
         return dict(session.run(fetches))
     except tf.errors.FailedPreconditionError as error:
         raise CannotMeasureError(
-            "The variables are not initialised in the default session, so nothing was measured: run "
+            "The variables are not initialized in the default session, so nothing was measured: run "
             "`session.run(tf.compat.v1.global_variables_initializer())` first."
         ) from error
 
@@ -211,4 +211,4 @@ def value_of(maker: Any) -> Any:
     for op in made.consumers():
         if op.type == "ReadVariableOp" and op._get_control_flow_context() is None and not op.control_inputs:
             return op.outputs[0]
-    raise CannotMeasureError(f"Nothing in the graph reads `{maker.name}` by itself, so nothing was measured.")
+    raise CannotMeasureError(f"`{maker.name}` is not read separately in the graph, so nothing was measured.")

@@ -57,7 +57,7 @@ class GraphVariables(Variables):
             raise SetupError(f"variables: expected variables or tensors of the loss's graph, got {variable!r:.80}")
         tensor = source_of(raw)
         if getattr(tensor, "graph", None) is not graph:
-            raise SetupError(f"variables: {raw.name} belongs to another graph than the loss")
+            raise SetupError(f"variables: {raw.name} belongs to a different graph than the loss")
         if tensor.name not in {source_of(item.variable).name for item in self._owned}:
             trainable = bool(raw.trainable) if is_variable else True
             if is_variable:

@@ -86,7 +86,7 @@ class Recorder:
                 if _sizeless(trace) == _sizeless(known):
                     return known.index
         if len(self._traces) >= MOST_TRACES:
-            raise ValueError(f"{MOST_TRACES} different steps are recorded, and this is yet another one")
+            raise ValueError(f"{MOST_TRACES} different traces of the step are recorded, and this is another one")
         numbered = replace(trace, index=len(self._traces))
         self._traces.append(numbered)
         self._open().write_trace(numbered)
@@ -136,8 +136,8 @@ class Recorder:
 
     def _start_again(self) -> None:
         _LOGGER.warning(
-            "tb_gradflow: the log %s was deleted while the training runs; what it held is lost, the steps from now on "
-            "are recorded in a new one.",
+            "tb_gradflow: the log %s was deleted during the training; its content is lost, and the following "
+            "steps are recorded in a new log.",
             self._path,
         )
         self._writer = None
@@ -168,7 +168,7 @@ class Recorder:
             self._may_thin = False
             with contextlib.suppress(Exception):
                 tf.io.gfile.remove(part)
-            _LOGGER.warning("tb_gradflow: the log %s cannot be thinned (%s); it goes on as it is.", self._path, error)
+            _LOGGER.warning("tb_gradflow: the log %s cannot be thinned (%s); it keeps growing.", self._path, error)
             return
         full.close()
         tf.io.gfile.remove(self._path)
@@ -181,7 +181,7 @@ class Recorder:
             lines = warning_lines(judged())
         except Exception as error:
             lines = [
-                "tb_gradflow: the first step is recorded and could not be judged. Please report this: "
+                "tb_gradflow: the first step was recorded but could not be analysed. Please report this: "
                 f"{type(error).__name__}: {error}"
             ]
         for line in lines:
@@ -231,7 +231,7 @@ class Tracing:
     def told(self) -> contextlib.AbstractContextManager[None]:
         """Open while a recorded step runs: the first one is compiled, which may take long."""
         first = not self.indices and self.fault is None
-        return told_if_long("compiling the step that records (once)") if first else contextlib.nullcontext()
+        return told_if_long("compiling the instrumented step (once)") if first else contextlib.nullcontext()
 
     def finished(self, trace: Trace, error: BaseException | None) -> None:
         assert self._recorder is not None
@@ -244,10 +244,10 @@ class Tracing:
 def fault_message(step: int, fault: Exception, lost: str = "") -> str:
     """What to tell when the recorder fails at a step, or finds there that it cannot record such a training."""
     if isinstance(fault, SetupError):
-        return f"tb_gradflow records nothing of this training: {fault}"
+        return f"tb_gradflow does not record this training: {fault}"
     return (
-        f"tb_gradflow could not record step {step} and stops recording; training goes on.{lost} "
-        f"Please report this: {type(fault).__name__}: {fault}"
+        f"tb_gradflow could not record step {step} and stopped recording; training continues.{lost} Please report "
+        f"this: {type(fault).__name__}: {fault}"
     )
 
 

@@ -26,7 +26,8 @@ step in a hundred, at 1.5 times a plain one, is half a percent."""
 def unsupported(strategy: Any, is_eager: bool) -> str | None:
     """Why a training under a strategy cannot be recorded; null if it can."""
     if isinstance(strategy, tf.distribute.experimental.ParameterServerStrategy):
-        return "a ParameterServerStrategy's workers run its steps on their own, and no one sees a whole step."
+        return ("the workers of a ParameterServerStrategy run its steps independently, and no process runs a "
+               "whole step.")
     if is_eager and strategy.num_replicas_in_sync > 1:
         return EAGER_REPLICAS
     return None
@@ -86,7 +87,8 @@ class ChiefRecorder(Recorder):
             return action()
         except Exception as error:
             self._failed = True
-            warn(f"tb_gradflow stops writing; training goes on. Please report this: {type(error).__name__}: {error}")
+            warn((f"tb_gradflow stopped writing; training continues. Please report this: {type(error).__name__}: "
+                 f"{error}"))
             return None
 
 

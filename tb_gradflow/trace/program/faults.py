@@ -15,6 +15,6 @@ def reported() -> Iterator[None]:
         yield
     except Exception as error:
         warn(
-            "tb_gradflow could not record a part of this program, which goes on. Please report this: "
+            "tb_gradflow could not record a part of this program; the program continues. Please report this: "
             f"{type(error).__name__}: {error}"
         )

@@ -86,10 +86,10 @@ class Recording:
                     self.runs.append(place)
                     self._tell(place.name, True)
                     return place
-            raise OSError(f"{self.log_dir} holds {MOST_OF_A_NAME} runs called {wanted}")
+            raise OSError(f"{self.log_dir} already contains {MOST_OF_A_NAME} runs named {wanted}")
         except (OSError, tf.errors.OpError) as error:
             self._failed = True
-            warn(f"tb_gradflow records nothing more: cannot write to {self.log_dir} ({error})")
+            warn(f"tb_gradflow stopped recording: cannot write to {self.log_dir} ({error})")
             return None
 
     def drop(self, place: Place) -> None:

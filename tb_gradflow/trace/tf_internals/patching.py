@@ -48,9 +48,10 @@ def _note(symbol: Symbol, name: str) -> None:
         return
     oldest, newest = symbol.seen
     _MISSING[key] = (
-        f"`{symbol.owner}.{name}` was not found, which versions {oldest} to {newest} have. Not recorded: {symbol.lost}."
+        (f"`{symbol.owner}.{name}` was not found; versions {oldest} to {newest} have it. Not recorded: "
+        f"{symbol.lost}.")
     )
     with warnings.catch_warnings():
         # Where warnings are errors, this one must not become one: it would end the training.
         warnings.simplefilter("default")
-        warnings.warn(f"tb_gradflow: {_MISSING[key]} Training goes on.", RuntimeWarning, stacklevel=3)
+        warnings.warn(f"tb_gradflow: {_MISSING[key]} Training continues.", RuntimeWarning, stacklevel=3)
