@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tb_gradflow.analyse.report.compare import Change, Difference, FindingChange, VariableChange
+from tb_gradflow.analyse.report.compare import Change, Difference, Fate, FindingChange, VariableChange
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.report import Finding, VariableReport
 from tb_gradflow.serve.finite import finite

@@ -100,8 +100,9 @@ def _runs(number: int, which: str = "") -> str:
 
 def _sentence(subject: str, setting: _Setting) -> str:
     if setting.healthy == 1:
-        return f"{subject} {setting.words}, the healthy one has not."
-    return f"{subject} {setting.words}, of {setting.healthy} healthy ones {setting.healthy_with or 'none'}."
+        return f"{subject} {setting.words}, but the one healthy run does not."
+    with_it = f"only {setting.healthy_with}" if setting.healthy_with else "none"
+    return f"{subject} {setting.words}, but {with_it} of {setting.healthy} healthy runs."
 
 
 def varying(standings: Sequence[Standing], said: Sequence[str]) -> list[str]:

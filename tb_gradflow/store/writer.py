@@ -170,13 +170,15 @@ class LogWriter:
             raise ValueError(f"steps must increase strictly, got {record.step} after {self._last_step}")
         trace = self._traces.get(record.trace)
         if trace is None:
-            raise ValueError((f"step {record.step} belongs to trace {record.trace}, which was not written: write "
-                             "that first"))
+            raise ValueError(
+                f"step {record.step} belongs to trace {record.trace}, which was not written: write that first"
+            )
         if len(record.losses) != len(trace.targets):
             raise ValueError(f"step {record.step} has {len(record.losses)} losses for {len(trace.targets)} targets")
         if len(record.variables) != len(trace.variables) * len(VARIABLE_STATISTICS) * _FLOAT32_BYTES:
-            raise ValueError((f"step {record.step}: the statistics do not match the {len(trace.variables)} "
-                             "variables of its trace"))
+            raise ValueError(
+                f"step {record.step}: the statistics do not match the {len(trace.variables)} variables of its trace"
+            )
         if self._buffer and self._buffer[0].trace == record.trace:
             expected = len(self._buffer[0].gradients)
             if len(record.gradients) != expected:

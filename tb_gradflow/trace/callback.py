@@ -314,5 +314,7 @@ class GradFlowCallback(KerasCallback):
             action()
         except Exception as error:  # a fault of the recorder must never reach the training
             self._broken = True
-            warn((f"tb_gradflow stopped recording; training continues. Please report this: {type(error).__name__}: "
-                 f"{error}"))
+            warn(
+                f"tb_gradflow stopped recording; training continues. Please report this: {type(error).__name__}: "
+                f"{error}"
+            )

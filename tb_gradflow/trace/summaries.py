@@ -72,8 +72,7 @@ def _check_kinds(loss: Any, variables: Any, gradients: Any) -> None:
             raise SetupError(f"variables must contain only variables, got {_kind(each)}: {order}")
     for each in gradients:
         if _is_variable(each):
-            raise SetupError((f"gradients must contain the gradients that the tape returned, got {_kind(each)}: "
-                             f"{order}"))
+            raise SetupError(f"gradients must contain the gradients that the tape returned, got {_kind(each)}: {order}")
 
 
 def _is_variable(value: Any) -> bool:
@@ -271,8 +270,10 @@ class SummaryLog:
                 yield
         except Exception as error:  # a fault of the recorder must never reach the training
             self._broken = True
-            warn((f"tb_gradflow stopped recording; training continues. Please report this: {type(error).__name__}: "
-                 f"{error}"))
+            warn(
+                f"tb_gradflow stopped recording; training continues. Please report this: {type(error).__name__}: "
+                f"{error}"
+            )
 
 
 _LOGS: dict[int, SummaryLog] = {}

@@ -26,8 +26,7 @@ from tb_gradflow.trace.numerics.loss_scale import total
 from tb_gradflow.trace.tf_internals.tapes import is_watched_by_another, with_zeros
 
 EAGER_REPLICAS = (
-    ("its replicas run eagerly at the same time. Such a step is recorded only if it is compiled or runs on one "
-    "device.")
+    "its replicas run eagerly at the same time. Such a step is recorded only if it is compiled or runs on one device."
 )
 
 MOST_OPS = 100_000

@@ -171,8 +171,9 @@ def explain_function(
 
 def _examples_of_function(plan: Plan, loss_fn: Callable[..., Any], owned: Sequence[Owned]) -> ExampleGradients:
     if any(isinstance(item.variable, GivenTensor) for item in owned):
-        return ExampleGradients((), None, ("a gradient is requested for tensors, and these may contain rows of "
-                                          "the batch"))
+        return ExampleGradients(
+            (), None, ("a gradient is requested for tensors, and these may contain rows of the batch")
+        )
 
     def differentiate(*arguments: Any) -> Any:
         with tf.GradientTape() as tape:

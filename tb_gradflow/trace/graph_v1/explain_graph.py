@@ -224,8 +224,8 @@ class _Step:
 _PLAIN = (1e-6, 1e3)
 
 _IN_PART = (
-    ("`tf.gradients` raises for this loss. The gradients that do not pass through the op without a gradient were "
-    "measured.")
+    "`tf.gradients` raises for this loss. The gradients that do not pass through the op without a gradient were "
+    "measured."
 )
 
 

@@ -26,8 +26,7 @@ step in a hundred, at 1.5 times a plain one, is half a percent."""
 def unsupported(strategy: Any, is_eager: bool) -> str | None:
     """Why a training under a strategy cannot be recorded; null if it can."""
     if isinstance(strategy, tf.distribute.experimental.ParameterServerStrategy):
-        return ("the workers of a ParameterServerStrategy run its steps independently, and no process runs a "
-               "whole step.")
+        return "the workers of a ParameterServerStrategy run its steps independently, and no process runs a whole step."
     if is_eager and strategy.num_replicas_in_sync > 1:
         return EAGER_REPLICAS
     return None
@@ -87,8 +86,9 @@ class ChiefRecorder(Recorder):
             return action()
         except Exception as error:
             self._failed = True
-            warn((f"tb_gradflow stopped writing; training continues. Please report this: {type(error).__name__}: "
-                 f"{error}"))
+            warn(
+                f"tb_gradflow stopped writing; training continues. Please report this: {type(error).__name__}: {error}"
+            )
             return None
 
 

@@ -48,8 +48,7 @@ def _note(symbol: Symbol, name: str) -> None:
         return
     oldest, newest = symbol.seen
     _MISSING[key] = (
-        (f"`{symbol.owner}.{name}` was not found; versions {oldest} to {newest} have it. Not recorded: "
-        f"{symbol.lost}.")
+        f"`{symbol.owner}.{name}` was not found; versions {oldest} to {newest} have it. Not recorded: {symbol.lost}."
     )
     with warnings.catch_warnings():
         # Where warnings are errors, this one must not become one: it would end the training.
