@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["GradFlowCallback", "check_gradients", "compare", "explain", "open_log", "summary", "watch"]
 
 
-# Where each public name lives, and whether that needs TensorFlow.
+# The module of each public name, and whether it needs TensorFlow.
 _HOMES = {
     "GradFlowCallback": ("tb_gradflow.trace.callback", True),
     "check_gradients": ("tb_gradflow.api", False),

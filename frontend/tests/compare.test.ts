@@ -77,7 +77,7 @@ test("an op that stopped to pass its gradient on is changed", () => {
 
   const {ops} = compare({trace: cut, diagnosis: null}, {trace: BROKEN, diagnosis: null});
 
-  expect(ops).toEqual([expect.objectContaining({name: "net_1/filter_1/Less", change: "changed", words: "passes the gradient on no more"})]);
+  expect(ops).toEqual([expect.objectContaining({name: "net_1/filter_1/Less", change: "changed", words: "no longer propagates the gradient"})]);
 });
 
 test.each([

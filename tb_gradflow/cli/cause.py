@@ -1,4 +1,4 @@
-"""`tb-gradflow cause`: what a cause is, a program that has it, and the repair."""
+"""`tb-gradflow cause`: explains a cause, with an example program and its fix."""
 
 from __future__ import annotations
 

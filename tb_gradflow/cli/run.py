@@ -1,7 +1,7 @@
-"""`tb-gradflow run`: runs a training program as it is, records what trains in it, and reports that at the end.
+"""`tb-gradflow run`: runs a training program unchanged, records its trainings, and prints their report at the end.
 
-The program is a process of its own, `python SCRIPT ARGS …`, so that all that it can see is as it would be without this
-one, and so that there is a report whatever ends it.
+The program runs in its own process, `python SCRIPT ARGS …`, so that it sees the same environment as without this
+command, and so that there is a report whatever ends it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LOGDIR = "logs"
 
 FAILED = 1
 
-# Flags under which Python would not look for what records the program.
+# Flags that make Python skip the module that records the program.
 _WITHOUT_STARTUP = ("-I", "-E", "-S")
 
 
@@ -109,7 +109,7 @@ def run(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="tb-gradflow-") as scratch:
         manifest = Path(scratch) / "runs.jsonl"
         status = run_to_end(command_of(options), environment(options, logdir, manifest))
-        # The program has said all that it says.
+        # The program has finished its output.
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         names = runs_in(manifest)
@@ -117,11 +117,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def is_reported_to_fail(logdir: str, names: list[str], options: argparse.Namespace) -> bool:
-    """Prints the report. Whether it has a finding on which to fail."""
+    """Prints the report. Returns whether it has a finding that `--fail-on` names."""
     if not names:
         print(f"\ntb-gradflow: {nothing_recorded(options)}", file=sys.stderr)
         return False
-    # Takes longer to load than some programs to run.
+    # Takes longer to load than some programs take to run.
     from tb_gradflow.cli.run_report import report_on
 
     with contextlib.redirect_stdout(sys.stderr):
@@ -129,15 +129,16 @@ def is_reported_to_fail(logdir: str, names: list[str], options: argparse.Namespa
 
 
 def command_of(options: argparse.Namespace) -> list[str]:
-    """What the user would have typed without us."""
-    # With these `multiprocessing` starts its processes. Python has no public name for it, and its stubs have none.
+    """The command that the user would have typed without us."""
+    # `multiprocessing` starts its processes with these flags. Python has no public name for this function, and its
+    # stubs have none.
     given = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     flags = [flag for flag in given if flag not in _WITHOUT_STARTUP]
     return [sys.executable, *flags, *(["-m"] if options.is_module else []), options.program, *options.arguments]
 
 
 def environment(options: argparse.Namespace, logdir: str, manifest: Path) -> dict[str, str]:
-    """That of the program, which puts it back as it was: see `startup/sitecustomize.py`."""
+    """The environment of the program, which restores its original: see `startup/sitecustomize.py`."""
     pythonpath = os.environ.get("PYTHONPATH")
     told = {
         "package": str(PACKAGE),
@@ -163,7 +164,7 @@ def environment(options: argparse.Namespace, logdir: str, manifest: Path) -> dic
 
 
 def runs_in(manifest: Path) -> list[str]:
-    """The names of the runs that the program has made, in their order."""
+    """The names of the runs that the program created, in order."""
     found: dict[str, None] = {}
     if manifest.exists():
         for line in manifest.read_text(encoding="utf-8").splitlines():
@@ -176,7 +177,7 @@ def runs_in(manifest: Path) -> list[str]:
 
 
 def nothing_recorded(options: argparse.Namespace) -> str:
-    """What to say where nothing was."""
+    """The message if nothing was recorded."""
     return (
         f"nothing was recorded in {options.program}. tb-gradflow records `fit` and `train_on_batch` of Keras on "
         "TensorFlow, and every tf.GradientTape in the program's own process that computes a gradient. It leaves "
@@ -185,7 +186,7 @@ def nothing_recorded(options: argparse.Namespace) -> str:
 
 
 def stem_of(options: argparse.Namespace) -> str:
-    """What its author calls the program."""
+    """The name by which its author would call the program."""
     name: str = options.program
     if options.is_module:
         return name.rpartition(".")[2]
@@ -194,7 +195,7 @@ def stem_of(options: argparse.Namespace) -> str:
 
 
 def check_writable(logdir: str) -> None:
-    """Raises SetupError if no file can be written there. Of other filesystems only TensorFlow knows."""
+    """Raises SetupError if no file can be written there. Other filesystems are left to TensorFlow."""
     if "://" in logdir:
         return
     try:

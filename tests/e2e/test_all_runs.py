@@ -45,7 +45,7 @@ def table(tab: Tab) -> Locator:
     found = tab.frame.get_by_role("table", name="All runs")
     # Until all of them have been judged.
     expect(tab.frame.get_by_role("button", name=re.compile(r"healthy\s+6"))).to_be_visible()
-    expect(tab.frame.get_by_role("list", name="What the broken runs share")).to_be_visible()
+    expect(tab.frame.get_by_role("list", name="What the broken runs have in common")).to_be_visible()
     return found
 
 
@@ -55,7 +55,7 @@ def rows(table: Locator) -> list[list[str]]:
 
 
 def test_the_worst_come_first_with_what_they_share(tab: Tab, table: Locator) -> None:
-    expect(tab.frame.get_by_role("list", name="What the broken runs share")).to_have_text(
+    expect(tab.frame.get_by_role("list", name="What the broken runs have in common")).to_have_text(
         "All 6 broken runs have lr ≥ 0.1, but none of 6 healthy runs."
     )
     found = rows(table)
@@ -118,7 +118,7 @@ def test_nothing_in_it_is_out_of_reach(browser: Browser, board: TensorBoard, wid
     page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme="dark")
     tab = open_tab(page, board, runs=2 * EACH)
     tab.frame.get_by_role("button", name=re.compile(r"^All 12 runs")).click()
-    expect(tab.frame.get_by_role("list", name="What the broken runs share")).to_be_visible()
+    expect(tab.frame.get_by_role("list", name="What the broken runs have in common")).to_be_visible()
     tab.screenshot(f"all-runs-{width}-dark")
 
     last = tab.frame.get_by_role("columnheader", name="Last step")

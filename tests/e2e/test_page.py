@@ -89,7 +89,7 @@ def test_slider_heat_map_series_and_comparison_work_without_a_server(
     expect(tab.slider).to_have_attribute("aria-valuetext", "step 0")
     tab.frame.get_by_role("tab", name="Heat map").click()
     expect(tab.frame.get_by_text("5 variables, 40 steps")).to_be_visible()
-    tab.frame.get_by_label("Order of the rows").select_option("by first trouble")
+    tab.frame.get_by_label("Order of the rows").select_option("by first problem")
     tab.frame.get_by_role("application").press("ArrowRight")
     expect(tab.frame.get_by_text(f"{THRESHOLD}, step 8: no gradient (None)")).to_be_visible()
 

@@ -186,7 +186,7 @@ function checked(trace: Trace): Trace {
 
 /** What the log holds is handed on as it lies there. */
 function unreadable(route: string): string {
-  return `The answer to \`${route}\` came, and cannot be read. Reload the page; if that does not help, the log is damaged there: copy it again, or record anew.`;
+  return `The answer to \`${route}\` cannot be read. Reload the page. If that does not help, the log is damaged: copy it again, or record again.`;
 }
 
 async function serversWords(response: Response, route: string): Promise<string> {

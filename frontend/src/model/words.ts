@@ -47,8 +47,8 @@ export const SEVERITY: Readonly<Record<Severity, {readonly icon: string; readonl
 };
 
 export const PASSES: Readonly<Record<Passes, string>> = {
-  yes: "passes the gradient on",
-  none: "blocked: the op's gradient function returns none for this input",
+  yes: "propagates the gradient",
+  none: "blocked: the op's gradient function returns None for this input",
   not_differentiable: "blocked: the op is not differentiable",
   unregistered: "blocked: TensorFlow has no gradient for this op",
   dtype: "blocked: not a floating-point tensor",
@@ -60,7 +60,7 @@ export const PASSES: Readonly<Record<Passes, string>> = {
 export const OUTCOME: Readonly<Record<Answer["outcome"], string>> = {
   value: "a gradient",
   none: "no gradient (None)",
-  not_asked: "not asked for",
-  error: "asking for it failed",
+  not_asked: "not requested",
+  error: "the request failed",
   not_recorded: "not recorded",
 };

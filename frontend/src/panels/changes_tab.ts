@@ -22,7 +22,7 @@ export function changesTab(scope: Scope): TemplateResult {
     return html`<div class="changes"><p class="problem" role="alert">${otherProblem}</p></div>`;
   }
   if (comparison === null || other === null) {
-    return html`<div class="changes"><p class="muted">${view.beside === null ? "Choose a run to compare with at the top: what is different will be listed here, and marked in the graph." : "Reading the other run …"}</p></div>`;
+    return html`<div class="changes"><p class="muted">${view.beside === null ? "Choose a run to compare with at the top: the differences are listed here and marked in the graph." : "Reading the other run …"}</p></div>`;
   }
   const variables = ORDER.flatMap((change) => comparison.variables.filter((each) => each.change === change));
   return html`<div class="changes">
@@ -36,8 +36,8 @@ export function changesTab(scope: Scope): TemplateResult {
 function aligned({store, other}: Scope): string {
   const name = other?.overview.name;
   return other?.step === store.step
-    ? `Against ${name}, both at step ${store.step}.`
-    : `Step ${store.step} against step ${other?.step} of ${name}, the nearest that was recorded.`;
+    ? `Compared with ${name}, both at step ${store.step}.`
+    : `Step ${store.step} compared with step ${other?.step} of ${name}, the nearest recorded step.`;
 }
 
 function showButton({derived, ask}: Scope): TemplateResult | typeof nothing {

@@ -65,7 +65,7 @@ export class FindingsPanel extends LitElement {
 
   override render(): TemplateResult {
     if (this.diagnosis === null) {
-      return html`<p class="healthy">Judging the gradient …</p>`;
+      return html`<p class="healthy">Analysing the gradient …</p>`;
     }
     const findings = inOrder(this.diagnosis.findings);
     const of = (severity: Severity): Finding[] => findings.filter((finding) => finding.severity === severity);
@@ -151,7 +151,7 @@ export class FindingsPanel extends LitElement {
     const [words, page] = [cause.replaceAll("_", " "), this.pageOf(cause)];
     return page === null
       ? html`${words}`
-      : html`<a href=${page} target="_blank" rel="noopener" title="What it is, a program that has it, and the repair" @click=${(event: Event) => event.stopPropagation()}>${words}</a>`;
+      : html`<a href=${page} target="_blank" rel="noopener" title="Explanation, an example program and its fix" @click=${(event: Event) => event.stopPropagation()}>${words}</a>`;
   }
 
   /** TensorBoard's address takes no step: the words name it. */
@@ -195,7 +195,7 @@ export class FindingsPanel extends LitElement {
     const {old, fresh} = shownLines(edit);
     return html`<div class="fix edit">
       <span class="title">${title}</span>
-      <button class="quiet" title="Copy it as a patch, for git apply" @click=${(event: Event) => this.#copyPatch(event, key, edit)}>
+      <button class="quiet" title="Copy as a patch for git apply" @click=${(event: Event) => this.#copyPatch(event, key, edit)}>
         ${this.copied === key ? "Copied" : "Copy patch"}
       </button>
       <div class="diff" role="group" aria-label="Edit of ${edit.file}, line ${edit.line}">
@@ -259,7 +259,7 @@ function capitalised(text: string): string {
 
 function about(variables: readonly string[]): string {
   if (variables.length === 0) {
-    return "About no variable in particular";
+    return "Not about a particular variable";
   }
   return variables.length === 1 ? variables[0] : `${variables[0]} and ${plural(variables.length - 1, "more variable")}`;
 }

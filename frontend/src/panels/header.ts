@@ -94,7 +94,7 @@ function earlier({store}: Scope): TemplateResult | typeof nothing {
   const count = store.state.overview?.earlier_sessions ?? 0;
   return count === 0
     ? nothing
-    : html`<span class="muted spacious" title="The log directory holds ${plural(count, "earlier recording")}, which this page does not show. Give each training a directory of its own to see them all.">newest of ${count + 1} recordings</span>`;
+    : html`<span class="muted spacious" title="The log directory contains ${plural(count, "earlier recording")}, which this page does not show. Give each training its own directory to see them all.">newest of ${count + 1} recordings</span>`;
 }
 
 /** Only where the log says it, and there was a step without it to compare with. */

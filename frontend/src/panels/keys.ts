@@ -13,11 +13,11 @@ export interface Shortcut {
 
 /** Those of the graph, while it has the focus. */
 const GRAPH: readonly (readonly [string, string])[] = [
-  ["← ↑ → ↓", "select what is next in that direction"],
+  ["← ↑ → ↓", "select the next item in that direction"],
   ["Enter", "open the selected group, or close it"],
-  ["W A S D, Shift + arrow", "move the picture"],
+  ["W A S D, Shift + arrow", "pan"],
   ["+ − 0", "zoom in, zoom out, show all"],
-  ["Wheel, pinch; two fingers", "zoom; move the picture"],
+  ["Wheel, pinch; two fingers", "zoom; pan"],
 ];
 
 /** Runs what a key stands for, unless it is meant for a field or for the browser. */

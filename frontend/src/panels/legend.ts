@@ -123,7 +123,7 @@ export class Legend extends LitElement {
 
   override render(): TemplateResult {
     const unfolded = this.chosen ?? this.room >= ROOM;
-    const handle = html`<button class="title" aria-label="Legend" title="Fold the legend or unfold it" aria-expanded=${String(unfolded)} @click=${() => (this.chosen = !unfolded)}>
+    const handle = html`<button class="title" aria-label="Legend" title="Collapse or expand the legend" aria-expanded=${String(unfolded)} @click=${() => (this.chosen = !unfolded)}>
       <span aria-hidden="true">${unfolded ? "▾" : "▸"}</span> ${unfolded ? nothing : "Legend"}
     </button>`;
     return unfolded ? html`<div class="head">${handle} ${this.#choice()}</div> ${this.#lines()}` : handle;
@@ -133,7 +133,7 @@ export class Legend extends LitElement {
     const tell = (event: Event): void => {
       this.dispatchEvent(new CustomEvent("gf-measure", {detail: (event.target as HTMLSelectElement).value}));
     };
-    return html`<select aria-label="What the colours tell" @change=${tell}>
+    return html`<select aria-label="Meaning of the colours" @change=${tell}>
       ${MEASURES.map((measure) => html`<option value=${measure} ?selected=${measure === this.measured?.measure}>${MEASURE_TITLES[measure]}</option>`)}
     </select>`;
   }
@@ -152,7 +152,7 @@ export class Legend extends LitElement {
       const height = 2 * magnitudeWidth(place);
       return svg`<rect x=${index * piece} y=${6 - height / 2} width=${piece + 0.5} height=${height} fill=${magnitudeColour(place, this.palette.dark)} />`;
     });
-    return html`<svg width=${WIDTH} height="12" role="img" aria-label="From thin and faint, small, to thick and strong, large">${pieces}</svg>
+    return html`<svg width=${WIDTH} height="12" role="img" aria-label="From thin and faint (small) to thick and strong (large)">${pieces}</svg>
       <div class="ends"><span>${formatDecade(scale.low)}</span><span>${formatDecade(scale.high)}</span></div>`;
   }
 

@@ -13,10 +13,10 @@ import {shared} from "./styles.ts";
 const LONGEST = 600;
 
 const CHANGED = {
-  better: "better than in the run beside",
-  worse: "worse than in the run beside",
-  new: "not in the run beside",
-  changed: "other than in the run beside",
+  better: "better than in the compared run",
+  worse: "worse than in the compared run",
+  new: "not in the compared run",
+  changed: "different from the compared run",
 };
 
 /** What is to be said of a box beside its name. */
@@ -32,7 +32,7 @@ export function stateOf(box: PictureBox): string[] {
     state.push(`gradient norm ${formatNumber(box.magnitude.norm)}`);
   }
   if (box.copies > 1) {
-    state.push(`one of ${box.copies} alike`);
+    state.push(`one of ${box.copies} identical ones`);
   }
   if (box.kind === "group" && box.badge > 0) {
     state.push(`${plural(box.badge, "problem")} inside`);

@@ -112,7 +112,7 @@ export class RunsPanel extends LitElement {
         <span class="muted" role="status">${this.#count()}</span>
         <span class="out">${this.#compare()}<button class="quiet" title="Back to the run (a)" @click=${() => this.#tell("gf-close", null)}>Close</button></span>
       </div>
-      ${this.standings === null || this.standings.shared.length === 0 ? nothing : html`<ul class="shared" aria-label="What the broken runs share">${this.standings.shared.map((sentence) => html`<li>${prose(sentence)}</li>`)}</ul>`}
+      ${this.standings === null || this.standings.shared.length === 0 ? nothing : html`<ul class="shared" aria-label="What the broken runs have in common">${this.standings.shared.map((sentence) => html`<li>${prose(sentence)}</li>`)}</ul>`}
       <div class="scroller" @scroll=${this.#scrolled}>
         <div role="table" aria-label="All runs" style="--settings:${this.#settings.length === 0 ? "" : `repeat(${this.#settings.length}, minmax(60px, 0.6fr))`}" aria-rowcount=${this.#shown.length + 1}>
           <div role="row" class="header" aria-rowindex="1">
@@ -130,7 +130,7 @@ export class RunsPanel extends LitElement {
 
   #count(): string {
     const judged = this.standings?.runs.length ?? 0;
-    const waiting = this.standings?.complete === true ? "" : ` · ${formatCount(judged)} judged so far …`;
+    const waiting = this.standings?.complete === true ? "" : ` · ${formatCount(judged)} analysed so far …`;
     const all = plural(this.#all.length, "run");
     return (this.#shown.length === this.#all.length ? all : `${formatCount(this.#shown.length)} of ${all}`) + waiting;
   }
@@ -216,7 +216,7 @@ export class RunsPanel extends LitElement {
     const link =
       page === null
         ? words
-        : html`<a href=${page} target="_blank" rel="noopener" title="What it is, a program that has it, and the repair" @click=${(event: Event) => event.stopPropagation()}>${words}</a>`;
+        : html`<a href=${page} target="_blank" rel="noopener" title="Explanation, an example program and its fix" @click=${(event: Event) => event.stopPropagation()}>${words}</a>`;
     return html`${link} <code class="quiet">${fileName(place)}</code>`;
   }
 

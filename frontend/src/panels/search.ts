@@ -56,8 +56,8 @@ export class SearchField extends LitElement {
         type="search"
         role="combobox"
         placeholder="Find: name, op, cause, code (/)"
-        aria-label="Find by name, type of op, cause or line of code"
-        title="Words of a name, a type of op, a cause or a line of code. type:, cause:, code: and name: search only there."
+        aria-label="Find by name, op type, cause or line of code"
+        title="Words from a name, an op type, a cause or a line of code. Prefix a word with type:, cause:, code: or name: to search only there."
         aria-expanded=${String(open)}
         aria-controls="hits"
         aria-activedescendant=${open && this.#hits.length > 0 ? `hit-${this.at}` : ""}
@@ -86,7 +86,7 @@ export class SearchField extends LitElement {
     const more = count > SHOWN ? `, the first ${SHOWN} of them here` : "";
     return html`<div class="list">
       <div class="count" role="status">${count === 0 ? "Nothing found" : `${formatCount(count)} found${more}`}</div>
-      <ul id="hits" role="listbox" aria-label="What was found">
+      <ul id="hits" role="listbox" aria-label="Search results">
         ${this.#hits.slice(0, SHOWN).map((hit, index) => this.#hit(hit, index))}
       </ul>
     </div>`;

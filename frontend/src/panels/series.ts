@@ -112,11 +112,11 @@ export class SeriesPanel extends LitElement {
         <input type="search" list="variables" placeholder="Add a variable" aria-label="Add a variable" @change=${this.#add} />
         <datalist id="variables">${all.map(({name}) => html`<option value=${name}></option>`)}</datalist>
         ${this.names.map(
-          (name, index) => html`<button class="chip" title="Take ${name} out" aria-label="Take ${name} out" @click=${() => this.#tell(this.names.filter((each) => each !== name))}>
+          (name, index) => html`<button class="chip" title="Remove ${name}" aria-label="Remove ${name}" @click=${() => this.#tell(this.names.filter((each) => each !== name))}>
             <i style="background:${colours[index % colours.length]}"></i>${name} <span aria-hidden="true">✕</span>
           </button>`,
         )}
-        ${this.names.length === 0 ? html`<span class="muted">${all.length === 1 ? "The only variable" : `All ${formatCount(all.length)} variables`}; select one in the graph or the table, or add some.</span>` : nothing}
+        ${this.names.length === 0 ? html`<span class="muted">${all.length === 1 ? "The only variable" : `All ${formatCount(all.length)} variables`}; select one in the graph or the table, or add some here.</span>` : nothing}
         ${this.runs.length > 1 ? html`<span class="muted">– – – ${this.runs[1].overview.name}</span>` : nothing}
       </div>
       ${this.problem === "" ? nothing : html`<div class="problem" role="alert">${this.problem}</div>`}

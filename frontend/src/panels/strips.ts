@@ -12,7 +12,7 @@ export function summaryStrip(diagnosis: Diagnosis | null, chosen: string | null,
   if (diagnosis === null) {
     return html`<div class="summary" role="status">
       <span class="icon" aria-hidden="true">…</span>
-      <span class="sentence muted">Judging the gradient: findings come when that is done.</span>
+      <span class="sentence muted">Analysing the gradient: findings come when that is done.</span>
     </div>`;
   }
   const at = inOrder(diagnosis.findings).findIndex((finding) => keyOf(finding) === chosen);
@@ -56,23 +56,23 @@ export function progress(words: string, share: number): TemplateResult {
 
 /** In place of numbers: what is wrong, and what to do about it, stands at the top of the page. */
 export function nothingToList(): TemplateResult {
-  return html`<p class="unlisted">Nothing to list: what is needed for it could not be read. What to do stands at the top.</p>`;
+  return html`<p class="unlisted">Nothing to list: the data for it could not be read. The message at the top says what to do.</p>`;
 }
 
 export function nothingToDraw(): TemplateResult {
-  return html`<p class="nothing">There is nothing to draw: in this step no op lies between a trainable variable and a loss.</p>`;
+  return html`<p class="nothing">There is nothing to draw: this step has no op between a trainable variable and a loss.</p>`;
 }
 
 /** A session began, and that is all that can be read. */
 export function nothingYet(): TemplateResult {
   return html`<p class="nothing" role="status">
-    No step of this run is here yet. If its training has come to its first recorded step, which may take a minute, its log is cut off or damaged: copy it again, or record anew.
+    This run has no step yet. The first recorded step may take a minute. If the training is already past it, the log is truncated or damaged: copy it again, or record again.
   </p>`;
 }
 
 /** There may be runs: nobody is told to record any. */
 export function unknownRuns(): TemplateResult {
-  return html`<main class="waiting">The runs could not be read. This page asks for them again every few seconds.</main>`;
+  return html`<main class="waiting">The runs could not be read. This page tries again every few seconds.</main>`;
 }
 
 export function emptyState(): TemplateResult {

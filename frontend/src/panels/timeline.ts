@@ -42,7 +42,7 @@ export class Timeline extends LitElement {
     const last = this.steps.length - 1;
     const shown = step === undefined ? "–" : formatCount(step);
     return html`
-      <button class="quiet" aria-label=${this.playing ? "Stop" : "Play the steps"} title="Play the recorded steps, or stop (Space)" ?disabled=${last <= 0} @click=${() => this.#tell("gf-play", 0)}>
+      <button class="quiet" aria-label=${this.playing ? "Stop" : "Play the steps"} title="Play or stop the recorded steps (Space)" ?disabled=${last <= 0} @click=${() => this.#tell("gf-play", 0)}>
         ${this.playing ? "❚❚" : "►"}
       </button>
       <button class="quiet" aria-label="Previous recorded step" title="Previous step ([)" ?disabled=${this.at <= 0} @click=${() => this.#go(this.at - 1)}>◂</button>

@@ -15,12 +15,12 @@ const SPARE = 6;
 
 const COLUMNS: readonly {readonly column: Column; readonly title: string; readonly hint: string}[] = [
   {column: "name", title: "Variable", hint: "Name of the variable"},
-  {column: "status", title: "Status", hint: "What the training step gave it"},
+  {column: "status", title: "Status", hint: "Its status in this training step"},
   {column: "norm", title: "Gradient norm", hint: "L2 norm of the gradient"},
   {column: "maxAbs", title: "Max |g|", hint: "Largest element of the gradient"},
   {column: "weight", title: "Weight norm", hint: "L2 norm of the value after the step"},
-  {column: "update", title: "Update norm", hint: "L2 norm of what the step changed"},
-  {column: "ratio", title: "Update / weight", hint: "Update norm over weight norm; about 0.001 is usual"},
+  {column: "update", title: "Update norm", hint: "L2 norm of the change in this step"},
+  {column: "ratio", title: "Update / weight", hint: "Update norm divided by weight norm; about 0.001 is usual"},
 ];
 
 export class VariablesPanel extends LitElement {

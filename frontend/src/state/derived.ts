@@ -57,7 +57,7 @@ export class Derived {
     } catch (error) {
       this.#unusable = state.trace ?? state.coming;
       this.#update({...state, trace: null, coming: null}, null, measure);
-      this.problem = `The recorded graph cannot be shown (${error instanceof Error ? error.message : String(error)}): the log is damaged there, copy it again or record anew. If it is whole, this is a fault of the page: please report it.`;
+      this.problem = `The recorded graph cannot be shown (${error instanceof Error ? error.message : String(error)}): the log is damaged, copy it again or record again. If the log is intact, this is a bug in the page: please report it.`;
     }
   }
 
