@@ -156,7 +156,7 @@ def one_of_each(standings: Sequence[Standing], order: Sequence[int]) -> tuple[li
 
 
 def place_of(logdir: str, run: str) -> str:
-    """The directory of a run in a form that is valid on other machines: relative to the working directory, or its name."""
+    """A run's directory in a form that is valid on other machines: relative to the working directory, or its name."""
     if "://" in logdir:
         return run
     below = os.path.relpath(os.path.join(logdir, run)).replace(os.sep, "/")

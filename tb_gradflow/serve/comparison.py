@@ -1,4 +1,4 @@
-"""What is different between two runs, as users meet it: an object, plain JSON, and text for a terminal."""
+"""The differences between two runs, as users see them: an object, plain JSON, and text for a terminal."""
 
 from __future__ import annotations
 
