@@ -1,4 +1,4 @@
-"""The log of a step that is watched, and how far its training is."""
+"""The log of a watched step, and the progress of its training."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tb_gradflow.trace.nonfinite.monitor import CaughtStep
 
 
 def _flush_in(process: int, recorder: Recorder) -> None:
-    """Not in a process that this one has forked: both would write what was not written yet."""
+    """Not in a forked process: both processes would write what was not written yet."""
     if os.getpid() == process:
         recorder.flush()
 
 
 class WatchedRun:
-    """One log, and how far the training is."""
+    """One log, and the progress of its training."""
 
     def __init__(self, options: Options, *, compiles: bool) -> None:
-        """`compiles` says that the step was not compiled before it was watched."""
+        """`compiles` means that the step was not compiled before it was watched."""
         self.options = options
         self.compiles = compiles
         self.broken = False
@@ -42,7 +42,7 @@ class WatchedRun:
         return self._recorder
 
     def discard(self) -> None:
-        """Records nothing any more, and gives up what was not written yet."""
+        """Stops recording, and drops what was not written yet."""
         self.broken = True
         self._recorder = None
         if self._at_end is not None:
@@ -71,7 +71,7 @@ class WatchedRun:
             self._recorder.add_step(
                 self._step if step is None else step, tracing.indices[index_of(values)], values, tell=tell
             )
-        except Exception as error:  # a fault of the recorder must never reach the training
+        except Exception as error:  # a fault in the recorder must never reach the training
             self.broken = True
             self.report_fault(error)
 

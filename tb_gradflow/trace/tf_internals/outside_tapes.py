@@ -1,7 +1,7 @@
-"""Calls to gradient functions of the user's own that the user's tapes are not to see.
+"""Calls custom gradient functions in a way that the user's tapes do not record.
 
-`record.stop_recording` would stop the tapes, too, that such a function opens itself, and those answer None then: a
-gradient that recomputes its forward pass, or solves for a fixed point, would look as if it had none.
+`record.stop_recording` would also stop tapes that such a function opens itself, and these would then return None: a
+gradient that recomputes its forward pass, or solves for a fixed point, would seem to have none.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from tensorflow.python.eager import record
 T = TypeVar("T")
 
 PATIENCE = 60.0
-"""Seconds. A function that waits for something that the caller's thread holds, as TensorFlow's lock of a function that
-is being traced, would wait for ever."""
+"""Seconds. A function that waits for something that the caller's thread holds, such as TensorFlow's lock on a function
+that is being traced, would wait forever.
+"""
 
 
 def untaped(function: Callable[..., T], *arguments: Any) -> T:
-    """What the function returns. Tapes belong to threads: in another one none is open but those it opens itself.
+    """The result of the function. Tapes belong to threads: in a new thread only those are open that the function opens
+    itself.
 
-    The default graph is the caller's. Raises whatever the function raises here, in the caller's thread, as it may need
-    something that belongs to the thread as well.
+    The default graph is the caller's. If the function raises, it is called again in the caller's thread and raises
+    there, because it may need something that belongs to that thread.
     """
     graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
     answers: list[T] = []
@@ -36,7 +38,7 @@ def untaped(function: Callable[..., T], *arguments: Any) -> T:
             else:
                 with graph.as_default():
                     answers.append(function(*arguments))
-        # The user's function is foreign code, and may raise anything; it is called again, where that is heard.
+        # The user's function may raise anything; it is called again where the exception can be handled.
         except Exception:
             return
 
