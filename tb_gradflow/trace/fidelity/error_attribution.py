@@ -1,4 +1,6 @@
-"""Whose error it is that stops a step: the user's is raised as it is without the recorder, the recorder's never."""
+"""Decides whether the user or the recorder caused an error in a step: the user's errors are raised as without the
+recorder, the recorder's never are.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,10 @@ from tensorflow.python.eager.lift_to_graph import UnliftableError
 
 
 class Refused(Exception):
-    """The user's own step raised, or their data while they were read.
+    """The user's own step raised, or the user's data while it was read.
 
     Attributes:
-        own: What it raised.
+        own: The exception.
     """
 
     def __init__(self, own: Exception) -> None:
@@ -23,11 +25,11 @@ class Refused(Exception):
 
 
 class StepFailed(Exception):
-    """A step raised when it had drawn its batches; whose fault it is can be found out with these.
+    """A step raised after it had drawn its batches, with which the cause can be determined.
 
     Attributes:
-        error: What it raised.
-        data: An iterator over what it has drawn.
+        error: The exception.
+        data: An iterator over the batches that it has drawn.
     """
 
     def __init__(self, error: Exception, data: Any) -> None:
@@ -39,9 +41,10 @@ class StepFailed(Exception):
 def run_instead(
     plain: Callable[[Any], Any], iterator: Any, error: Exception, tell: Callable[[Exception, str], None]
 ) -> Any:
-    """What the user's own training function answers, after one of ours has raised `error`. Where their step is at
-    fault it fails again, with their own traceback; where it does not, or finds no more batches, we were at fault, and
-    `tell` is given the error and what it may have cost."""
+    """The result of the user's own training function, after one of ours has raised `error`. If the user's step is the
+    cause, it fails again with the user's traceback. If it does not fail, or finds no more batches, the recorder was the
+    cause, and `tell` gets the error and its possible effect.
+    """
     if isinstance(error, (StopIteration, tf.errors.OutOfRangeError)):
         raise error
     if isinstance(error, Refused):
@@ -62,20 +65,21 @@ def run_instead(
 
 
 def called_again(plain: Callable[..., Any], error: Exception, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """What the user's own function answers for the arguments with which one of ours has raised `error`. It raises what
-    is its own fault, with its own traceback."""
+    """The result of the user's own function for arguments with which one of ours has raised `error`. If the user's
+    function is the cause, it raises with its own traceback.
+    """
     if isinstance(error, Refused):
         raise error.own from None
     return plain(*args, **kwargs)
 
 
 def traced(plain: Any, instrumented: Callable[[], Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """The user's `tf.function` for these arguments. Raises `Refused` where it raises, once the one that is
-    instrumented has been traced as well, as far as it goes: the log tells why.
+    """The user's `tf.function` for these arguments. Raises `Refused` if it raises, after the instrumented function has
+    been traced too, as far as possible, so that the log shows why.
 
-    It is not asked a second time to raise that. Once its first trace has made variables, such as an optimizer's, and
-    has raised, TensorFlow answers the next call with nothing: no step runs, and no error tells of it. First values that
-    TensorFlow cannot compute by themselves are another matter: a call may give them all the same.
+    It is not called again to raise the same error. If its first trace has created variables, such as an optimizer's,
+    and then raised, TensorFlow does nothing in the next call: no step runs, and no error is raised. The exception is
+    initial values that TensorFlow cannot compute separately: a call may still initialize them.
     """
     try:
         return plain.get_concrete_function(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""Layers that are given a Keras mask and do not hand it on: what is behind them takes padding for data."""
+"""Layers that get a Keras mask and do not propagate it: the layers after them treat padding as data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Dropped:
         layer: Its name.
         type: Its class.
         by: The layer itself.
-        scope: The name scope it works in, once it has entered that; empty before.
+        scope: Its name scope, once it has entered it; empty before.
         given: The tensor that the mask belongs to.
         mask: bool, true where a step counts.
     """
@@ -35,8 +35,9 @@ class Dropped:
 
 
 def dropped_by(layer: Any, given: Any) -> Dropped | None:
-    """What a layer of Keras 3 drops that is called with `given`; `None` if it is given no mask, uses it or hands it
-    on."""
+    """The mask that a layer of Keras 3 drops when called with `given`; `None` if it gets no mask, uses it or propagates
+    it.
+    """
     mask = getattr(given, "_keras_mask", None)
     if mask is None or not isinstance(given, tf.Tensor) or not given.dtype.is_floating:
         return None
@@ -48,7 +49,7 @@ def dropped_by(layer: Any, given: Any) -> Dropped | None:
 
 
 def _forgets(layer: Any) -> bool:
-    """Whether it is a `Lambda` whose function knows no mask: Keras takes it for one that handles masks."""
+    """Whether it is a `Lambda` whose function takes no mask: Keras assumes that it handles masks."""
     import keras
 
     if not isinstance(layer, keras.layers.Lambda) or layer.mask is not None:
@@ -60,16 +61,16 @@ def _forgets(layer: Any) -> bool:
 
 
 def at_padding(dropped: Dropped, gradients: Mapping[Ref, Any], ref: Ref | None, name_of: Callable[[int], str]) -> Any:
-    """float32 `[6]`: statistics of the gradient at the steps that the mask leaves out, of the last thing that the layer
-    computes with the same steps, or where there is none of what it is given. `None` without either.
+    """float32 `[6]`: statistics of the gradient at the steps that the mask leaves out, of the last value with the same
+    steps that the layer computes; if there is none, of its input. `None` if there is neither.
 
-    What a convolution is given is no evidence: beside padding a step that counts lies within its reach.
+    The input of a convolution is no evidence: next to padding, an unmasked step is within its reach.
 
     Args:
         dropped: The call.
-        gradients: By tensor on the way, its gradient.
-        ref: What the layer is given.
-        name_of: By flat op, its name.
+        gradients: The gradient by tensor on the path.
+        ref: The input of the layer.
+        name_of: The name by flat op.
     """
     inside = f"{dropped.scope}/"
     of_layer = [each for each in gradients if dropped.scope and name_of(each.op).startswith(inside)]
@@ -84,7 +85,7 @@ def at_padding(dropped: Dropped, gradients: Mapping[Ref, Any], ref: Ref | None, 
 
 
 def _fits(gradient: Any, mask: Any) -> bool:
-    """Whether a gradient has the mask's steps, and both are of one graph."""
+    """Whether a gradient has the mask's steps, and both are in one graph."""
     if not isinstance(gradient, tf.Tensor) or not isinstance(mask, tf.Tensor):
         return False
     if getattr(gradient, "graph", None) is not getattr(mask, "graph", None):

@@ -1,4 +1,4 @@
-"""What one call of `tape.gradient` asked for, and what the tape answered."""
+"""The request of one call of `tape.gradient`, and the tape's answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tb_gradflow.trace.source.frames import Frame
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the tape answered for one source. `row` is its place among the statistics, or null."""
+    """The tape's answer for one source. `row` is its index among the statistics, or None."""
 
     outcome: Outcome
     row: int | None
@@ -34,24 +34,24 @@ class Call:
         targets: The flat ops' outputs that were differentiated.
         loss: Their unscaled sum.
         frames: The stack at the call.
-        unconnected: What the caller wanted for a missing gradient.
+        unconnected: What the caller requested for a missing gradient.
         watched: Indices of the variables that the tape watched.
         scaled: Whether an optimizer had scaled the loss.
         measured: Whether `loss` is its value.
-        automatic: Whether the tape watches all trainable variables that are read; null if not known.
+        automatic: Whether the tape watches all trainable variables that are read; None if not known.
         inner: Whether another tape watched what this call computed.
-        sources: How many sources it lists.
-        of_variable: Whether a variable is what it differentiates.
-        by_hand: Whether its gradients were given, and no tape has made them.
-        first_row: Of those in `statistics`.
-        statistics: float32 `[rows, 6]`, unscaled: the statistics of all answers that are gradients; null until
-            there is an answer. In a nested function's graph, this and the loss are sinks.
-        aliases: For tensors that were not asked for, the one whose gradient has the same statistics.
-        variables: Answer by index of the variable that was asked for.
-        tensors: Answer by the tensor on the way that was asked for.
-        gradients: Those of the tensors on the way, where the rows of the batch are of interest.
-        padded: Of the layers that drop a mask, the rows of the gradient at padded steps.
-        terms: Of a target that is a sum, the answers for its terms; without terms where they were not asked for.
+        sources: Number of sources.
+        of_variable: Whether it differentiates a variable.
+        by_hand: Whether its gradients were passed in rather than taken from a tape.
+        first_row: Index of the first row of `statistics` among all rows.
+        statistics: float32 `[rows, 6]`, unscaled: the statistics of all answers that are gradients; None until there is
+            an answer. In a nested function's graph, this and the loss are resource cells.
+        aliases: For tensors that were not requested, the tensor whose gradient has the same statistics.
+        variables: Answer by index of the requested variable.
+        tensors: Answer by requested tensor on the path.
+        gradients: The gradients of tensors on the path, if the rows of the batch are needed.
+        padded: The rows with the gradient at padded steps, for layers that drop a mask.
+        terms: The answers for the terms of a target that is a sum; no terms if they were not requested.
     """
 
     flattener: Flattener
@@ -77,7 +77,7 @@ class Call:
     terms: TermAnswers = field(default_factory=TermAnswers)
 
     def renumber(self, first_row: int) -> None:
-        """Its rows begin with another one."""
+        """Renumbers its rows to start at another one."""
         by = first_row - self.first_row
         self.variables = {source: answer.moved(by) for source, answer in self.variables.items()}
         self.tensors = {source: answer.moved(by) for source, answer in self.tensors.items()}
