@@ -1,4 +1,4 @@
-"""What an eager step reveals: the collector of a traced step, over the step's shadow."""
+"""The collector of an eager step, which uses the step's shadow graph like a traced step."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ EAGER_REPLICAS = (
 )
 
 MOST_OPS = 100_000
-"""Of an eager step that is trained with: seeing one takes about 0.4 ms, several times as long as running it, so that
-the first recorded step of such a loop would last a minute."""
+"""For eager steps of a training: recording an op takes about 0.4 ms, several times as long as running it, so the first
+recorded step of such a loop would last a minute.
+"""
 
 TOO_LONG = (
     f"it runs more than {MOST_OPS:,} eager ops, and recording all of them would take many times as long as the "
@@ -40,7 +41,7 @@ TOO_LONG = (
 
 
 class EagerCollector(Collector):
-    """Collects the gradient calls of one step that runs eagerly. Measuring cannot change how such a step rounds."""
+    """Collects the gradient calls of one eager step. Measuring cannot change how such a step rounds."""
 
     def __init__(
         self,
@@ -53,7 +54,7 @@ class EagerCollector(Collector):
     ) -> None:
         super().__init__(variables, tensors, exact=False, barriers=barriers, terms=terms)
         self._inner = False
-        # `explain` looks at one step, and is waited for.
+        # `explain` records a single step, and the user waits for it.
         self.shadow = Shadow(MOST_OPS if checks is None else None, self._give_up)
         self.exits = Exits(self.shadow, lambda tensor: variables.index_of_source(tensor) is not None)
         self._checks = EagerChecks(self.shadow, checks) if checks is not None else None
@@ -82,7 +83,7 @@ class EagerCollector(Collector):
         return opened()
 
     def gradient(self, original: Callable[..., Any], tape: Any, target: Any, sources: Any, *rest: Any) -> Any:
-        """As in `Collector`. One replica of several is not the step: what it shows would pass for the whole."""
+        """As in `Collector`. One of several replicas is not the whole step, but would be reported as such."""
         if is_replica() and tf.distribute.get_replica_context().num_replicas_in_sync > 1:
             self.fault = self.fault or SetupError(EAGER_REPLICAS)
             return original(tape, target, sources, *rest)
@@ -95,7 +96,7 @@ class EagerCollector(Collector):
         def connected(tape: Any, target: Any, sources: Any, output_gradients: Any, _: Any) -> Any:
             return original(tape, target, sources, output_gradients)
 
-        # Of eager zeros nobody can tell whether a gradient arrived.
+        # From eager zeros it is not visible whether a gradient arrived.
         found = super().gradient(connected, tape, target, sources, *rest)
         return with_zeros(found, sources)
 
@@ -108,7 +109,7 @@ class EagerCollector(Collector):
         return super().jacobian(original, tape, target, sources, *rest)
 
     def _look_around(self, tape: Any) -> None:
-        # Own work is done where no tape records, and so none could be seen there.
+        # The recorder's own work is done where no tape records, so it would not be visible to any.
         with super()._own_work():
             self._inner = is_watched_by_another(tape)
 
@@ -146,7 +147,7 @@ class EagerCollector(Collector):
         return super()._is_constant(symbol) or self.is_inside(symbol)
 
     def is_inside(self, symbol: Any) -> bool:
-        """Whether a tensor was made during the step, from a value of Python's."""
+        """Whether a tensor was created during the step, from a Python value."""
         return any(arrival.symbol is symbol and arrival.inside for arrival in self.shadow.arrivals)
 
     @contextmanager
