@@ -1,8 +1,9 @@
-"""The gradient of each row of a batch, on request: the same loss of one row at a time, compared with that of all.
+"""The gradient of each row of a batch, on request: the loss is computed for one row at a time, and compared with that
+of the whole batch.
 
-A gradient of one row is defined where the loss is a mean or a sum over the rows. Whether it is, is seen: the rows'
-gradients must add up to that of the batch. They do not where rows depend on each other (BatchNormalization, contrastive
-losses) or draw other random numbers than together (dropout). Then nothing is told but why.
+The gradient of a row is defined if the loss is a mean or a sum over the rows. This is checked: the gradients of the
+rows must add up to that of the batch. They do not if rows depend on each other (BatchNormalization, contrastive
+losses), or draw different random numbers than in the batch (dropout). Then only the reason is reported.
 """
 
 from __future__ import annotations
@@ -17,20 +18,19 @@ import tensorflow as tf
 from tb_gradflow.record.report import ExampleGradients
 from tb_gradflow.trace.explain.run_mode import compiled_once
 
-# Of sums in float32 in another order.
+# For float32 sums in a different order.
 _TOLERANCE = 1e-3
 
 Array = npt.NDArray[Any]
 
 Differentiate = Callable[..., Any]
-"""From the arguments of a loss to its gradients, one for each variable; `None` for those that get none."""
+"""Maps the arguments of a loss to its gradients, one for each variable; `None` for variables without one."""
 
 
 def gradients_of_rows(differentiate: Differentiate, args: Sequence[Any]) -> ExampleGradients:
-    """For each row of the batch the norm of its gradient, and its share of that of the batch.
+    """The norm of the gradient of each row of the batch, and its share of the batch's gradient.
 
-    Runs the loss of one row as often as there are rows, besides that of the batch: whatever that changes is the
-    caller's to put back.
+    Runs the loss once for each row, in addition to the batch; the caller must restore whatever that changes.
     """
     flat = [each if isinstance(each, tf.Tensor) else _tensor(each) for each in tf.nest.flatten(args)]
     lengths = {each.shape[0] for each in flat if each is not None and each.shape.rank}

@@ -1,4 +1,4 @@
-"""A fault of the hooks never reaches the program."""
+"""Keeps faults of the hooks away from the program."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tb_gradflow.trace.fidelity.warning import warn
 
 @contextlib.contextmanager
 def reported() -> Iterator[None]:
-    """What fails in here is reported, and the program goes on."""
+    """A fault inside of this context is reported, and the program continues."""
     try:
         yield
     except Exception as error:
