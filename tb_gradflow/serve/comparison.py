@@ -93,7 +93,7 @@ def _summary(difference: Difference) -> str:
         (changes["worse"], "variable is worse", "variables are worse"),
         (fates["went"], "finding is gone", "findings are gone"),
         (fates["came"], "finding is new", "findings are new"),
-        (grown, "finding became worse", "findings became worse"),
+        (grown, "finding is worse", "findings are worse"),
     ]
     told = [count(number, one, many) for number, one, many in parts if number]
     return f"{', '.join(told)}." if told else "No variable is better or worse, and no finding is new or gone."
@@ -146,7 +146,7 @@ def _finding_change_lines(change: FindingChange, look: Look) -> Iterator[str]:
     if change.fate == "came" and change.finding.severity != "info":
         yield from ("", f"{look.paint(_LABELS['came'], 'error')}  {first}", *rest)
         return
-    grown = f", {look.paint('and is worse now', 'error')}" if change.is_new and change.before is not None else ""
+    grown = f", {look.paint('now worse', 'error')}" if change.is_new and change.before is not None else ""
     yield ""
     role: Role = "dim" if change.finding.severity == "info" else _ROLES[change.fate]
     yield f"{look.paint(_LABELS[change.fate], role)}  {first}{grown}"
@@ -185,7 +185,7 @@ def _guess_lines(variables: Sequence[VariableChange], look: Look) -> Iterator[st
     guessed = [change for change in variables if change.match == "guess"]
     if guessed:
         yield ""
-        yield "Probably renamed (same shape, and similar name and position):"
+        yield "Probably renamed (same shape, similar name and position):"
     for change in guessed[:SHOWN]:
         assert change.before is not None
         yield from look.wrapped(f"{clean(change.before.name)} → {clean(change.name)}", "      ", first="  ")

@@ -21,7 +21,7 @@ def told_of_examples(examples: ExampleGradients | None) -> str:
     if examples is None:
         return ""
     if examples.reason:
-        return f"The gradients of the batch rows are not known: {examples.reason}."
+        return f"The gradients of single rows of the batch are not known: {examples.reason}."
     broken = [row for row, norm in enumerate(examples.norms) if not math.isfinite(norm)]
     if broken:
         more = f" and {len(broken) - _WRITTEN} more" if len(broken) > _WRITTEN else ""
@@ -31,12 +31,12 @@ def told_of_examples(examples: ExampleGradients | None) -> str:
     most = max(range(len(examples.norms)), key=lambda row: (examples.shares or examples.norms)[row])
     if examples.shares and len(examples.norms) >= _FEWEST and examples.shares[most] > _MOST:
         return (
-            f"Row {most} contributes {examples.shares[most]:.0%} of the batch's gradient: its norm is "
-            f"{examples.norms[most]:.2g}, and that of the median row is {usual:.2g}. Check that row, or limit its "
-            "loss: `keras.losses.Huber()`."
+            f"Row {most} contributes {examples.shares[most]:.0%} of the gradient of the batch: its own norm is "
+            f"{examples.norms[most]:.2g}, and that of the median row is {usual:.2g}. Check that row, or clip its loss: "
+            "`keras.losses.Huber()`."
         )
     largest = max(range(len(examples.norms)), key=lambda row: examples.norms[row])
     return (
-        f"Row {largest} of the batch has the largest gradient, with a norm of {examples.norms[largest]:.2g}; that "
-        f"of the median row is {usual:.2g}."
+        f"Row {largest} has the largest gradient of the batch, with a norm of {examples.norms[largest]:.2g}; that of "
+        f"the median row is {usual:.2g}."
     )

@@ -118,8 +118,8 @@ def _edited(text: str, edit: Edit) -> str:
     found = [line.removesuffix("\r") for line in lines[edit.line - 1 : edit.end_line]]
     if found != before:
         raise LogError(
-            f"{edit.file}:{edit.line} has changed since it was recorded: expected {before[0].strip()!r}, found "
-            f"{(found[0].strip() if found else 'the end of the file')!r}. Nothing was changed; train again first"
+            f"{edit.file}:{edit.line} no longer matches what was recorded: expected {before[0].strip()!r}, found "
+            f"{found[0].strip() if found else 'the end of the file'!r}. Nothing was changed; record a new run"
         )
     ending = "\r" if lines[edit.line - 1].endswith("\r") else ""
     lines[edit.line - 1 : edit.end_line] = [line + ending for line in edit.after.split("\n")]

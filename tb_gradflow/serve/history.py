@@ -141,7 +141,7 @@ class History:
         if index.chunks or step != -1:
             raise NotRecorded(_not_recorded(step, index))
         if not index.traces:
-            raise LogError(f"{self.name}: nothing was recorded yet, the training has not reached its first step")
+            raise LogError(f"{self.name}: nothing has been recorded yet, the training has not reached its first step")
         trace, topology = self._analysed(index.session.id, index.traces[-1])
         return diagnose(trace, index.session, None, None, (), -1, topology=topology)
 
@@ -253,7 +253,7 @@ class History:
 def _not_recorded(step: int, index: RunIndex) -> str:
     steps = index.steps
     if not steps:
-        return f"step {step} was not recorded, and neither was any other step yet"
+        return f"step {step} was not recorded, and no other step has been yet"
     nearest = min(steps, key=lambda recorded: abs(recorded - step))
     return (
         f"step {step} was not recorded: the log has {len(steps)} steps from {steps[0]} to {steps[-1]}; the "

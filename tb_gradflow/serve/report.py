@@ -130,7 +130,7 @@ class Report:
 
     def _page(self) -> str:
         if self._history is None:
-            raise LogError("this report was made without its run, so there is no graph to show")
+            raise LogError("this report was created without its run, so there is no graph to show")
         history = self._history()
         return page({name_in_page(history.name): history}, self.text_in_page, step=self.step)
 

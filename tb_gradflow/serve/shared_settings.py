@@ -101,9 +101,11 @@ def _runs(number: int, which: str = "") -> str:
 
 def _sentence(subject: str, setting: _Setting) -> str:
     if setting.healthy == 1:
-        return f"{subject} {setting.words}, but the one healthy run does not."
-    with_it = f"only {setting.healthy_with}" if setting.healthy_with else "none"
-    return f"{subject} {setting.words}, but {with_it} of {setting.healthy} healthy runs."
+        return f"{subject} {setting.words}; the healthy one does not."
+    if not setting.healthy_with:
+        return f"{subject} {setting.words}; none of the {setting.healthy} healthy ones does."
+    do = "does" if setting.healthy_with == 1 else "do"
+    return f"{subject} {setting.words}; so {do} {setting.healthy_with} of the {setting.healthy} healthy ones."
 
 
 def varying(standings: Sequence[Standing], said: Sequence[str]) -> list[str]:

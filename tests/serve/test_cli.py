@@ -96,7 +96,7 @@ def test_a_sweep_says_which_hyperparameters_its_broken_runs_share(
 
     title, shared, _, heading, *rows = capsys.readouterr().out.splitlines()
     assert title == "12 runs: 6 error, 6 healthy"
-    assert shared == "All 6 broken runs have lr \u2265 0.1, but none of 6 healthy runs."
+    assert shared == "All 6 broken runs have lr \u2265 0.1; none of the 6 healthy ones does."
     # What all of them have alike has no column.
     assert heading.split() == ["run", "since", "step", "loss", "recorded", "lr", "worst", "finding"]
     [first] = [row for row in rows if "broken0" in row][:1]

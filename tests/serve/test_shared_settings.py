@@ -33,13 +33,13 @@ def test_a_setting_that_all_broken_runs_have_and_no_healthy_one_is_told() -> Non
         *healthy(20, lr=0.05),
     ]
 
-    assert shared_settings(runs) == ["All 12 broken runs have `lr` ≥ 0.1, but none of 40 healthy runs."]
+    assert shared_settings(runs) == ["All 12 broken runs have `lr` ≥ 0.1; none of the 40 healthy ones does."]
 
 
 def test_it_is_told_how_many_healthy_ones_have_it_too() -> None:
     runs = [*broken(6, lr=0.1), *broken(6, lr=0.3), *healthy(3, lr=0.2), *healthy(37, lr=0.01)]
 
-    assert shared_settings(runs) == ["All 12 broken runs have `lr` ≥ 0.1, but only 3 of 40 healthy runs."]
+    assert shared_settings(runs) == ["All 12 broken runs have `lr` ≥ 0.1; so do 3 of the 40 healthy ones."]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_it_is_told_how_many_healthy_ones_have_it_too() -> None:
 )
 def test_every_kind_of_value_is_compared_as_it_can_be(value: Value, other: Value, said: str) -> None:
     assert shared_settings([*broken(9, x=value), *healthy(9, x=other)]) == [
-        f"All 9 broken runs have `x` {said}, but none of 9 healthy runs."
+        f"All 9 broken runs have `x` {said}; none of the 9 healthy ones does."
     ]
 
 
@@ -61,8 +61,8 @@ def test_runs_that_broke_for_different_reasons_are_compared_by_reason() -> None:
     ]
 
     assert shared_settings(runs) == [
-        "All 8 runs with dead relu have `units` ≥ 64, but none of 16 healthy runs.",
-        "All 8 runs with exp overflow have `steepness` ≥ 1000, but none of 16 healthy runs.",
+        "All 8 runs with dead relu have `units` ≥ 64; none of the 16 healthy ones does.",
+        "All 8 runs with exp overflow have `steepness` ≥ 1000; none of the 16 healthy ones does.",
     ]
 
 
@@ -115,6 +115,6 @@ def test_columns_are_those_in_which_runs_differ_the_telling_ones_first() -> None
 
     assert varying(runs, said) == ["lr", "a"]
     text = list(lines_of([(f"run{number}", each) for number, each in enumerate(runs)], Look(width=100, colour=False)))
-    assert text[1] == "All 9 broken runs have lr ≥ 0.1, but none of 18 healthy runs."
+    assert text[1] == "All 9 broken runs have lr ≥ 0.1; none of the 18 healthy ones does."
     assert text[3].split() == ["run", "since", "step", "loss", "recorded", "lr", "a", "worst", "finding"]
     assert text[4].split()[:4] == ["error", "run0", "0.1", "1"]
