@@ -1,8 +1,8 @@
-"""What one trace of a training step reveals: which gradients were asked for, and what the tape answered.
+"""Collects from one trace of a training step which gradients were requested, and what the tape returned.
 
 A collector lives as long as one compilation of the instrumented step. `patches` calls it whenever the user's step
-asks for a gradient, scales a loss or applies gradients; it adds the tensors on the way to the sources, keeps the
-statistics of the answers as symbolic tensors, and gives the caller exactly what it asked for.
+requests a gradient, scales a loss or applies gradients. It adds the tensors on the path to the sources, keeps the
+statistics of the results as symbolic tensors, and returns exactly what the caller requested.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ class Collector(Symbols):
     """Collects the gradient calls of one traced step.
 
     Args:
-        variables: The model's variables; those that the step turns out to read besides are added.
-        tensors: For which tensors on the way to ask: all, layers' outputs, or none but variables.
+        variables: The model's variables; others that the step reads are added.
+        tensors: For which tensors on the path to request gradients: all, layers' outputs, or only variables.
         exact: Whether to leave out the tensors whose measurement could change how the step rounds.
-        barriers: The names of flat ops that no gradient is to be taken through, because that raises, in a step that
-            is only measured: it is given zeros in the place of missing gradients, so that it comes to its end. `None`
-            for a step as the user wrote it.
+        barriers: The names of flat ops through which no gradient is taken because that raises, in a step that is only
+            measured: it gets zeros instead of missing gradients, so that it can finish. `None` for the user's unchanged
+            step.
         terms: Whether to take the gradient of each term of a loss as well.
 
     Attributes:
@@ -75,7 +75,7 @@ class Collector(Symbols):
         row_count: How many rows of statistics the answers have so far.
         known: By op name, what the step's graph does not say of its ops.
         leaves_out_xla: See `Listener`.
-        fault: An exception that the collector itself is to blame for; null while there is none.
+        fault: An exception that the collector itself caused; None if there is none.
         applied: What optimizers were given, in order.
         keeps_gradients: Whether the gradients of tensors on the way are kept until the step is over.
     """
@@ -222,7 +222,7 @@ class Collector(Symbols):
             divides: Whether it divides the gradients by a scale of the loss before.
         """
         if self._barriers is not None:
-            return None  # only measured: what the optimizer would make of invented zeros is nothing to see
+            return None  # only measured: the effect of invented zeros on the optimizer is meaningless
         self._has_divided = self._has_divided or divides
         graph = self.graph_now()
         with self._own_work():
@@ -277,9 +277,9 @@ class Collector(Symbols):
 
     @contextlib.contextmanager
     def _own_work(self) -> Iterator[None]:
-        """Keeps what goes wrong in here from the user's step, which is traced to its end.
+        """Keeps errors in here away from the user's step, which is traced completely.
 
-        A step that is not has made variables which nobody gives a value, and cannot be run any more.
+        A step whose tracing is aborted has created variables that nothing initializes, and cannot run any more.
         """
         try:
             yield
@@ -463,7 +463,7 @@ class Collector(Symbols):
         """The layer that a tensor was computed in, or from whose output it was computed; empty if there is none."""
         ops, ref = call.flattener.ops, call.flattener.ref(tensor)
         queue = [] if ref is None else [ref.op]
-        for index in queue:  # grows while it is walked
+        for index in queue:  # grows during the loop
             if layer := self._layer_of(ops[index].name):
                 return layer
             queue.extend(item.ref.op for item in ops[index].inputs if item.ref.op not in queue)

@@ -1,4 +1,4 @@
-"""What of Keras 3 and of Keras 2 (tf_keras) tells when a loss is scaled, an update is made and a layer begins."""
+"""Hooks of Keras 3 and Keras 2 (tf_keras) that show when a loss is scaled, an update is made and a layer begins."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ARGUMENTS = ("grads_and_vars", "grads", "trainable_variables")
 
 
 def patch_keras(undo: contextlib.ExitStack, here: Here) -> None:
-    """Whichever of the two is loaded, and the optimizers of TensorFlow 1, until `undo` is closed."""
+    """Patches whichever of the two is loaded, and the optimizers of TensorFlow 1, until `undo` is closed."""
     replaced(undo, tf.compat.v1.train.Optimizer, "apply_gradients", lambda original: _applying(original, here))
     if "keras" in sys.modules:
         _patch_three(undo, here)
@@ -33,7 +33,7 @@ def _patch_three(undo: contextlib.ExitStack, here: Here) -> None:
         replaced(undo, owner, "scale_loss", lambda original: _scaling(original, here))
         replaced(undo, owner, "apply", lambda original: _applying(original, here, _divides))
     replaced(undo, keras.layers.Layer, "_open_name_scope", lambda original: _name_scope(original, here))
-    # The first thing that a layer does with what it is given, before it takes the mask for its own `call`.
+    # The first function that a layer calls with its input, before it takes the mask for its own `call`.
     replaced(undo, keras.layers.Layer, "_assert_input_compatibility", lambda original: _given(original, here))
 
 
@@ -48,7 +48,7 @@ def _patch_two(undo: contextlib.ExitStack, here: Here) -> None:
         if hasattr(loss_scale, name):
             replaced(undo, getattr(loss_scale, name), "get_scaled_loss", lambda original: _scaling(original, here))
             replaced(undo, getattr(loss_scale, name), "apply_gradients", lambda original: _applying(original, here))
-    # The first thing that a layer does once it is in its name scope, eagerly or not.
+    # The first function that a layer calls inside of its name scope, eagerly or not.
     replaced(undo, tf_keras.layers.Layer, "_maybe_cast_inputs", lambda original: _entering(original, here))
 
 
@@ -65,8 +65,9 @@ def _scaling(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
 
 
 def _divides(optimizer: Any) -> bool:
-    """Whether one of Keras 3 divides gradients by what its own `scale_loss` is to multiply the loss with. Keras 2
-    warns by itself where that was forgotten."""
+    """Whether a Keras 3 optimizer divides gradients by the scale by which its `scale_loss` multiplies the loss. Keras 2
+    itself warns if `scale_loss` was forgotten.
+    """
     import keras
 
     return type(optimizer) is keras.optimizers.LossScaleOptimizer or bool(getattr(optimizer, "loss_scale_factor", None))
@@ -81,7 +82,7 @@ def _applying(
         if look is None:
             return original(self, *args, **kwargs)
         if args and isinstance(args[0], Iterator):
-            args = (list(args[0]), *args[1:])  # pairs that can be looked at once only
+            args = (list(args[0]), *args[1:])  # pairs in an iterator, which can be read only once
         given = args or tuple(kwargs[name] for name in _ARGUMENTS if name in kwargs)
         return look.listener.applying(lambda: original(self, *args, **kwargs), self, given, divides=divides(self))
 

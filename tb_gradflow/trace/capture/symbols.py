@@ -1,4 +1,4 @@
-"""How a step's tensors relate to the graph that it is recorded as. In a traced step they are the graph's own."""
+"""How a step's tensors relate to the graph as which it is recorded. In a traced step they belong to that graph."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ class Symbols:
     by_tape = True
 
     def knows(self, tensor: Any) -> bool:
-        """Whether a tensor belongs to the step as it is recorded."""
+        """Whether a tensor belongs to the recorded step."""
         return isinstance(tensor, tf.Tensor) and hasattr(tensor, "graph")
 
     def graph_now(self) -> Any:
-        """The graph that the step's ops are made in."""
+        """The graph in which the step's ops are created."""
         return tf.compat.v1.get_default_graph()
 
     def symbol(self, tensor: Any) -> Any:
-        """What stands for a tensor of the step in its graph: in a traced step the tensor itself."""
+        """The symbol of a tensor of the step in its graph: in a traced step the tensor itself."""
         return tensor
 
     def actual(self, symbol: Any) -> Any:
-        """The tensor of the step that `symbol` stands for; null if there is none."""
+        """The tensor of the step that `symbol` represents; None if there is none."""
         return symbol
 
     def recording(self) -> contextlib.AbstractContextManager[None]:
@@ -37,12 +37,12 @@ class Symbols:
         return contextlib.nullcontext()
 
     def more(self) -> dict[str, Any]:
-        """Tensors that the step is to hand out besides its numbers, each under a name of its own."""
+        """Tensors that the step must return in addition to its statistics, each with a unique name."""
         return {}
 
     def finish(self) -> None:
-        """The step is over: adds to the flat ops what shows only now."""
+        """Called when the step is over: adds facts to the flat ops that are known only now."""
 
     def origin(self, symbol: Any) -> Known:
-        """What to call a tensor that no op of the step made, where its value came from a variable."""
+        """The name of a tensor that no op of the step produced, and whose value came from a variable."""
         return Known(SNAPSHOT, "not_differentiable")

@@ -1,4 +1,4 @@
-"""Steps of `fit` that are called with their batches: where one fails, they are still at hand."""
+"""Steps of `fit` that are called with their batches: if one fails, its batch is still available."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tb_gradflow.trace.tf_internals.variable_creation import UnliftableError, fi
 
 
 class KeptBatch:
-    """An iterator that keeps the batch it was last asked for.
+    """An iterator that keeps its last batch.
 
     Attributes:
-        iterator: Where it draws from.
-        batch: That batch; null while there is none.
+        iterator: The underlying iterator.
+        batch: That batch; None while there is none.
     """
 
     def __init__(self, iterator: Any) -> None:
@@ -35,26 +35,26 @@ class KeptBatch:
         return self.batch
 
     def again(self) -> Any:
-        """An iterator over that batch alone."""
+        """An iterator over only that batch."""
         return iter(dataset_of([without_optionals(self.batch)], without_optionals(self.element_spec)))
 
 
 def drawn_from(iterator: Any) -> Any:
-    """The iterator of `tf.data` behind one that keeps its batch."""
+    """The `tf.data` iterator inside of an iterator that keeps its batch."""
     return iterator.iterator if isinstance(iterator, KeptBatch) else iterator
 
 
 class StepOfBatch:
     """One step on the batches of one iterator after the other, without the function that Keras compiles around it.
 
-    Keras draws a batch inside of that function and wraps up what it returns, which takes a tenth of a short step. What
-    the step itself computes is compiled in the same way.
+    Keras draws a batch inside of that function and packs its results, which takes a tenth of a short step. The
+    computation of the step itself is compiled in the same way.
 
     Args:
         function: A `tf.function` of a batch.
-        whole: A training function of the same model. Where there are no more batches, it still does what a step does
-            that needs none, such as to count. Null for one that runs `function`; it must not order its updates after
-            what needs the batch.
+        whole: A training function of the same model. When there are no more batches, it still does everything in a step
+            that needs none, such as counting. None for a training function that runs `function`; it must not order its
+            updates after ops that need the batch.
     """
 
     def __init__(self, function: Any, whole: Callable[[Any], Any] | None = None) -> None:
@@ -65,9 +65,9 @@ class StepOfBatch:
         self.spec: Any = None
 
     def drawn(self, iterator: Any) -> Any:
-        """The next batch. Raises what `iterator` raises at its end, and `Refused` where there is an error in it."""
+        """The next batch. Raises what `iterator` raises at its end, and `Refused` if drawing a batch fails."""
         if iterator.element_spec is not self.spec or self._is_first_trace:
-            # Of the type that the iterator has, and not of the shape that this batch happens to have.
+            # With the type of the iterator, and not the shape of this particular batch.
             self._trace(without_optionals(iterator.element_spec))
             self.spec = iterator.element_spec
         try:
@@ -96,7 +96,7 @@ class StepOfBatch:
             raise StepFailed(error, iter(dataset_of([batch], self.spec))) from error
 
     def on_next(self, iterator: Any) -> Any:
-        """What a training function does."""
+        """Behaves like a training function."""
         return self(self.drawn(iterator))
 
 
@@ -104,9 +104,9 @@ class StepsOfBatches:
     """Whole executions of a training function, on batches that are drawn for it.
 
     Args:
-        function: Built by Keras. It draws as many batches as `count` answers before each run.
-        count: How many steps the next execution has; Keras 2 shortens the last one of an epoch.
-        most: After how many executions it draws its batches itself; null if it never does.
+        function: Built by Keras. It draws as many batches as `count` returns before each run.
+        count: Number of steps of the next execution; Keras 2 shortens the last one of an epoch.
+        most: Number of executions after which it draws its batches itself; None if it never does.
     """
 
     def __init__(self, function: Callable[[Any], Any], count: Callable[[], int], most: int | None) -> None:
@@ -115,7 +115,7 @@ class StepsOfBatches:
         self._left = most
 
     def __call__(self, iterator: Any) -> Any:
-        """What the training function does. Raises `StepFailed` with the batches that were drawn for it."""
+        """Behaves like the training function. Raises `StepFailed` with the batches that were drawn for it."""
         if self._left == 0:
             return self._function(iterator)
         batches = self._drawn(iterator)
@@ -142,7 +142,7 @@ class StepsOfBatches:
 
 
 def _drawing(function: Any) -> Any:
-    """The training function that Keras would make of a step."""
+    """The training function that Keras would create for a step."""
 
     def on_next(iterator: Any) -> Any:
         return function(without_optionals(iterator.get_next()))

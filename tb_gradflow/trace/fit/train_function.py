@@ -1,8 +1,8 @@
-"""The function that a model of Keras trains with: Keras's own, and the recorder's in its place.
+"""The function with which a Keras model trains: Keras's own, and the recorder's replacement.
 
-While a recorder runs steps of its own, Keras's is not traced. Where it runs all the same, between recorded steps or in
-a later fit without `compile` in between, it is to be traced as it would have been: with the layers frozen that were
-frozen then, and with the numbers that the step's Python code found then.
+While a recorder runs its own steps, Keras's function is not traced. If it runs later, between recorded steps or in a
+later fit without `compile` in between, it must be traced as it would have been: with the layers frozen that were frozen
+then, and with the values that the step's Python code found then.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ class AsCompiled:
 
     Args:
         function: The training function.
-        numbers: Those that the step was traced with.
+        numbers: The Python numbers with which the step was traced.
 
     Attributes:
-        has_run: Whether it was traced by now, so that there is nothing to stand for any more.
+        has_run: Whether it has been traced by now, so that the stand-in is no longer needed.
     """
 
     def __init__(self, function: Any, numbers: TracedNumbers) -> None:
@@ -33,8 +33,7 @@ class AsCompiled:
         self.has_run = False
 
     def freeze_as_now(self, model: Any) -> None:
-        """When the function is traced, layers and weights that were not there before have the flags that they have
-        now."""
+        """When the function is traced, layers and weights that did not exist before keep their current flags."""
         for each in (*model._flatten_layers(), *model.variables):
             if "_trainable" in vars(each):
                 self._flags.setdefault(id(each), (each, bool(vars(each)["_trainable"])))
@@ -56,18 +55,18 @@ class AsCompiled:
 
 
 def _set(flags: Sequence[tuple[Any, bool]]) -> None:
-    # Past the setter of a layer, which sets those of all its weights.
+    # Bypasses the setter of a layer, which sets the flags of all its weights.
     for each, flag in flags:
         vars(each)["_trainable"] = flag
 
 
 def keras_own(function: Any) -> Any:
-    """The training function that one of a model stands for, or is."""
+    """The training function of a model, or the one that it stands in for."""
     return function.function if isinstance(function, AsCompiled) else function
 
 
 def traced(function: Any) -> Iterator[Any]:
-    """What TensorFlow has traced a training function to."""
+    """The traces of a training function."""
     cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
     for each in (function, *cells):
         if isinstance(each, polymorphic_function.Function):
@@ -88,20 +87,22 @@ REPLACED = (
 
 
 def put(model: Any, function: Callable[[Any], Any]) -> None:
-    """What Keras runs next. Past its own way to set an attribute, which takes ten microseconds to track nothing."""
+    """Sets the function that Keras runs next. Bypasses Keras's attribute tracking, which takes ten microseconds for
+    nothing.
+    """
     model.__dict__["train_function"] = function
 
 
 def owner(model: Any) -> Any:
-    """The object whose method the model trains with; null if it is a function."""
+    """The object whose method trains the model; None if it is a function."""
     return getattr(getattr(model, "train_function", None), "__self__", None)
 
 
 def is_of_the_user(model: Any) -> bool:
-    """Whether somebody has put a function of their own where Keras would have made one."""
+    """Whether the user has set a function where Keras would have created one."""
     function = keras_own(model.train_function)
     made = getattr(function, "python_function", function)
-    if made is None:  # a coordinator of workers makes it later
+    if made is None:  # a coordinator of workers creates it later
         return False
     return _is_of_keras(type(model).make_train_function, model.make_train_function) and not _is_of_keras(made)
 

@@ -14,7 +14,7 @@ from tb_gradflow.record.schema import GRADIENT_STATISTICS
 from tb_gradflow.trace.fidelity.error_attribution import Refused, StepFailed
 from tb_gradflow.trace.step.replicas import Measured
 
-# Of two compiled versions of a step that round in other ways.
+# For two compiled versions of a step that round differently.
 _TOLERANCE = 1e-3
 
 
@@ -28,7 +28,7 @@ class CaughtStep:
 
     Attributes:
         values: The statistics that it measured.
-        ago: How many steps have begun since, this one included.
+        ago: Number of steps that have begun since then, including this one.
     """
 
     values: Measured
@@ -47,10 +47,10 @@ class NonfiniteMonitor(abc.ABC):
         """An exception of the monitor itself, not of the user's step; `None` while there is none."""
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
-        """One step, or one execution of several steps: does exactly what the user's own does.
+        """Runs one step, or one execution of several steps, exactly like the user's own.
 
-        Raises `Refused` for an error at run time once a step has run, because then it is the user's. Before that,
-        nobody can know whose error it is.
+        Raises `Refused` for an error at run time once a step has run, because then it is the user's error. Before that,
+        its origin is not known.
         """
         try:
             results = self._run(*args, **kwargs)

@@ -8,11 +8,12 @@ from typing import Any
 from tb_gradflow.trace.nonfinite.monitor import CaughtStep, NonfiniteMonitor
 
 Report = Callable[[Exception, str], None]
-"""Called with a fault of the monitor, and with a sentence on what it may have cost; empty if nothing."""
+"""Called with a fault of the monitor, and with a sentence about its possible effect; empty if there is none."""
 
 Instead = Callable[[Exception, Report], Any]
-"""Called with the error that a monitored step has raised. Runs the user's own step in its place: raises if that step is
-at fault, else reports the error and returns the step's results."""
+"""Called with the error that a monitored step has raised. Runs the user's own step instead: raises if that step is the
+cause, otherwise reports the error and returns the step's results.
+"""
 
 
 class MonitoredSteps:
@@ -56,12 +57,12 @@ class MonitoredSteps:
         return results
 
     def step_ended(self) -> None:
-        """After a monitored step, once it is counted: records a step that was caught, maybe some steps late."""
+        """After a monitored step, once it is counted: records a caught step, perhaps some steps late."""
         if self._monitor is not None:
             self._record_if(self._monitor, self._monitor.caught_by_now)
 
     def settle(self) -> None:
-        """Before anything but the next monitored step changes the model: records a step that was caught."""
+        """Before anything other than the next monitored step changes the model: records a caught step."""
         if self._monitor is not None:
             self._record_if(self._monitor, self._monitor.settled)
 

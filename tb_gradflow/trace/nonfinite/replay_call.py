@@ -16,8 +16,8 @@ class CallReplayMonitor(ReplayMonitor):
     """Each call is a step.
 
     Args:
-        step: The user's own, as it is to be traced.
-        compiled: Compiles a step as the user's own is compiled.
+        step: The user's own step, ready to be traced.
+        compiled: Compiles a step like the user's own.
         recorded: See `ReplayMonitor`.
         again: See `ReplayMonitor`.
     """
