@@ -1,8 +1,8 @@
-"""Reads logs from directories, without TensorFlow and without TensorBoard running; `elsewhere` brings those here that
-lie on other filesystems.
+"""Reads logs from directories, without TensorFlow and without a running TensorBoard; `elsewhere` copies logs from other
+filesystems.
 
-Only the steps and the places of the other records are kept in memory. A file that is still being written, or
-that was cut off, is read as far as it is whole, and from there on when it is asked again.
+Only the steps, and the positions of the other records, are kept in memory. A file that is still being written, or that
+was cut off, is read as far as its records are complete, and from there on at the next refresh.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from google.protobuf.message import DecodeError
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
 
-# TensorBoard's own checksum, not TensorFlow's: this import is of its stub and loads no TensorFlow.
+# TensorBoard's own checksum, not TensorFlow's: this imports its stub and loads no TensorFlow.
 from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 
 from tb_gradflow.errors import LogError
@@ -36,7 +36,7 @@ _FLOAT_BYTES = {1: 4, 2: 8}  # of DT_FLOAT and DT_DOUBLE
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a record lies: a file, and the offset and length of its data there."""
+    """The position of a record: a file, and the offset and length of its data in it."""
 
     path: str
     offset: int
@@ -44,9 +44,9 @@ class Place:
 
 
 def find_runs(root: str) -> dict[str, str]:
-    """Runs at or below `root`: name -> directory of its event files. The name is relative to `root`.
+    """The runs at or below `root`: name -> directory of its event files. The name is relative to `root`.
 
-    Raises LogError if there is none, saying what is there instead.
+    Raises LogError if there is none, with what was found instead.
     """
     if elsewhere.is_elsewhere(root):
         return _named(root, elsewhere.files_below(root), elsewhere.is_event_file)
@@ -76,7 +76,7 @@ def _named(root: str, walked: Iterable[tuple[str, list[str]]], is_ours: Callable
 
 
 def is_event_file(path: str) -> bool:
-    """Whether a file is one of ours, or one of a `tf.summary` writer that has records of ours as well."""
+    """Whether a file is one of ours, or a file of a `tf.summary` writer that also contains our records."""
     name = os.path.basename(path)
     return "tfevents" in name and (name.endswith(f".{PLUGIN}") or _mentions_us(path))
 
@@ -90,13 +90,13 @@ def _mentions_us(path: str) -> bool:
 
 
 class DirectoryReader:
-    """The `TagReader` of one directory of event files, or of the address of one."""
+    """The `TagReader` of one directory of event files, local or on another filesystem."""
 
     def __init__(self, directory: str) -> None:
         self._copy = elsewhere.Copy(directory) if elsewhere.is_elsewhere(directory) else None
         self._directory = self._copy.path if self._copy else elsewhere.local_path(directory)
         self._places: dict[Tag, Place] = {}
-        # Small, and wanted for every chunk at once.
+        # Small, and needed for every chunk at once.
         self._steps: dict[Tag, Array] = {}
         self._read_up_to: dict[str, int] = {}
         self._damaged: dict[str, str] = {}
@@ -133,7 +133,7 @@ class DirectoryReader:
                             self._steps.setdefault(tag, _array(tag, value))
                     self._read_up_to[path] = place.offset + place.length + _FOOTER_BYTES
             except LogError as damage:
-                # What came before it is good: TensorBoard's own readers keep it as well.
+                # The records before it are valid: TensorBoard's own readers keep them too.
                 if path not in self._damaged:
                     self._damaged[path] = str(damage)
                     if self._places:
@@ -147,10 +147,10 @@ class DirectoryReader:
 
 
 def records(file: BinaryIO, path: str, start: int) -> Iterator[Place]:
-    """Places of the whole records from `start` on; a record that is cut off ends the file.
+    """The positions of complete records from `start` on; a truncated record ends the file.
 
-    Lengths are checked against their checksums. Data is not: in Python that takes a second for 8 MB, and the
-    gzipped parts have checksums of their own.
+    Lengths are checked against their checksums, data is not: in Python that takes a second for 8 MB, and the gzipped
+    parts have their own checksums.
     """
     size = os.fstat(file.fileno()).st_size
     while start + _HEADER.size <= size:

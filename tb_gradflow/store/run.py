@@ -1,7 +1,7 @@
-"""One recorded run, wherever it lies: finds its newest session and reads it piece by piece.
+"""One recorded run, wherever it is stored: finds its newest session and reads it piece by piece.
 
-The places (an event file directory, TensorBoard's DataProvider) differ only in how they list tags and fetch
-what lies there: that is `TagReader`. Numbers stay bytes until somebody asks for them.
+The sources (a directory of event files, TensorBoard's DataProvider) differ only in how they list tags and fetch their
+data: that is `TagReader`. Arrays stay bytes until they are needed.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ from tb_gradflow.store.layout import COST_COLUMNS, FIXED_STEP_COLUMNS, Tag, unpa
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """Numbers as they lie in the log: little-endian, row by row."""
+    """An array as it is stored in the log: little-endian, row by row."""
 
     shape: tuple[int, ...]
     data: bytes
 
 
 class TagReader(Protocol):
-    """A place where records lie. What lies under a tag never changes; new tags appear while a training runs."""
+    """A source of records. The data of a tag never changes; new tags appear while a training runs."""
 
     def tags(self) -> Collection[Tag]:
-        """Everything that is there now."""
+        """All tags that exist now."""
 
     def blob(self, tag: Tag) -> bytes:
-        """A session or a trace. Raises KeyError if nothing lies there."""
+        """A session or a trace. Raises KeyError if there is no data under the tag."""
 
     def arrays(self, tags: Collection[Tag]) -> Mapping[Tag, Array]:
-        """Steps, gradients or variables; those that are not there are left out."""
+        """Steps, gradients or variables; missing ones are left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkHead:
-    """A chunk without its numbers.
+    """A chunk without its arrays.
 
     Attributes:
         id: Its first step.
         trace: Index of its trace.
         steps: Its steps, increasing.
-        wall_times: Seconds since the epoch, one a step.
-        losses: For each step the value of each target.
+        wall_times: Seconds since the epoch, one for each step.
+        losses: The value of each target, for each step.
     """
 
     id: int
@@ -63,14 +63,14 @@ class ChunkHead:
 
 @dataclass(frozen=True, slots=True)
 class RunIndex:
-    """What one session holds, at the moment it was asked.
+    """The content of one session at the time of the request.
 
     Attributes:
         session: The newest session that recorded something, or the newest of all if none did.
         traces: Indices of its traces, increasing.
         chunks: By first step.
-        earlier: How many other sessions have recorded something in the same place.
-        cost: What recording has cost up to the newest chunk; null in logs that do not say it.
+        earlier: Number of other sessions that recorded something in the same place.
+        cost: The cost of recording up to the newest chunk; None in logs that do not contain it.
         with_values: The steps whose forward pass was measured.
     """
 
@@ -87,7 +87,7 @@ class RunIndex:
         return tuple(step for chunk in self.chunks for step in chunk.steps)
 
     def find(self, step: int) -> tuple[ChunkHead, int] | None:
-        """The chunk that holds `step` and the step's position in it; None if it was not recorded."""
+        """The chunk that contains `step`, and the step's position in it; None if it was not recorded."""
         at = bisect_right(self.chunks, step, key=lambda chunk: chunk.id) - 1
         if at < 0 or step not in self.chunks[at].steps:
             return None
@@ -97,7 +97,7 @@ class RunIndex:
 class StoredRun:
     """Reads one run.
 
-    Remembers heads of chunks and sessions, which are small. Caching the rest is the caller's choice.
+    Caches heads of chunks and sessions, which are small. Caching the rest is up to the caller.
     """
 
     def __init__(self, reader: TagReader) -> None:
@@ -107,7 +107,7 @@ class StoredRun:
         self._costs: dict[Tag, Cost] = {}
 
     def index(self) -> RunIndex:
-        """What is there now. Raises LogError if that cannot be read, or if there is nothing."""
+        """The current content. Raises LogError if it cannot be read, or if there is none."""
         tags = self._reader.tags()
         session = self.session(newest_session(tags))
         of_session = [tag for tag in tags if tag.session == session.id]
@@ -129,7 +129,7 @@ class StoredRun:
         return read_trace(self._json(Tag("trace", session, index)), self.session(session).format)
 
     def trace_blob(self, session: str, index: int) -> bytes:
-        """The same as it lies in the log: gzipped JSON, in the format of its session."""
+        """The same as it is stored in the log: gzipped JSON, in the format of its session."""
         return self._reader.blob(Tag("trace", session, index))
 
     def gradients(self, session: str, chunk: int) -> Array:
@@ -143,12 +143,11 @@ class StoredRun:
         return self._reader.arrays([tag])[tag]
 
     def values(self, session: str, step: int) -> StepValues:
-        """What the forward pass of a step computed. Raises KeyError if that was not measured, LogError if it cannot be
-        read."""
+        """The forward values of a step. Raises KeyError if they were not measured, LogError if they cannot be read."""
         return read_values(self._json(Tag("values", session, step)))
 
     def _read_cost(self, tags: Collection[Tag]) -> Cost | None:
-        """The one that was written last."""
+        """The cost that was written last."""
         if not tags:
             return None
         newest = max(tags, key=lambda tag: tag.number)
@@ -176,7 +175,7 @@ class StoredRun:
 
 
 def newest_session(tags: Collection[Tag]) -> str:
-    """Id of the newest session that has a trace; of the newest of all if none has one yet."""
+    """Id of the newest session that has a trace; or of the newest of all if none has one yet."""
     sessions = {tag.session for tag in tags if tag.kind == "session"}
     recorded = sessions & {tag.session for tag in tags if tag.kind == "trace"}
     if not sessions:
@@ -185,7 +184,7 @@ def newest_session(tags: Collection[Tag]) -> str:
 
 
 def read_head(tag: Tag, table: Array) -> ChunkHead:
-    """The head that the float64 table of a `steps` tag is."""
+    """The head from the float64 table of a `steps` tag."""
     if len(table.shape) != 2 or table.shape[0] < 1 or table.shape[1] < FIXED_STEP_COLUMNS:
         raise LogError(f"damaged log: {tag} has shape {table.shape}, expected [steps, {FIXED_STEP_COLUMNS} or more]")
     rows = list(struct.iter_unpack(f"<{table.shape[1]}d", table.data))
