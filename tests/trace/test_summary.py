@@ -126,7 +126,7 @@ def test_the_writers_own_summaries_stay_what_they_are(tmp_path: Path) -> None:
         (lambda v: tb_gradflow.summary.gradients([v], v * 1.0, [v * 1.0]), "the loss must be a tensor, got a list"),
         (lambda v: tb_gradflow.summary.gradients(v, [v], [v * 1.0]), "the loss must be a tensor, got a variable"),
         (lambda v: tb_gradflow.summary.gradients(v * 1.0, v, v * 1.0), "variables must be a list, got a variable"),
-        (lambda v: tb_gradflow.summary.gradients(v * 1.0, [v * 1.0], [v]), "variables alone, got a tensor: the arg"),
+        (lambda v: tb_gradflow.summary.gradients(v * 1.0, [v * 1.0], [v]), "only variables, got a tensor: the arg"),
         (lambda v: tb_gradflow.summary.gradients(v * 1.0, [v], v * 1.0), "gradients must be a list, got a tensor"),
         (
             lambda v: tb_gradflow.summary.gradients(v * 1.0, [v], [v]),
