@@ -184,7 +184,7 @@ class Collector(Symbols):
         return gradient if self._barriers else original
 
     def forget_uncalled(self) -> None:
-        """Where the step is over: gradients in functions that it does not call are none of its own."""
+        """Called when the step is over: gradients in functions that it does not call do not belong to it."""
         kept, rows = [], 0
         for call in sorted(self.calls, key=lambda call: call.first_row):
             count = 0 if call.statistics is None else int(call.statistics.shape[0])
@@ -567,6 +567,6 @@ _UNMEASURED = "The gradients of the terms of the loss could not be measured. Ple
 
 
 def _filled(gradients: Any, sources: Any) -> Any:
-    """Gradients with zeros in the place of those that are missing."""
+    """Gradients with zeros in place of missing ones."""
     flat = zip(flat_gradients(gradients), tf.nest.flatten(sources), strict=True)
     return tf.nest.pack_sequence_as(sources, [tf.zeros_like(source) if each is None else each for each, source in flat])
