@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["GradFlowCallback", "check_gradients", "compare", "explain", "open_log", "summary", "watch"]
 
 
-# Where each public name lives, and whether that needs TensorFlow.
+# The module of each public name, and whether it needs TensorFlow.
 _HOMES = {
     "GradFlowCallback": ("tb_gradflow.trace.callback", True),
     "check_gradients": ("tb_gradflow.api", False),
@@ -36,7 +36,7 @@ def __getattr__(name: str) -> Any:
     if name == "summary":
         return importlib.import_module("tb_gradflow.summary")
     home, needs_tensorflow = _HOMES[name]
-    # A function of tensors is checked with TensorFlow; of one of NumPy arrays nobody has loaded it.
+    # `check_gradients` of a function of tensors needs the recorder. For NumPy arrays TensorFlow stays unloaded.
     if needs_tensorflow or (name == "check_gradients" and "tensorflow" in sys.modules):
         _load_recorder(name)
     return getattr(importlib.import_module(home), name)
@@ -45,15 +45,15 @@ def __getattr__(name: str) -> Any:
 def _load_recorder(name: str) -> None:
     import random  # takes longer than the rest of this module
 
-    # Keras 3, where a program of Keras 2 has not imported it, draws numbers while it is; Keras 2 takes the seeds of
-    # its initializers from the same sequence.
+    # Importing Keras 3 draws numbers from Python's random sequence. A program of Keras 2 may not have imported Keras 3,
+    # and Keras 2 takes the seeds of its initializers from the same sequence.
     state = random.getstate()
     try:
         importlib.import_module("tb_gradflow.trace.callback")
     except ModuleNotFoundError as missing:
         if missing.name and missing.name.partition(".")[0] in ("tensorflow", "keras"):
             raise ImportError(
-                f"{name} watches a training with TensorFlow, and {missing.name} is not installed: "
+                f"{name} needs TensorFlow, and {missing.name} is not installed: "
                 "`pip install tensorflow`, or `pip install tensorboard-plugin-gradflow[tensorflow]`"
             ) from missing
         raise
@@ -62,7 +62,7 @@ def _load_recorder(name: str) -> None:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """`%load_ext tb_gradflow` in a notebook: it has the magic `%%gradflow` then."""
+    """Called by `%load_ext tb_gradflow` in a notebook: registers the magic `%%gradflow`."""
     importlib.import_module("tb_gradflow.notebook").load(shell)
 
 

@@ -37,31 +37,31 @@ _SAID = 3
 
 
 def open_log(path: str | os.PathLike[str]) -> Log:
-    """The log of one run: the directory that was given to the recorder.
+    """Opens the log of one run: the directory that was given to the recorder.
 
-    A log that is still being written opens too, and what it says grows with the training. Raises LogError if
-    there is no log, if it cannot be read, or if there are several runs below `path`.
+    A log that is still being written opens too, and grows with the training. Raises LogError if there is no log, if it
+    cannot be read, or if there are several runs below `path`.
     """
     root = os.fspath(path)
     runs = find_runs(root)
     if len(runs) > 1:
         listed = "\n".join(f"  {directory}" for directory in runs.values())
-        raise LogError(f"{root} holds {len(runs)} runs: open one of them\n{listed}")
+        raise LogError(f"{root} contains {len(runs)} runs: open one of them\n{listed}")
     [(name, directory)] = runs.items()
     return open_run(root if name == "." else name, directory)
 
 
 def open_run(name: str, directory: str) -> Log:
-    """The log whose event files lie in `directory`; `name` is what its reports call it."""
+    """The log whose event files are in `directory`; its reports are named `name`."""
     return Log(History(StoredRun(DirectoryReader(directory)), name, Caches()))
 
 
 def compare(log_a: Log | Report | str | os.PathLike[str], log_b: Log | Report | str | os.PathLike[str]) -> Comparison:
-    """What is different in `log_b`: which variables changed status, which findings went and came.
+    """What changed in `log_b`: variables with another status, and findings that are new or gone.
 
-    Each is a log, the path of one, or a report. The second log is looked at in its last recorded step, the first in
-    the recorded step that is nearest to that. Variables are matched by name; for the rest it is guessed which was
-    renamed, and said.
+    Each argument is a log, the path of a log, or a report. The second log is read at its last recorded step, the first
+    at the recorded step closest to it. Variables are matched by name; renamed variables are guessed, and marked as
+    guesses.
     """
     now = log_b if isinstance(log_b, Report) else _opened(log_b).report()
     before = log_a if isinstance(log_a, Report) else _nearest(_opened(log_a), now.step)
@@ -77,7 +77,7 @@ def _nearest(log: Log, step: int) -> Report:
 
 
 def page_of(logs: Sequence[Log], text: str, step: int | None = None) -> str:
-    """One self-contained HTML page with these runs; `text` says the same in words."""
+    """One self-contained HTML page with these runs; `text` is the same as plain text."""
     histories: dict[str, History] = {}
     for log in logs:
         name = name_in_page(log.name)
@@ -99,27 +99,27 @@ def explain(
     terms: bool = True,
     examples: bool = False,
 ) -> Report:
-    """What one real training step says about every variable, and what is wrong.
+    """Runs one real training step, and reports the gradient of every variable and what is wrong.
 
-    `explain(model, x, y)` takes a compiled Keras model and a batch; `explain(loss_fn, args=…, variables=…)` a
-    function that returns a scalar loss. Weights, optimizer, metrics and random state are left as they were.
+    `explain(model, x, y)` takes a compiled Keras model and a batch; `explain(loss_fn, args=…, variables=…)` a function
+    that returns a scalar loss. Weights, optimizer, metrics and random state are restored afterwards.
 
-    `explain(loss_tensor, variables=…)` takes a tensor of a `tf.compat.v1` graph: measured in the default session,
-    with `feed_dict` for its placeholders, and told from the structure alone where there is no session. The graph is
-    left as it was.
+    `explain(loss_tensor, variables=…)` takes a tensor of a `tf.compat.v1` graph: measured in the default session, with
+    `feed_dict` for its placeholders. Without a session the report follows from the structure alone. The graph is not
+    changed.
 
-    With `try_fixes`, each edit that the findings offer is applied to the functions in memory, no file is touched, and
-    the step is run again and rolled back: `finding.tried` says what the edit did, and one that does not work is not
-    offered. An edit of code that ran before the step, such as that which builds the model, cannot be tried in it, and
-    neither can any in a `tf.compat.v1` graph.
+    With `try_fixes`, each edit of a finding is tried: it is applied to the functions in memory, without changing a
+    file, and the step is run again and rolled back. `finding.tried` holds the result; edits that do not work are left
+    out. Edits of code that ran before the step, such as the code that builds the model, cannot be tried, and neither
+    can edits in a `tf.compat.v1` graph.
 
-    With `examples=True`, `report.examples` has the norm of the gradient of each row of the batch, and its share of that
-    of the batch, and the report names a row that gives most of it. That takes the loss of one row as often as there are
-    rows. It is told where the gradients of the rows add up to that of the batch: not under BatchNormalization, whose
-    rows depend on each other, nor under dropout.
+    With `examples=True`, `report.examples` contains the gradient norm of each row of the batch, and its share of the
+    batch's gradient, and the report names a row that contributes most of it. This computes the loss once for each row.
+    It is available only if the gradients of the rows add up to the gradient of the batch: not with BatchNormalization,
+    whose rows depend on each other, and not with dropout.
 
-    Where the loss is a sum, `report.terms` says what each term teaches each variable: one more backward pass for each,
-    which `terms=False` saves.
+    If the loss is a sum, `report.terms` holds the gradient of each term for each variable. This takes one more backward
+    pass for each term, which `terms=False` saves.
     """
     from tb_gradflow.trace.explain.one_step import explain_function, explain_model
     from tb_gradflow.trace.explain.tried_edits import Seen, variables_as_called, with_tried
@@ -170,23 +170,25 @@ def check_gradients(
     step: float | None = None,
     learning_rate: float | None = None,
 ) -> GradientsCheck:
-    """Compares the gradient of `fn(*args)`, a scalar, with finite differences, and says what is wrong with it.
+    """Compares the gradient of `fn(*args)`, a scalar, with finite differences, and reports what is wrong with it.
 
-    Of a function of tensors and variables the tape's gradient is checked. Of a NumPy function your own is:
-    `gradient(*args)` returns it, one array for each argument or one for the first; or `fn` returns a pair, its value
-    and its gradient. Several steps are tried on both sides, in proportion to the size of what is moved and to the
-    precision of the function; of large arguments some elements and some directions. Random numbers are the same in
-    each call, and everything that calls change is put back.
+    For a function of tensors and variables, the tape's gradient is checked. For a NumPy function, your own gradient is
+    checked: `gradient(*args)` returns it, one array for each argument or one for the first; or `fn` returns a pair of
+    its value and its gradient. Several step sizes are tried on both sides, in proportion to the size of the argument
+    and to the precision of the function. For large arguments, some elements and some directions are checked. Random
+    numbers are the same in each call, and everything that the calls change is restored.
 
     `check.arguments["0"].verdict` is one of agrees, factor, order, kink, straight_through, disconnected, random, step,
-    differs; `print(check)` says what and why; `check.assert_correct()` is for tests.
+    differs; `print(check)` explains it; `check.assert_correct()` is for tests.
 
     Args:
         fn: The function.
-        args: The point, as `fn` takes it; integers in it stay as they are.
-        gradient: Your own gradient, in the place of the tape's.
-        step: The step of the finite differences that you train by. Without a gradient to check, these are checked.
-        learning_rate: The rate of a gradient descent along that gradient: one at which it diverges is named.
+        args: The arguments of `fn` at which to check; integers in them are not varied.
+        gradient: Your own gradient, instead of the tape's.
+        step: The step of the finite differences that you train with. If there is no gradient to check, these
+            differences are checked.
+        learning_rate: The learning rate of a gradient descent with that gradient; the report says if the descent
+            diverges.
 
     Raises:
         SetupError: there is nothing to compare.
@@ -210,7 +212,7 @@ def check_gradients(
 
 
 class Log:
-    """What one run recorded. Raises LogError wherever the log cannot be read."""
+    """The log of one run. Methods raise LogError if the log cannot be read."""
 
     def __init__(self, history: History) -> None:
         self._history = history
@@ -223,36 +225,36 @@ class Log:
 
     @property
     def last_recorded(self) -> float | None:
-        """Seconds since the epoch when the last step was recorded; null while there is none."""
+        """Seconds since the epoch when the last step was recorded; None if there is no step yet."""
         chunks = self._history.index().chunks
         return chunks[-1].wall_times[-1] if chunks else None
 
     @property
     def recorded(self) -> History:
-        """The run itself, for other parts of this package."""
+        """The underlying run, for other parts of this package."""
         return self._history
 
     @property
     def name(self) -> str:
-        """What its reports call it."""
+        """The name that its reports use."""
         return self._history.name
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """The optimizer steps that were recorded so far, increasing."""
+        """The optimizer steps recorded so far, increasing."""
         return self._history.refresh().steps
 
     def report(self, step: int | None = None) -> Report:
-        """What is wrong at `step`; without it, at the last recorded one."""
+        """The report of `step`; by default, of the last recorded step."""
         diagnosis = self._history.diagnose(step)
         return Report(diagnosis, self._history.name, lambda: self._history, self._note())
 
     def history(self, variable: str) -> dict[str, Numbers]:
         """One variable over the recorded steps.
 
-        Arrays of one length: `step`, `wall_time`, the statistics of its gradient (`norm`, `max_abs`,
-        `mean_abs`, `zero_fraction`, `nan_count`, `inf_count`; NaN where no gradient arrived), `weight_norm`
-        and `update_norm`. Where several losses reach the variable, its gradient is that of the first.
+        Arrays of equal length: `step`, `wall_time`, the statistics of its gradient (`norm`, `max_abs`, `mean_abs`,
+        `zero_fraction`, `nan_count`, `inf_count`; NaN if no gradient arrived), `weight_norm` and `update_norm`. If
+        several losses depend on the variable, its gradient is that of the first.
         """
         index = self._history.refresh()
         names = {head.trace: trace for head, trace in self._history.with_traces(index.session.id, index.chunks)}

@@ -13,15 +13,15 @@ from __future__ import annotations
 
 
 class GradFlowError(Exception):
-    """Anything that this package raises on purpose."""
+    """Base class of everything that this package raises on purpose."""
 
 
 class LogError(GradFlowError):
-    """The log cannot be read: there is none, it is damaged, or it holds something else."""
+    """The log cannot be read: it is missing, damaged, or contains something else."""
 
 
 class NewerLogError(LogError):
-    """The log was written in a format that this version does not know yet."""
+    """The log was written in a newer format, which this version does not know."""
 
 
 class DamagedRecord(LogError):
@@ -29,12 +29,12 @@ class DamagedRecord(LogError):
 
 
 class SetupError(GradFlowError, ValueError):
-    """Arguments that are wrong, or a directory that cannot be written: told before any training."""
+    """Invalid arguments, or a directory that cannot be written; raised before any training."""
 
 
 class UnhealthyGradients(GradFlowError, AssertionError):
-    """The text of a report that was asserted to be healthy and is not."""
+    """The report of a model that was asserted to be healthy and is not."""
 
 
 class IncorrectGradients(GradFlowError, AssertionError):
-    """The text of a check of gradients that were asserted to be correct and are not."""
+    """The check of gradients that were asserted to be correct and are not."""

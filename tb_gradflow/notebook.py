@@ -1,4 +1,4 @@
-"""`%%gradflow`: records what trains in a cell of a notebook, and shows the report below it."""
+"""`%%gradflow`: records the trainings in a cell of a notebook, and shows the report below it."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ LOGDIR = os.path.join("logs", "notebook")
 _HEAVY = ("tensorflow", "keras", "tf_keras")
 
 MOST_SHOWN = 3
-"""Of more runs only these are shown as graphs: each takes some hundred kilobytes of the notebook."""
+"""If there are more runs, only these are shown as graphs: each takes some hundred kilobytes of the notebook."""
 
 
 def load(shell: Any) -> None:
-    """Gives IPython's shell the magic."""
+    """Registers the magic in IPython's shell."""
 
     def gradflow(line: str, cell: str) -> None:
-        """Records what trains in this cell, and shows the report below it: %%gradflow [--logdir DIR]"""
-        __tracebackhide__ = True  # IPython shows the cell's own lines
+        """Record the trainings in this cell, and show the report below it: %%gradflow [--logdir DIR]"""
+        __tracebackhide__ = True  # IPython then shows the lines of the cell
         run_cell(shell, line, cell)
 
     shell.register_magic_function(gradflow, "cell")
 
 
 def run_cell(shell: Any, line: str, cell: str) -> None:
-    """Runs a cell as IPython does without the magic, and shows what has trained. Raises what the cell raises."""
+    """Runs a cell as IPython does without the magic, and shows its trainings. Raises what the cell raises."""
     __tracebackhide__ = True
     options = _options(line)
     if options is None:
         return
     logdir = options.logdir or os.path.join(LOGDIR, time.strftime("%Y%m%d-%H%M%S"))
-    # The first line is the magic's, so that lines have the numbers that the notebook shows. Another magic comes first.
+    # The first line is the magic's, so line numbers match those that the notebook shows. Another magic must come first.
     code = cell if cell.lstrip().startswith("%%") else f"# %%gradflow {line}\n{cell}"
     runs: list[str] = []
     with recorded(logdir, runs), _silent_about_errors(shell), _as_the_same_cell(shell):
@@ -61,7 +61,7 @@ def run_cell(shell: Any, line: str, cell: str) -> None:
 
 @contextlib.contextmanager
 def recorded(logdir: str, runs: list[str]) -> Iterator[None]:
-    """While the context is open, what trains is recorded; then `runs` holds the names of the runs."""
+    """While the context is open, trainings are recorded; afterwards `runs` holds the names of the runs."""
     started: list[Any] = []
 
     def start() -> None:
@@ -102,7 +102,8 @@ def show(logdir: str, runs: list[str]) -> None:
     logs = _logs(logdir, runs)
     if not logs:
         print(
-            "tb_gradflow: nothing was recorded. No Keras model was trained in this cell, and no tape took a gradient."
+            "tb_gradflow: nothing was recorded. This cell trained no Keras model, and no tape in it computed a "
+            "gradient."
         )
         return
     reports: dict[str, Report] = {name: log.report() for name, log in logs.items()}
@@ -112,12 +113,12 @@ def show(logdir: str, runs: list[str]) -> None:
     for name, _ in standings[:MOST_SHOWN]:
         display_one(reports[name])
     if len(standings) > MOST_SHOWN:
-        print(f"The other {len(standings) - MOST_SHOWN} are in TensorBoard.")
-    print(f"In TensorBoard: %load_ext tensorboard, and then %tensorboard --logdir {shlex.quote(logdir)}")
+        print(f"The other {len(standings) - MOST_SHOWN} runs are in TensorBoard.")
+    print(f"To open them in TensorBoard: %load_ext tensorboard, then %tensorboard --logdir {shlex.quote(logdir)}")
 
 
 def _logs(logdir: str, runs: list[str]) -> dict[str, Log]:
-    """Those that hold something."""
+    """The logs that contain something."""
     found: dict[str, Log] = {}
     with contextlib.suppress(LogError):
         directories = find_runs(logdir) if runs else {}
@@ -131,11 +132,11 @@ def _logs(logdir: str, runs: list[str]) -> dict[str, Log]:
 
 @contextlib.contextmanager
 def _silent_about_errors(shell: Any) -> Iterator[None]:
-    """IPython shows an error where it leaves the cell, which is the one with the magic."""
+    """IPython shows an error where it leaves the cell, which is the cell with the magic."""
     shown = shell.__dict__.get("showtraceback"), shell.__dict__.get("showsyntaxerror")
 
     def nothing(*args: Any, **kwargs: Any) -> None:
-        """Shown later."""
+        """Displayed later."""
 
     shell.__dict__["showtraceback"] = shell.__dict__["showsyntaxerror"] = nothing
     try:
@@ -150,7 +151,7 @@ def _silent_about_errors(shell: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _as_the_same_cell(shell: Any) -> Iterator[None]:
-    """What runs in the cell is called what the cell is called, `In[3]`: IPython has counted on by now."""
+    """Names the code of the cell after the cell, `In[3]`; IPython has already incremented its counter."""
     compiler, number = shell.compile, next(_numbers(shell), None)
     cache = compiler.cache
 
@@ -165,7 +166,7 @@ def _as_the_same_cell(shell: Any) -> Iterator[None]:
 
 
 def _numbers(shell: Any) -> Iterator[int]:
-    """Of the cells that this call comes from, the innermost first."""
+    """The cells on the call stack, the innermost first."""
     known = getattr(shell.compile, "_filename_map", {})
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -176,10 +177,10 @@ def _numbers(shell: Any) -> Iterator[int]:
 
 def _options(line: str) -> argparse.Namespace | None:
     parser = argparse.ArgumentParser(
-        prog="%%gradflow", description="Record what trains in this cell, and show the report below it."
+        prog="%%gradflow", description="Record the trainings in this cell, and show the report below it."
     )
-    parser.add_argument("--logdir", metavar="DIR", help=f"where the runs go (default: {LOGDIR}/DATE-TIME)")
+    parser.add_argument("--logdir", metavar="DIR", help=f"where the runs are written (default: {LOGDIR}/DATE-TIME)")
     try:
         return parser.parse_args(shlex.split(line))
-    except SystemExit:  # argparse has said why; the kernel goes on
+    except SystemExit:  # argparse has printed the reason; the kernel continues
         return None

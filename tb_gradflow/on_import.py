@@ -1,4 +1,4 @@
-"""Says when a module is imported, without importing it."""
+"""Notifies when a module is imported, without importing it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 
 class OnImport:
-    """A finder of modules that finds none itself: it has those of its names run something at the end of their import.
+    """An import finder that finds no modules itself, but runs a callback when one of its modules has been imported.
 
     Args:
         names: Full names of modules.
-        imported: Is called with the name of each of them, once it is imported.
-        begins: Is called before that, too.
+        imported: Called with the name of each module after its import.
+        begins: Called before the import.
     """
 
     def __init__(
@@ -28,16 +28,16 @@ class OnImport:
         self._imported = imported
 
     def install(self) -> None:
-        """Goes in front of the other finders."""
+        """Moves in front of the other finders."""
         sys.meta_path.insert(0, self)
 
     def remove(self) -> None:
-        """Leaves the other finders as they were."""
+        """Removes itself and leaves the other finders unchanged."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """As Python asks for it: what the others find."""
+        """Called by Python's import system: returns what the other finders find."""
         if name not in self._names:
             return None
         for finder in sys.meta_path:
@@ -53,7 +53,7 @@ class OnImport:
         original = loader.exec_module
 
         def exec_module(module: types.ModuleType) -> None:
-            del loader.exec_module  # the loader stays as others know it
+            del loader.exec_module  # others see the original loader
             self._begins(name)
             original(module)
             self._imported(name)

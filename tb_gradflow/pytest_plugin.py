@@ -1,6 +1,6 @@
-"""The fixture `gradflow` of pytest: the gradients of every training in a test are looked at, and must be healthy.
+"""The pytest fixture `gradflow`: records the gradients of every training in a test, which must be healthy.
 
-pytest imports this module at each start: it loads nothing but pytest until a test asks for the fixture.
+pytest imports this module at every start. It loads nothing but pytest until a test requests the fixture.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _FIXTURE = "gradflow"
 
 
 class Trainings:
-    """The trainings of one test. Each has a log of its own, in pytest's temporary directory."""
+    """The trainings of one test. Each has its own log in pytest's temporary directory."""
 
     def __init__(self, make_directory: Callable[[], Path]) -> None:
         self._make_directory = make_directory
         self._root: Path | None = None
-        # Name -> what brings the log up to date before it is read.
+        # Name -> a function that brings the log up to date before it is read.
         self._flush: dict[str, Callable[[], None]] = {}
         self._checked: set[str] = set()
 
@@ -40,7 +40,7 @@ class Trainings:
         return tb_gradflow.GradFlowCallback(directory, **options)
 
     def watch(self, **options: Any) -> Callable[[Callable[..., Any]], Watched]:
-        """A decorator for a training step of your own, in the place of `@tf.function` or around one.
+        """A decorator for a custom training step, instead of `@tf.function` or on top of it.
 
         The options are those of `tb_gradflow.watch`, without `log_dir`.
         """
@@ -67,8 +67,8 @@ class Trainings:
     def assert_healthy(self, expected: Iterable[str] = ()) -> None:
         """Raises UnhealthyGradients, with the report, if a training so far is not healthy.
 
-        `expected` are name patterns (fnmatch) of variables that may be as they are. What was asserted here is not
-        asserted once more at the end of the test.
+        `expected` are name patterns (fnmatch) of variables that are meant to get no gradient. Trainings that were
+        asserted here are not asserted again at the end of the test.
         """
         __tracebackhide__ = True
         patterns = tuple(expected)
@@ -77,7 +77,7 @@ class Trainings:
             self._report(name).assert_healthy(patterns)
 
     def complaints(self) -> Iterator[str]:
-        """What is to be said of each training that is not healthy and that nobody has asserted anything about."""
+        """The message for each training that is not healthy and that the test has not asserted itself."""
         from tb_gradflow.errors import LogError
 
         for name in self._flush:
@@ -103,7 +103,7 @@ class Trainings:
         assert self._root is not None
         self._flush[name]()
         report = tb_gradflow.open_log(self._root / name).report()
-        # Where it lies is said by pytest; a report is read by its name.
+        # pytest prints the directory; a report is identified by its name.
         report.run = name
         return report
 
@@ -116,7 +116,7 @@ def gradflow(tmp_path_factory: pytest.TempPathFactory) -> Trainings:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
-    """Looks at the trainings while the test still can fail: what a fixture raises later is an error of its own."""
+    """Checks the trainings while the test can still fail: what a fixture raises later is an error, not a failure."""
     outcome = yield
     trainings = getattr(item, "funcargs", {}).get(_FIXTURE)
     if not isinstance(trainings, Trainings):
@@ -125,5 +125,5 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
     if said and outcome.excinfo is None:
         outcome.force_exception(pytest.fail.Exception(said, pytrace=False))
     elif said and not issubclass(outcome.excinfo[0], pytest.skip.Exception):
-        # The optimizer, for one, raises where no variable gets a gradient. The report says why.
+        # For example, optimizers raise when no variable gets a gradient. The report says why.
         item.add_report_section("call", "gradients", said)

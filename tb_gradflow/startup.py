@@ -1,4 +1,6 @@
-"""What `tb-gradflow run` does inside of the program that it has started: nothing, until that imports TensorFlow."""
+"""The part of `tb-gradflow run` inside of the program that it starts: it does nothing until the program imports
+TensorFlow.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +11,15 @@ from typing import Any
 from tb_gradflow import tracebacks
 from tb_gradflow.on_import import OnImport
 
-# Whichever comes first brings the recorder with it.
+# Whichever comes first loads the recorder.
 _TENSORFLOW = ("tensorflow", "keras", "tf_keras")
 
 
 def begin(told: Mapping[str, Any]) -> None:
-    """Waits for TensorFlow.
+    """Waits until TensorFlow is imported.
 
     Args:
-        told: `log_dir`, the `options` of the recorder, and `manifest`: the file in which to say what there is.
+        told: `log_dir`, the `options` of the recorder, and `manifest`: the file that lists the runs.
     """
     names = [*_TENSORFLOW, *_OWN]
     state: dict[str, Any] = {}
@@ -33,7 +35,7 @@ def begin(told: Mapping[str, Any]) -> None:
             if not state:
                 state["program"] = _started(told)
             state["program"].hook(name)
-        except Exception as error:  # a fault of the recorder must never reach the training
+        except Exception as error:  # a fault in the recorder must never reach the training
             _complain(error)
 
     OnImport(names, imported, begins).install()

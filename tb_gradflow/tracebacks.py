@@ -1,4 +1,4 @@
-"""Leaves the recorder's own lines out of the traceback that ends a program."""
+"""Removes the recorder's own lines from the traceback that ends a program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _is_installed = False
 
 
 def install() -> None:
-    """Before Python shows what nobody has caught. A program that shows it in a way of its own is left to it."""
+    """Runs before Python prints an uncaught exception. A program that installs its own excepthook is left alone."""
     global _is_installed
     if _is_installed:
         return
@@ -45,7 +45,7 @@ def _without_own_of_thread(show: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def clean(error: BaseException, traceback: TracebackType | None) -> TracebackType | None:
-    """The traceback without our lines; those of the errors behind it are put right as well."""
+    """The traceback without our lines; chained exceptions are cleaned too."""
     seen: set[int] = set()
     behind: list[BaseException | None] = [error.__cause__, error.__context__]
     while behind:

@@ -1,3 +1,3 @@
-"""The version of this package, and nothing else: the build reads it, and every log says which version wrote it."""
+"""The version of this package, and nothing else: the build reads it, and every log contains it."""
 
 VERSION = "0.1.0"

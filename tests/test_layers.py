@@ -238,7 +238,7 @@ def test_a_log_is_written_and_read_without_tensorflow(tmp_path: Path) -> None:
 def test_recording_without_tensorflow_says_what_to_install(name: str) -> None:
     said = run_python(f"import tb_gradflow\ntry: tb_gradflow.{name}\nexcept ImportError as error: print(error)")
 
-    assert said.startswith(f"{name} watches a training with TensorFlow, and ")
+    assert said.startswith(f"{name} needs TensorFlow, and ")
     assert "pip install tensorflow" in said
 
 

@@ -1,16 +1,19 @@
-/** The entry: TensorBoard's frame imports this module and calls `render()`; a page with its own data starts itself. */
+/**
+ * The entry point: TensorBoard's frame imports this module and calls `render()`; a saved page with its own data starts
+ * itself.
+ */
 
 import {EmbeddedSource, type Embedded} from "./api/embedded.ts";
 import {HttpSource, type Source} from "./api/source.ts";
 import {App} from "./panels/app.ts";
 import {Store} from "./state/store.ts";
 
-/** Fills the frame's empty body; whatever goes wrong is written there, never swallowed. */
+/** Fills the frame's empty body. Every error is shown there, never swallowed. */
 export function render(): void {
   show(() => new HttpSource(document.baseURI));
 }
 
-/** `start`: the run and step to begin with, where the address names none. */
+/** `start`: the initial run and step if the address names none. */
 function show(source: () => Source, start: Embedded["start"] | null = null): void {
   document.body.style.margin = "0";
   window.addEventListener("error", (event) => paintError(event.error ?? event.message));
@@ -25,7 +28,7 @@ function show(source: () => Source, start: Embedded["start"] | null = null): voi
   }
 }
 
-/** A bug of ours, as text over the page: it hides nothing and can be reported. */
+/** Shows a bug of ours as text over the page: it hides nothing and can be reported. */
 function paintError(error: unknown): void {
   const harmless = "ResizeObserver loop";
   const words = error instanceof Error ? `${error.message}\n${error.stack ?? ""}` : String(error);

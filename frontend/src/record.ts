@@ -20,34 +20,36 @@ export const EAGER = 'Eager';
 
 /** A line of the user's code. */
 export interface Source {
-  /** Path, relative to the working directory or to where Python imports it from. Older logs have others. */
+  /**
+   * Path, relative to the working directory or to the directory from which Python imports it. Older logs have other
+   * paths.
+   */
   readonly file: string;
   /** Line number, from one. */
   readonly line: number;
   /** Name of the function the line is in. */
   readonly function: string;
   /**
-   * The line itself, stripped; where it is a part of a statement over several lines, the statement. Empty if the file
+   * The line itself, stripped; if it is part of a statement over several lines, the whole statement. Empty if the file
    * could not be read.
    */
   readonly code: string;
 }
 
 /**
- * A top-level statement of a file of the user's, as they wrote it: what an edit is made from.
+ * A top-level statement of the user's source, unchanged; edits are made from it.
  *
- * Kept are those that hold a line of `Trace.sources` or name a layer or variable of the trace, and the file's imports.
+ * The log keeps statements that contain a line of `Trace.sources` or name a layer or variable of the trace, and the
+ * file's imports.
  */
 export interface Passage {
   /** As of a `Source`. */
   readonly file: string;
-  /** Number of its first line, from one; a decorator's where there is one. */
+  /** Number of its first line, from one; if it has a decorator, the decorator's. */
   readonly line: number;
   /** Its lines, without the last line break. */
   readonly text: string;
-  /**
-   * The three lines after it, fewer at the end of the file: `git apply` takes a patch of its last lines only with them.
-   */
+  /** The three lines after it, fewer at the end of the file: `git apply` needs them for a patch of the last lines. */
   readonly after: readonly string[];
 }
 
@@ -55,7 +57,7 @@ export interface Passage {
 export interface Tensor {
   /** Sizes, -1 where unknown until run time; null if not even the rank is known. */
   readonly shape: readonly number[] | null;
-  /** TensorFlow's name of it, such as `float32`. */
+  /** TensorFlow's name, such as `float32`. */
   readonly dtype: string;
 }
 
@@ -70,7 +72,7 @@ export interface Edge {
   readonly output: number;
   /** Which input of the consumer, from zero. */
   readonly input: number;
-  /** Whether the consumer hands its gradient on to this input. */
+  /** Whether the consumer propagates a gradient to this input. */
   readonly passes: Passes;
   /** True if the value comes from the previous iteration of a loop. Without these edges the graph has no cycle. */
   readonly carried: boolean;
@@ -84,7 +86,7 @@ export interface Constant {
   readonly value: number;
 }
 
-/** A floating input of an op that was left out: data, or what was made of data alone. */
+/** A floating input of an op that was left out: data, or a value computed only from data. */
 export interface Given {
   /** Which input of the op. */
   readonly input: number;
@@ -93,14 +95,14 @@ export interface Given {
 }
 
 /**
- * One op of the forward graph, between a variable and a loss, or where the way to a loss ended.
+ * One op of the forward graph, between a variable and a loss, or where the path to a loss ended.
  *
- * Functions are inlined: an op of a function's body is named `<call>/<op>`. Each output of an `If` and each
- * loop variable of a `While` stands as an op of its own with that type, its inputs being the predicate and
- * the branches' results, or the initial value, the condition and the body's result.
+ * Functions are inlined: an op of a function's body is named `<call>/<op>`. Each output of an `If` and each loop
+ * variable of a `While` is a separate op with that type, whose inputs are the predicate and the branches' results, or
+ * the initial value, the condition and the body's result.
  */
 export interface Op {
-  /** TensorFlow's name of it, unique in the trace; `/` separates name scopes. */
+  /** TensorFlow's name, unique in the trace; `/` separates name scopes. */
   readonly name: string;
   /** TensorFlow's op type, such as `MatMul`. */
   readonly type: string;
@@ -108,37 +110,37 @@ export interface Op {
   readonly inputs: readonly Edge[];
   /** In the op's order. */
   readonly outputs: readonly Tensor[];
-  /** Index in `Trace.sources` of the user's line that made it; null if none did. */
+  /** Index in `Trace.sources` of the user's line that created it; null if none did. */
   readonly source: number | null;
-  /** The function that line called, such as `tf.sequence_mask`; null if unknown. */
+  /** The function that this line called, such as `tf.sequence_mask`; null if unknown. */
   readonly api: string | null;
-  /** Index of the variable whose value it reads; null for most ops. */
+  /** Index of the variable that it reads; null for most ops. */
   readonly reads: number | null;
   /** Index of the variable that it assigns; null for most ops. */
   readonly writes: number | null;
   /**
-   * Name of the gradient function that `tf.custom_gradient` or `gradient_override_map` put in the place of the
-   * registered one; null for most ops.
+   * Name of the gradient function that `tf.custom_gradient` or `gradient_override_map` used instead of the registered
+   * one; null for most ops.
    */
   readonly custom_gradient: string | null;
-  /** Whether it was made while an inner gradient was computed, of which the loss is made. */
+  /** Whether it was created while an inner gradient was computed on which the loss depends. */
   readonly backward: boolean;
   /**
-   * Whether its value depends on data: the batch, what the step captured, drew or has as a table of numbers; null if
-   * not known.
+   * Whether its value depends on data: the batch, captured values, random draws, or a table of numbers; null if not
+   * known.
    */
   readonly data: boolean | null;
   /** Its inputs that are constants. */
   readonly constants: readonly Constant[];
-  /** How many inputs it has, listed or not; null if not known. */
+  /** Number of inputs, listed or not; null if not known. */
   readonly input_count: number | null;
-  /** Whether it hands a gradient on to any of them; null if not known. */
+  /** Whether it propagates a gradient to any of them; null if not known. */
   readonly differentiable: boolean | null;
-  /** Whether it lies inside a function that XLA compiles, while the step around it is not compiled. */
+  /** Whether it is inside of a function that XLA compiles, while the step around it is not compiled by XLA. */
   readonly compiled: boolean;
-  /** Its inputs that were left out, and are no such constants; none in older logs. */
+  /** Its inputs that were left out and are not constants; none in older logs. */
   readonly given: readonly Given[];
-  /** Whether the step had trained the variable that it reads before, for another loss; not known in older logs. */
+  /** Whether the step had already updated the variable that it reads, for another loss; not known in older logs. */
   readonly updated: boolean;
 }
 
@@ -148,17 +150,17 @@ export interface Variable {
   readonly name: string;
   /** Sizes. */
   readonly shape: readonly number[];
-  /** TensorFlow's name of it. */
+  /** TensorFlow's name. */
   readonly dtype: string;
   /** Whether its owner means it to be trained. */
   readonly trainable: boolean;
   /** Whether the model lists it among its variables. */
   readonly tracked: boolean;
-  /** Whether it is no variable but a tensor that somebody asked a gradient for. */
+  /** Whether it is not a variable but a tensor for which a gradient was requested. */
   readonly computed: boolean;
-  /** The attribute, as code calls it, that held the variable and holds a tensor now; empty if there is none. */
+  /** The attribute, as in code, that held the variable and now holds a tensor; empty if there is none. */
   readonly rebound: string;
-  /** Whether the step itself made it. */
+  /** Whether the step itself created it. */
   readonly made: boolean;
   /**
    * What the user's code calls a variable that only has TensorFlow's name for those without one, such as `self.w`;
@@ -196,19 +198,19 @@ export type Outcome =
 
 /** A loss: what one call of `tape.gradient` differentiated. */
 export interface Target {
-  /** What a person would call it. */
+  /** A readable name. */
   readonly name: string;
   /** Index in `Trace.ops` of the op that produced it; -1 if it depends on no variable. */
   readonly op: number;
   /** Which of its outputs. */
   readonly output: number;
-  /** Index in `Trace.sources` of the line that asked for the gradient. */
+  /** Index in `Trace.sources` of the line that requested the gradient. */
   readonly source: number | null;
-  /** What the caller wanted in the place of a missing gradient. */
+  /** What the caller requested instead of a missing gradient. */
   readonly unconnected: "none" | "zero";
-  /** Whether the optimizer had scaled it against underflow; numbers are unscaled all the same. */
+  /** Whether the optimizer had scaled it against underflow; statistics are unscaled in any case. */
   readonly scaled: boolean;
-  /** Whether its value is among the losses; where it is not, a NaN stands there. */
+  /** Whether its value is among the losses; if not, NaN stands for it. */
   readonly measured: boolean;
   /** Whether its tape watched all trainable variables that were read; null if not known. */
   readonly automatic: boolean | null;
@@ -217,13 +219,12 @@ export interface Target {
   /** Whether what was differentiated is a variable; not known in older logs. */
   readonly variable: boolean;
   /**
-   * Whether its gradients are those that `summary.gradients` was given, and no tape has made them; not known in older
-   * logs.
+   * Whether its gradients were passed to `summary.gradients` rather than taken from a tape; not known in older logs.
    */
   readonly by_hand: boolean;
 }
 
-/** What the tape answered for one variable and one target. */
+/** What the tape returned for one variable and one target. */
 export interface VariableGradient {
   /** Index in `Trace.targets`. */
   readonly target: number;
@@ -237,7 +238,7 @@ export interface VariableGradient {
   readonly watched: boolean;
 }
 
-/** What applied gradients to variables, and what of its settings moves weights or holds them still. */
+/** An optimizer that applied gradients, and its settings that move weights or hold them still. */
 export interface Optimizer {
   /** Name of its class, such as `AdamW`. */
   readonly type: string;
@@ -247,9 +248,9 @@ export interface Optimizer {
   readonly scheduled: boolean;
   /** How it clips gradients, such as `clipnorm=1.0`; empty if it does not. */
   readonly clips: string;
-  /** Whether it may put moving averages in the place of the weights. */
+  /** Whether it may replace the weights by moving averages. */
   readonly averages: boolean;
-  /** Over how many steps it sums up gradients before it applies them. */
+  /** Number of steps over which it sums gradients before it applies them. */
   readonly accumulates: number;
   /** Whether it divides by a loss scale, and skips steps whose gradients are not finite. */
   readonly scaled: boolean;
@@ -274,8 +275,8 @@ export interface Movement {
 }
 
 /**
- * What the tape answered for one tensor on the way and one target. A tensor that is not listed was not
- * recorded (it lies inside a function's body, or was not asked for).
+ * What the tape returned for one tensor on the path and one target. A tensor that is not listed was not recorded
+ * (it is inside a function's body, or was not requested).
  */
 export interface TensorGradient {
   /** Index in `Trace.targets`. */
@@ -292,20 +293,20 @@ export interface TensorGradient {
 
 /** One element of a gradient, found in three ways. */
 export interface GradientSample {
-  /** Place of the element. */
+  /** Position of the element. */
   readonly index: readonly number[];
   /** What the custom gradient returned; null if that is not finite. */
   readonly returned: number | null;
   /** The derivative, by central differences of which two step sizes agree. */
   readonly derivative: number;
   /**
-   * What TensorFlow makes of the forward computation without the custom gradient; null if it cannot, or if that is not
-   * finite.
+   * TensorFlow's gradient of the forward computation without the custom gradient; null if it has none, or if that is
+   * not finite.
    */
   readonly automatic: number | null;
 }
 
-/** A custom gradient with respect to one input, beside the derivative. */
+/** A custom gradient with respect to one input, compared with the derivative. */
 export interface InputCheck {
   /** Which input of the op. */
   readonly input: number;
@@ -314,11 +315,11 @@ export interface InputCheck {
   /** Of what was returned; null if nothing was, or the rank is unknown. */
   readonly returned_shape: readonly number[] | null;
   /**
-   * Norm of what is returned too much or too little, over the norm of the derivative, where that is not zero; null if
+   * Norm of the error of the returned gradient, divided by the norm of the derivative, where that is not zero; null if
    * TensorFlow cannot differentiate the forward computation.
    */
   readonly error_share: number | null;
-  /** What was returned, over the derivative, if that is the same number for all elements. */
+  /** The returned gradient divided by the derivative, if that is the same number for all elements. */
   readonly ratio: number | null;
   /** The elements that differ most. */
   readonly samples: readonly GradientSample[];
@@ -340,7 +341,7 @@ export interface DroppedMask {
   readonly type: string;
   /** Index in `Trace.targets`. */
   readonly target: number;
-  /** Row of `Chunk.gradients`: of the gradient at the steps that the mask leaves out, zeros elsewhere. */
+  /** Row of `Chunk.gradients`: the gradient at the steps that the mask leaves out, zeros elsewhere. */
   readonly row: number;
   /**
    * Whether the layer drops the mask; or hands it on, and computes steps that count from padding too; or no layer was
@@ -351,23 +352,23 @@ export interface DroppedMask {
   readonly op: number;
 }
 
-/** An entry of a `gradient_override_map`, in whose block ops of the step were made. */
+/** An entry of a `gradient_override_map` whose block created ops of the step. */
 export interface Override {
   /** Op type whose gradient it replaces. */
   readonly type: string;
-  /** The name that the replacement is registered under. */
+  /** The name under which the replacement is registered. */
   readonly gradient: string;
-  /** Index in `Trace.sources` of the line where the block begins; null if none is kept. */
+  /** Index in `Trace.sources` of the line where the block begins; null if it is not kept. */
   readonly source: number | null;
-  /** Whether an op of that type was made inside of the block. */
+  /** Whether an op of that type was created inside of the block. */
   readonly used: boolean;
 }
 
-/** A custom gradient of the user's own, looked at in one step with the gradient that arrived there. */
+/** A custom gradient, evaluated in one step with the gradient that arrived there. */
 export interface GradientCheck {
   /** Index in `Trace.ops`. */
   readonly op: number;
-  /** What the user calls the function that has it; empty if unknown. */
+  /** The user's name of the function that has it; empty if unknown. */
   readonly function: string;
   /** Index in `Trace.sources` of the line where the gradient function begins; null if unknown. */
   readonly source: number | null;
@@ -375,11 +376,11 @@ export interface GradientCheck {
   readonly forward: readonly string[];
   /** Whether its result is its input, element by element. */
   readonly identity: boolean;
-  /** How it answers to the gradient that it is given. */
+  /** How its output depends on the gradient that it receives. */
   readonly response: Response;
   /** The inputs that were compared. */
   readonly inputs: readonly InputCheck[];
-  /** Why nothing was compared, or what the gradient function raised; empty if nothing was in the way. */
+  /** Why nothing was compared, or what the gradient function raised; empty if neither happened. */
   readonly problem: string;
 }
 
@@ -394,24 +395,24 @@ export const COSINES_IN_ROW = 6;
 export interface Term {
   /** Index in `Trace.targets`. */
   readonly target: number;
-  /** What the user's line calls it; else the output, the layer or the loss function that it comes from. */
+  /** Its name in the user's line; otherwise the output, the layer or the loss function that it comes from. */
   readonly name: string;
   /** What it is. */
   readonly kind: TermKind;
-  /** Index in `Trace.ops` of the op that makes it; -1 where it depends on no variable, or is made by several. */
+  /** Index in `Trace.ops` of the op that computes it; -1 if it depends on no variable, or if several ops compute it. */
   readonly op: number;
   /** Index in `Trace.sources` of the user's line; null if unknown. */
   readonly source: number | null;
   /**
-   * Row of `Chunk.gradients`, whose first two columns are its value, as it adds to the loss, and its weight: what it
-   * would add if it was one, or minus one, throughout.
+   * Row of `Chunk.gradients`, whose first two columns are its contribution to the loss, and its weight: its
+   * contribution if it were one, or minus one, throughout.
    */
   readonly row: number;
-  /** Whether it depends on what the gradient was requested for. */
+  /** Whether it depends on the sources of the gradient. */
   readonly trains: boolean;
 }
 
-/** A gradient that arrived from one term alone: those of all terms of a target add up to its own. */
+/** A gradient from a single term: the gradients of all terms of a target add up to the target's. */
 export interface TermGradient {
   /** Index in `Trace.terms`. */
   readonly term: number;
@@ -421,16 +422,16 @@ export interface TermGradient {
   readonly row: number;
 }
 
-/** The angles between the gradients of terms, for a variable that several of them reach. */
+/** The cosines between the gradients of terms, for a variable that several of them reach. */
 export interface TermCosines {
   /** Index in `Trace.targets`. */
   readonly target: number;
   /** Index in `Trace.variables`. */
   readonly variable: number;
   /**
-   * The first row of `Chunk.gradients` with the cosine of each two: of the terms that have a `TermGradient` there, in
-   * their order, the first with each later one, the second with each later one, and so on; `COSINES_IN_ROW` to a row.
-   * NaN where one of the two is zero or not finite.
+   * The first row of `Chunk.gradients` with the cosine of each pair of terms that have a `TermGradient` there, in
+   * order: the first with each later one, the second with each later one, and so on; `COSINES_IN_ROW` in a row. NaN if
+   * one of the two is zero or not finite.
    */
   readonly row: number;
 }
@@ -443,27 +444,27 @@ export const MOVEMENT_STATISTICS = ["zeros", "moved", "remembered", "unmoved", "
 
 export const VARIABLE_STATISTICS = ["weight_norm", "update_norm", "nonfinite_before", "nonfinite_after"] as const;
 
-/** A floating tensor that the step was given. */
+/** A floating tensor that was passed to the step. */
 export interface Input {
-  /** What its giver calls it: `x`, `y` and `sample_weight` for Keras, else the parameter's name. */
+  /** Its name for the caller: `x`, `y` and `sample_weight` for Keras, else the parameter's name. */
   readonly name: string;
   /** Row of `Chunk.gradients` with the statistics of its values. */
   readonly row: number;
 }
 
-/** The structure of a training step, as one compilation of it saw it. */
+/** The structure of one compilation of a training step. */
 export interface Trace {
   /** Number of the trace in its session, from zero. */
   readonly index: number;
-  /** In an order in which every edge that is not carried points back. */
+  /** Ordered so that every edge that is not carried points to an earlier op. */
   readonly ops: readonly Op[];
   /** Every variable of the model, then others that the step read. */
   readonly variables: readonly Variable[];
   /** In the order of the calls. */
   readonly targets: readonly Target[];
-  /** For each target, every variable that was asked for or watched. */
+  /** For each target, every variable that was requested or watched. */
   readonly variable_gradients: readonly VariableGradient[];
-  /** For each target, every tensor on the way that was asked for. */
+  /** For each target, every tensor on the path that was requested. */
   readonly tensor_gradients: readonly TensorGradient[];
   /** The name scopes that are layers. */
   readonly layers: readonly Layer[];
@@ -471,22 +472,22 @@ export interface Trace {
   readonly sources: readonly Source[];
   /** Facts about how this trace was recorded that limit what can be concluded from it. */
   readonly notes: readonly string[];
-  /** The batch. */
+  /** The tensors of the batch. */
   readonly inputs: readonly Input[];
-  /** Whether the variables are all that the model has; false where the caller named those that matter. */
+  /** Whether `variables` are all variables of the model; false if the caller listed the relevant ones. */
   readonly whole: boolean;
-  /** What running the step raised, after it had been traced; empty if nothing. */
+  /** The error that the step raised after it was traced; empty if none. */
   readonly failure: string;
   /** The custom gradients; only `explain` compares them with the derivative. */
   readonly gradient_checks: readonly GradientCheck[];
   /**
-   * Whether an optimizer divided gradients by a loss scale, and none had multiplied a loss with it; not known in older
+   * Whether an optimizer divided gradients by a loss scale by which no loss had been multiplied; not known in older
    * logs.
    */
   readonly unscaled: boolean;
-  /** What applied gradients; none in older logs. */
+  /** The optimizers that applied gradients; none in older logs. */
   readonly optimizers: readonly Optimizer[];
-  /** For variables whose gradient was seen to be applied, what moved them; none in older logs. */
+  /** What moved the variables whose gradient was applied; none in older logs. */
   readonly movements: readonly Movement[];
   /** The blocks of `gradient_override_map` that were in force; none in older logs. */
   readonly overrides: readonly Override[];
@@ -494,11 +495,11 @@ export interface Trace {
   readonly dropped_masks: readonly DroppedMask[];
   /** The parts of the user's files that edits are made from; none in older logs. */
   readonly passages: readonly Passage[];
-  /** Of the losses that are sums, the terms whose gradients were measured; none in older logs. */
+  /** The terms of losses that are sums, if their gradients were measured; none in older logs. */
   readonly terms: readonly Term[];
-  /** What arrived from each of them. */
+  /** The gradients of each of these terms. */
   readonly term_gradients: readonly TermGradient[];
-  /** The angles between them. */
+  /** The angles between these gradients. */
   readonly term_cosines: readonly TermCosines[];
 }
 
@@ -551,7 +552,7 @@ export interface GradientReport {
   readonly inf_count: number;
 }
 
-/** A variable, and what the training step gave it. */
+/** A variable and its result in the training step. */
 export interface VariableReport {
   readonly name: string;
   readonly status: Status;
@@ -560,28 +561,28 @@ export interface VariableReport {
   /** Null if no gradient arrived, or none was measured. */
   readonly gradient: GradientReport | null;
   /**
-   * Whether a report lists it: the model's own, those that were asked for, and others that a finding is about. The step
-   * may read more.
+   * Whether a report lists it: variables of the model, those for which a gradient was requested, and others that a
+   * finding is about. The step may read more.
    */
   readonly listed: boolean;
   /** What the user's code calls it, where it only has TensorFlow's name for variables without one. */
   readonly written: string;
 }
 
-/** The op that a finding blames. */
+/** The op that a finding names as the cause. */
 export interface OpReport {
   readonly name: string;
   readonly type: string;
 }
 
-/** The user's line that a finding speaks of. */
+/** The line of the user's code in a finding. */
 export interface SourceReport {
   readonly file: string;
   readonly line: number;
   readonly code: string;
 }
 
-/** A repair as whole lines of the user's source. */
+/** A fix as whole lines of the user's source. */
 export interface Edit {
   /** As of a `SourceReport`. */
   readonly file: string;
@@ -591,7 +592,7 @@ export interface Edit {
   readonly end_line: number;
   /** Those lines as they were recorded, with their indentation, without the last line break. */
   readonly before: string;
-  /** What to write in their place; may be more lines or fewer. */
+  /** The new lines; may be more or fewer. */
   readonly after: string;
 }
 
@@ -601,18 +602,18 @@ export interface VariableNorm {
   readonly norm: number;
 }
 
-/** What an edit did in the step that was explained, run again with the edit applied in memory. */
+/** The result of an edit in the step that was explained, which was run again with the edit applied in memory. */
 export interface Tried {
   /**
    * The program ran, the loss is finite, and each variable of the finding gets a gradient that is finite and not zero
    * throughout.
    */
   readonly works: boolean;
-  /** Before the edit and after it; null where it was not finite or the step did not complete. */
+  /** The loss before and after the edit; null if it was not finite or the step did not complete. */
   readonly loss: readonly (number | null)[];
-  /** Of each variable of the finding that gets a gradient now. */
+  /** For each variable of the finding that now gets a gradient. */
   readonly gradient_norm: readonly VariableNorm[];
-  /** Whether it works together with the edits of other findings alone. */
+  /** Whether it works only together with the edits of other findings. */
   readonly with_others: boolean;
 }
 
@@ -622,19 +623,19 @@ export interface Alternative {
   readonly edit: Edit;
   /** What the user gives up with it, as a sentence. */
   readonly cost: string;
-  /** What it did; null if it was not run. */
+  /** Its result; null if it was not run. */
   readonly tried: Tried | null;
 }
 
 /** Something that a person should know about the gradient. */
 export interface Finding {
-  /** A word of the taxonomy (docs/causes.md). */
+  /** The name of the cause (docs/causes.md). */
   readonly cause: string;
   /** error: will not train; warning: look at it; info: explained, and probably meant. */
   readonly severity: Severity;
   /** Names of the variables it is about. */
   readonly variables: readonly string[];
-  /** The op to blame; null where no op is. */
+  /** The op that causes it; null if there is none. */
   readonly op: OpReport | null;
   /** The user's line; null if unknown. */
   readonly source: SourceReport | null;
@@ -644,101 +645,98 @@ export interface Finding {
   readonly fix: string;
   /** Index of the target in the trace. */
   readonly target: number;
-  /** Index in the trace of the op to blame; -1 where there is none. */
+  /** Index in the trace of this op; -1 if there is none. */
   readonly culprit: number;
   /**
-   * Ops from the first variable to the loss, as indices in the trace, the culprit among them; as far as the way goes if
-   * it never reaches the loss.
+   * Ops from the first variable to the loss, as indices in the trace, including the culprit; only as far as the path
+   * goes if it never reaches the loss.
    */
   readonly path: readonly number[];
-  /** The fix as an edit; null where it is a decision, or the source is not recorded. */
+  /** The fix as an edit; null if it is a decision, or if the source is not recorded. */
   readonly edit: Edit | null;
-  /** What the user gives up with the edit, as a sentence; empty where there is none. */
+  /** What the user gives up with the edit, as a sentence; empty if there is no edit. */
   readonly cost: string;
-  /** What the edit did; null if it was not run. */
+  /** The result of the edit; null if it was not run. */
   readonly tried: Tried | null;
-  /** Where edits were to be tried and this one was not: why, as a sentence. */
+  /** If edits were to be tried but this one was not: the reason, as a sentence. */
   readonly not_tried: string;
   /** Other edits that may fix it, the better ones first. */
   readonly alternatives: readonly Alternative[];
-  /** The rows of the batch in which it begins, the first of them where they are many; null where that is not known. */
+  /** The rows of the batch in which it begins, or the first of them if there are many; null if not known. */
   readonly examples: readonly number[] | null;
 }
 
 /** The gradient of each row of the batch, over all variables. */
 export interface ExampleGradients {
-  /** Its norm, as if the row were the whole batch; empty if that is not known. */
+  /** The norm for each row, as if that row were the whole batch; empty if not known. */
   readonly norms: readonly number[];
   /**
-   * What it adds to the gradient of the batch, along that, as a part of the whole: they add up to one, and of rows that
-   * pull the other way they are negative. Null where the gradient is zero or not finite.
+   * The contribution of each row to the gradient of the batch, in its direction: they add up to one, and are negative
+   * for rows with an opposing gradient. Null if the gradient is zero or not finite.
    */
   readonly shares: readonly number[] | null;
-  /** Why it is not known; empty if it is. */
+  /** Why the norms are not known; empty if they are. */
   readonly reason: string;
 }
 
 /** The angle between the gradients that a variable gets from two terms. */
 export interface Cosine {
-  /** The name of the other one. */
+  /** The name of the other term. */
   readonly term: string;
-  /**
-   * 1 where both pull the same way, -1 where they pull against each other; null where one of them is zero or not
-   * finite.
-   */
+  /** 1 if both have the same direction, -1 if they are opposite; null if one of them is zero or not finite. */
   readonly cosine: number | null;
 }
 
-/** What one term teaches one variable. */
+/** The gradient of one term for one variable. */
 export interface TermVariable {
   /** Its name. */
   readonly variable: string;
-  /** Of the gradient of that term alone, with the term's weight, over the finite elements. */
+  /** Norm of the gradient from this term alone, including the term's weight, over the finite elements. */
   readonly norm: number;
-  /** That norm over the sum of the norms of all terms; null where they are all zero. */
+  /** This norm divided by the sum of the norms of all terms; null if they are all zero. */
   readonly share: number | null;
-  /** With each other term that reaches the variable. */
+  /** The angle to each other term that reaches the variable. */
   readonly cosine: readonly Cosine[];
-  /** How many elements of it are not finite. */
+  /** Number of elements that are not finite. */
   readonly broken: number;
 }
 
 /** A summand of a loss. */
 export interface TermReport {
-  /** What the user's line calls it, or the output or layer that it comes from. */
+  /** Its name in the user's line, or the output or layer that it comes from. */
   readonly name: string;
   /** That line; null if unknown. */
   readonly source: SourceReport | null;
-  /** What it adds to the loss; null if that was not finite. */
+  /** Its contribution to the loss; null if that was not finite. */
   readonly value: number | null;
   /** Index of the target in the trace. */
   readonly target: number;
-  /** What it would add if it was one, or minus one, throughout; null if that was not finite. */
+  /** Its contribution if it were one, or minus one, throughout; null if that was not finite. */
   readonly weight: number | null;
-  /** Those that its gradient reaches. */
+  /** The variables that its gradient reaches. */
   readonly variables: readonly TermVariable[];
   /** As in the record. */
   readonly kind: TermKind;
 }
 
-/** Everything that one step says. */
+/** The result of one step. */
 export interface Diagnosis {
   readonly format: number;
-  /** The optimizer step it is about; -1 if no step was completed. */
+  /** The optimizer step; -1 if no step was completed. */
   readonly step: number;
   /** Index of the trace of that step. */
   readonly trace: number;
-  /** One sentence that says how the run is. */
+  /** The state of the run in one sentence. */
   readonly summary: string;
   /** In the order of the trace. */
   readonly variables: readonly VariableReport[];
   /** Most severe first. */
   readonly findings: readonly Finding[];
-  /** What could not be known, a sentence each. */
+  /** What could not be determined, a sentence each. */
   readonly unverified: readonly string[];
   /**
-   * The summands of the losses whose gradients were measured apart; none where that was not asked for, or no loss is a
-   * sum.
+   * The summands of the losses whose gradients were measured separately; none if that was not requested, or no loss is
+   * a sum.
    */
   readonly terms: readonly TermReport[];
 }

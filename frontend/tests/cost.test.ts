@@ -10,6 +10,6 @@ test("what recording took is told with what it is a part of", () => {
 
   expect(words).toContain("12 of 500 executions");
   expect(words).toContain("512 ms longer");
-  expect(words).toContain("61.2 s in all");
-  expect(words).toContain("9.80 s more");
+  expect(words).toContain("61.2 s in total");
+  expect(words).toContain("another 9.80 s");
 });

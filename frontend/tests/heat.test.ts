@@ -48,7 +48,7 @@ describe("rows", () => {
     expect(depths).toEqual([3, 2, Infinity]);
   });
 
-  test("stand by depth, the loss last; by first trouble; by name", () => {
+  test("stand by depth, the loss last; by first problem; by name", () => {
     expect(rows("depth")).toEqual([2, 0, 1]);
     expect(rows("trouble")).toEqual([2, 1, 0]);
     expect(rows("name")).toEqual([0, 2, 1]);

@@ -1,4 +1,4 @@
-"""`tb-gradflow cause`: what a cause is, a program that has it, and the repair."""
+"""`tb-gradflow cause`: explains a cause, with an example program and its fix."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 def add_parser(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "cause",
-        help="explain a word of the reports, such as nondiff_rounding",
-        description="Print what a cause is, a program that has it, what the report says of it, and the repair. Needs "
-        "no TensorFlow.",
+        help="explain a cause from a report, such as nondiff_rounding",
+        description="Print what a cause means, an example program, its report, and its fix. Needs no TensorFlow.",
         epilog="Exit status: 0, or 2 if there is no such cause.",
     )
-    parser.add_argument("name", metavar="NAME", nargs="?", help="as a report names it (default: a list of all)")
+    parser.add_argument(
+        "name", metavar="NAME", nargs="?", help=("the name of a cause, as in a report (default: list all)")
+    )
     parser.set_defaults(command=run)
 
 

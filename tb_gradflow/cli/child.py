@@ -1,4 +1,4 @@
-"""A program that is run in the place of this process: signals reach it, and what ends it ends this process too."""
+"""Runs a program on behalf of this process: forwards signals to it, and ends this process in the same way."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-# What somebody may send to end a training, or to have it do something.
+# Signals that somebody may send to end a training, or to make it do something.
 _FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGWINCH", "SIGCONT")
 
 
 def run_to_end(command: Sequence[str], environment: Mapping[str, str]) -> int:
-    """The exit status of the program; negative is the signal that has ended it."""
+    """The exit status of the program; negative if a signal ended it."""
     if not hasattr(signal, "sigwaitinfo"):
         return _run_simply(command, environment)
     awaited = {getattr(signal, name) for name in (*_FORWARDED, "SIGCHLD") if hasattr(signal, name)}
@@ -23,7 +23,7 @@ def run_to_end(command: Sequence[str], environment: Mapping[str, str]) -> int:
         process = subprocess.Popen(command, env=environment, preexec_fn=_as_before(before))
         while (status := process.poll()) is None:
             told = signal.sigwaitinfo(awaited)
-            # What a terminal sends, Ctrl-C, it sends to the program as well; what a process sends it sends to us.
+            # A terminal sends Ctrl-C to the program as well; another process sends its signals only to us.
             if told.si_signo != signal.SIGCHLD and told.si_code <= 0:
                 with contextlib.suppress(ProcessLookupError):
                     process.send_signal(told.si_signo)
@@ -47,7 +47,7 @@ def _as_before(mask: set[int | signal.Signals]) -> Callable[[], None]:
 
 
 def _end_with(parent: int) -> None:
-    """No training goes on that nobody has an eye on: where this process is killed, the program is."""
+    """Ends the program when this process is killed, so that no training runs unattended."""
     import ctypes
 
     death_signal = 1  # PR_SET_PDEATHSIG
@@ -58,7 +58,7 @@ def _end_with(parent: int) -> None:
 
 
 def _run_simply(command: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Where nobody can tell who sends a signal: on Windows and macOS, where Ctrl-C reaches both."""
+    """On Windows and macOS the sender of a signal is not known, and Ctrl-C reaches both processes."""
     process = subprocess.Popen(command, env=environment)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: process.terminate())
@@ -66,7 +66,7 @@ def _run_simply(command: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def end_as(status: int) -> int:
-    """The exit status for this process. Where a signal has ended the program, that signal ends this process."""
+    """The exit status for this process. If a signal ended the program, the same signal ends this process."""
     if status >= 0 or os.name == "nt":
         return status
     for stream in (sys.stdout, sys.stderr):
@@ -74,7 +74,7 @@ def end_as(status: int) -> int:
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
-        # The program has left its core where one is wanted.
+        # The program has already written a core dump if one is wanted.
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     with contextlib.suppress(OSError, ValueError):
         signal.signal(-status, signal.SIG_DFL)

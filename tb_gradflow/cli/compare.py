@@ -20,18 +20,21 @@ def add_parser(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "compare",
         help="print what changed between two runs",
-        description="Print what changed between two runs: which variables are better or worse, which findings went "
-        "and came. RUN_B is looked at in its last recorded step, RUN_A in the one nearest to it. Needs no TensorFlow.",
-        epilog="Exit status: 0, or 1 where --fail-on-new is met, or 2 if a log cannot be read.",
+        description="Print what changed between two runs: variables that are better or worse, and findings that "
+        "are new or gone. RUN_B is read at its last recorded step, RUN_A at the recorded step "
+        "closest to it. Needs no TensorFlow.",
+        epilog="Exit status: 0, or 1 if --fail-on-new applies, or 2 if a log cannot be read.",
     )
-    parser.add_argument("logdir", metavar="LOGDIR", help="a directory with both runs")
-    parser.add_argument("before", metavar="RUN_A", help="the run that was before")
-    parser.add_argument("now", metavar="RUN_B", help="the run that is compared with it")
+    parser.add_argument("logdir", metavar="LOGDIR", help="a directory that contains both runs")
+    parser.add_argument("before", metavar="RUN_A", help="the run to compare with, such as the one before a change")
+    parser.add_argument("now", metavar="RUN_B", help="the run to check")
     parser.add_argument("--json", action="store_true", help="print it as JSON")
     parser.add_argument(
         "--fail-on-new",
         action="store_true",
-        help="exit with 1 if RUN_B has an error or a warning that RUN_A has not, or has less of",
+        help=(
+            "exit with 1 if RUN_B has an error or a warning that RUN_A does not have, or that is less severe in RUN_A"
+        ),
     )
     parser.set_defaults(command=run)
 

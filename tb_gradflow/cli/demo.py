@@ -1,4 +1,4 @@
-"""`tb-gradflow demo`: trains models that do not learn, says why they do not, and shows it in TensorBoard."""
+"""`tb-gradflow demo`: trains models that do not learn, explains why, and shows them in TensorBoard."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LOGDIR = os.path.join("logs", "demo")
 
-# What a shell reports of a program that a signal ended: 128 and the signal.
+# The exit status that a shell gives a program that was ended by a signal: 128 plus the signal.
 KILLED = 128
 TERMINATED = KILLED + signal.SIGTERM
 
@@ -33,14 +33,17 @@ ADDRESS = re.compile(r"TensorBoard \S+ at (http://\S+)")
 def add_parser(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "demo",
-        help="train broken models and see in TensorBoard what is wrong with them",
-        description="Train broken models and their repaired versions, print what is wrong with each, and open "
-        "TensorBoard on their logs. One takes seconds, but for resnet50; all of them about three minutes.",
+        help="train broken models and show in TensorBoard what is wrong with them",
+        description="Train broken models and their fixed versions, print what is wrong with each, and open "
+        "TensorBoard on their logs. A model takes seconds, except resnet50; all of them take about "
+        "three minutes.",
     )
-    parser.add_argument("names", metavar="NAME", nargs="*", help="only these demonstrations (default: all)")
-    parser.add_argument("--logdir", metavar="DIR", default=LOGDIR, help=f"where the runs go (default: {LOGDIR})")
+    parser.add_argument("names", metavar="NAME", nargs="*", help="train only these demos (default: all)")
+    parser.add_argument(
+        "--logdir", metavar="DIR", default=LOGDIR, help=(f"where the runs are written (default: {LOGDIR})")
+    )
     parser.add_argument("--no-serve", action="store_true", help="do not start TensorBoard")
-    parser.add_argument("--list", action="store_true", help="only say which demonstrations there are")
+    parser.add_argument("--list", action="store_true", help="only list the demos")
     parser.set_defaults(command=run)
 
 
@@ -51,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
             print(line)
         return 0
     end_children_with_us()
-    # In a process of its own, TensorFlow gives its gigabytes back before TensorBoard serves for hours.
+    # In a separate process, TensorFlow frees its gigabytes before TensorBoard serves for hours.
     training = [sys.executable, "-m", "tb_gradflow.demo", options.logdir, *(demo.name for demo in demos)]
     status = subprocess.run(training, check=False).returncode
     if status:
@@ -69,16 +72,16 @@ def run(options: argparse.Namespace) -> int:
 
 
 def listed(demos: Sequence[Demo]) -> Iterator[str]:
-    """A table of names, causes and what the models are."""
+    """A table of names, causes and descriptions."""
     names, causes = max(len(demo.name) for demo in demos), max(len(demo.cause) for demo in demos)
     for demo in demos:
         yield f"{demo.name:<{names}}  {demo.cause:<{causes}}  {demo.title}"
 
 
 def telling_report(log: Log) -> Report:
-    """The report of the last step; or, where the weights are NaN by then, of the first step that had something to say.
+    """The report of the last step; or, if the weights are NaN by then, of the first step with a finding.
 
-    All that a step can tell about weights that were NaN before it is that it is not to blame.
+    If weights were NaN before a step, the report of that step can only say that the step is not the cause.
     """
     last = log.report()
     if not last.findings or last.findings[0].cause != "nonfinite_weights":
@@ -88,17 +91,17 @@ def telling_report(log: Log) -> Report:
 
 
 def told(report: Report) -> str:
-    """A report in full, or in one line if there is nothing in it."""
+    """The full report, or one line if it has no findings."""
     return report.text(look()) if report.findings else f"{report.run}, step {report.step}: {report.summary}"
 
 
 def end_children_with_us() -> None:
-    """A terminated process leaves no training behind, and no server on its port."""
+    """A process that ends here leaves no training running, and no server on its port."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
 
 
 def serve(command: list[str]) -> int:
-    """Runs TensorBoard until it ends or is interrupted, and tells the address of the tab."""
+    """Runs TensorBoard until it ends or is interrupted, and prints the address of the tab."""
     end_children_with_us()
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:

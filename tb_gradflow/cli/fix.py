@@ -23,16 +23,19 @@ def add_parser(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "fix",
         help="print the fixes of a run as a patch, or apply them",
-        description="Print the edits that a run's findings offer as one unified diff, which `git apply` takes, or "
-        "write them into the files. Needs no TensorFlow.",
-        epilog="Exit status: 0, or 2 if a log cannot be read or a file does not read as it was recorded.",
+        description="Print the edits from the findings of a run as one unified diff for `git apply`, or write "
+        "them into the files. Needs no TensorFlow.",
+        epilog="Exit status: 0, or 2 if a log cannot be read, or if a file has changed since it was recorded.",
     )
-    parser.add_argument("logdir", metavar="LOGDIR", help="a directory with one run or many")
+    parser.add_argument("logdir", metavar="LOGDIR", help="a directory with one or more runs")
     parser.add_argument("--run", metavar="NAME", help="only this run")
     parser.add_argument(
         "--apply",
         action="store_true",
-        help="write the edits into the files below the working directory, where these still read as they were recorded",
+        help=(
+            "write the edits into the files below the working directory, if these have not changed since they "
+            "were recorded"
+        ),
     )
     parser.set_defaults(command=run)
 

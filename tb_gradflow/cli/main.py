@@ -13,17 +13,17 @@ from tb_gradflow.serve.text import clean
 from tb_gradflow.version import VERSION
 
 COMMANDS = ("run", "report", "compare", "fix", "cause", "demo")
-"""Each is a module beside this one. A program that is run does not wait for what reports need."""
+"""Each is a module in this package, loaded on demand: `run` does not wait for what the reports need."""
 
 BAD_INPUT = 2
-# What a shell reports of a program that SIGINT or SIGPIPE ended.
+# The exit status that a shell gives a program ended by SIGINT or SIGPIPE.
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit status of the process."""
-    # Op names and code may hold any character; a terminal that cannot show one must not end the program.
+    # Op names and code may contain any character; a terminal that cannot show one must not end the program.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
@@ -38,14 +38,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output has gone. Python would complain once more when it flushes at exit.
+        # The reader of our output is gone. Without this, Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     return status
 
 
 def make_parser(wanted: Sequence[str] = ()) -> argparse.ArgumentParser:
-    """That of all commands; if the first word names one, of that one."""
+    """The parser with all commands; if the first word names a command, with that one only."""
     parser = argparse.ArgumentParser(
         prog="tb-gradflow", description="See where the gradient goes in a TensorFlow or Keras model, and why it stops."
     )

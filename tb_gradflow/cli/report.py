@@ -1,4 +1,4 @@
-"""`tb-gradflow report`: the findings of recorded runs, for a person, a build server or an editor."""
+"""`tb-gradflow report`: the findings of recorded runs, for a person, a CI server or an editor."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tb_gradflow.store.hyperparameters import Hyperparameters, below, of_run
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
-# Formats other than text, which is printed run by run.
+# Formats other than text; text is printed run by run.
 FORMATS: dict[str, Callable[[Batch], str]] = {
     "json": as_json.render,
     "github": github.render,
@@ -34,16 +34,16 @@ FORMATS: dict[str, Callable[[Batch], str]] = {
     "junit": junit.render,
 }
 
-# Of so few steps a page is there before anybody wonders.
+# For this many steps a page is ready before anyone wonders.
 WORTH_TELLING = 100
 
-# Megabytes that every mail server takes.
+# Megabytes that every mail server accepts.
 MAILED = 10
 
-# Of more runs not every one is printed in full.
+# If there are more runs, not every one is printed in full.
 MOST_IN_FULL = 10
 
-# Seconds. A step of a large model, or an epoch that is looked at once, takes as long.
+# Seconds. A step of a large model, or an epoch that is recorded once, takes this long.
 RECENTLY = 60
 
 GOOD, FAILED, BAD_INPUT = 0, 1, 2
@@ -52,30 +52,30 @@ GOOD, FAILED, BAD_INPUT = 0, 1, 2
 def add_parser(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "report",
-        help="print what is wrong in the runs of a log directory",
-        description="Print what is wrong in the runs of a log directory, finished or still training. Needs no "
+        help="print what is wrong with the runs of a log directory",
+        description="Print what is wrong with the runs of a log directory, finished or still training. Needs no "
         "TensorFlow.",
-        epilog="Exit status: 0, or 1 where --fail-on is met, or 2 if a log cannot be read.",
+        epilog="Exit status: 0, or 1 if --fail-on applies, or 2 if a log cannot be read.",
     )
-    parser.add_argument("logdir", metavar="LOGDIR", help="a directory with one run or many")
+    parser.add_argument("logdir", metavar="LOGDIR", help="a directory with one or more runs")
     parser.add_argument("--run", metavar="NAME", help="only this run")
-    parser.add_argument("--step", metavar="N", type=int, help="the recorded step to look at (default: the last)")
+    parser.add_argument("--step", metavar="N", type=int, help="the recorded step to report (default: the last)")
     parser.add_argument(
         "--format",
         choices=("text", *FORMATS),
-        help='how to print it (default: text): json is {"runs": {NAME: report}}, github annotates the lines of a pull '
-        "request, sarif is for code scanning and editors, junit for the test summary of a build server",
+        help='output format (default: text): json is {"runs": {NAME: report}}; github annotates the lines of a '
+        "pull request; sarif is for code scanning and editors; junit is for the test summary of a CI server",
     )
     parser.add_argument("--json", action="store_const", const="json", dest="format", help="short for `--format json`")
-    parser.add_argument("--html", metavar="FILE", help="write one page that shows the graph without a server")
+    parser.add_argument("--html", metavar="FILE", help="write one HTML page that shows the graph without a server")
     parser.add_argument(
-        "--fail-on", choices=sorted(SEVERITIES_THAT_FAIL), help="exit with 1 if there is such a finding"
+        "--fail-on", choices=sorted(SEVERITIES_THAT_FAIL), help=("exit with 1 if there is a finding of this severity")
     )
     parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Of one run the report; of several a table of all of them, worst first, and then the reports."""
+    """For one run the report; for several runs a table of all of them, worst first, followed by the reports."""
     logs: list[Log] = []
     reports: dict[str, Report] = {}
     unreadable: dict[str, str] = {}
@@ -115,10 +115,11 @@ def print_text(
     settings: Sequence[Hyperparameters] = (),
     is_over: bool = False,
 ) -> None:
-    """Of several runs a table comes first. Of very many only those are printed in full that have their own trouble.
+    """For several runs a table comes first. If there are very many, only runs with a worst finding of their own are
+    printed in full.
 
-    `settings` are the hyperparameters of each run, or nothing where they are not known. `is_over` says that their
-    trainings have ended.
+    `settings` are the hyperparameters of each run, or nothing if they are not known. `is_over` means that the trainings
+    have ended.
     """
     order = list(range(len(reports)))
     more: dict[int, int] = {}
@@ -143,7 +144,7 @@ def print_text(
 
 
 def one_of_each(standings: Sequence[Standing], order: Sequence[int]) -> tuple[list[int], dict[int, int]]:
-    """Of the runs with the same worst finding the first, and how many others there are; none of the healthy."""
+    """For each worst finding, the first run that has it and how many others do; healthy runs are left out."""
     first: dict[tuple[str, str], int] = {}
     more: dict[int, int] = {}
     for at in order:
@@ -155,7 +156,7 @@ def one_of_each(standings: Sequence[Standing], order: Sequence[int]) -> tuple[li
 
 
 def place_of(logdir: str, run: str) -> str:
-    """A run's directory as a path that is good on other machines: relative to the working directory, or its name."""
+    """A run's directory in a form that is valid on other machines: relative to the working directory, or its name."""
     if "://" in logdir:
         return run
     below = os.path.relpath(os.path.join(logdir, run)).replace(os.sep, "/")
@@ -163,10 +164,10 @@ def place_of(logdir: str, run: str) -> str:
 
 
 def save(path: str, logs: Sequence[Log], reports: Sequence[Report], step: int | None) -> None:
-    """Writes the page, and says so beside what is asked for on the standard output."""
+    """Writes the page, and reports it on standard error if standard output is used for the result."""
     steps = sum(len(log.steps) for log in logs)
     if steps > WORTH_TELLING:
-        print(f"Looking at {count(steps, 'step')} …", file=sys.stderr)
+        print(f"Analysing {count(steps, 'step')} …", file=sys.stderr)
     content = page_of(logs, "\n\n\n".join(report.text_in_page for report in reports), step)
     try:
         Path(path).write_text(content, encoding="utf-8")
@@ -178,7 +179,7 @@ def save(path: str, logs: Sequence[Log], reports: Sequence[Report], step: int | 
 
 
 def growing(log: Log, step: int | None) -> str:
-    """A line on a log that somebody may still be writing; empty for others, and where a step was asked for."""
+    """A note about a log that may still be growing; empty for other logs, and if a step was given."""
     ago = time.time() - (log.last_recorded or 0)
     if step is not None or not 0 <= ago < RECENTLY:
         return ""
@@ -187,6 +188,6 @@ def growing(log: Log, step: int | None) -> str:
 
 
 def explained(reports: Sequence[Report], look: Look) -> str:
-    """Where there is more about the findings; empty if there are none."""
+    """A line that says where to read more about the findings; empty if there are none."""
     causes = [finding.cause for report in reports for finding in report.findings]
     return f"\n{look.paint(f'Explained: tb-gradflow cause {causes[0]}', 'dim')}\n" if causes else ""

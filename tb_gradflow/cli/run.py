@@ -1,7 +1,7 @@
-"""`tb-gradflow run`: runs a training program as it is, records what trains in it, and reports that at the end.
+"""`tb-gradflow run`: runs a training program unchanged, records its trainings, and prints their report at the end.
 
-The program is a process of its own, `python SCRIPT ARGS …`, so that all that it can see is as it would be without this
-one, and so that there is a report whatever ends it.
+The program runs in its own process, `python SCRIPT ARGS …`, so that it sees the same environment as without this
+command, and so that there is a report whatever ends it.
 """
 
 from __future__ import annotations
@@ -31,31 +31,35 @@ LOGDIR = "logs"
 
 FAILED = 1
 
-# Flags under which Python would not look for what records the program.
+# Flags that make Python skip the module that records the program.
 _WITHOUT_STARTUP = ("-I", "-E", "-S")
 
 
 def add_parser(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "run",
-        help="run a training program unchanged, and record what trains in it",
+        help="run a training program unchanged, and record its trainings",
         usage="tb-gradflow run [options] (SCRIPT | -m MODULE) [ARGS ...]",
-        description="Run a training program as `python SCRIPT ARGS ...` would, unchanged, and record each training in "
-        "it: each fit of a Keras model, each tf.function that takes a gradient, and each eager loop that does. The "
-        "report follows at the end on the standard error, whatever ends the program.",
-        epilog="Exit status: the program's, or 1 where --fail-on is met, or 2 if the options are wrong.",
+        description="Run a training program unchanged, as `python SCRIPT ARGS ...` does, and record each "
+        "training in it: each fit of a Keras model, each tf.function that takes a gradient, and each "
+        "eager loop that takes one. The report is printed to standard error when the program ends, "
+        "whatever ends it.",
+        epilog="Exit status: the program's, or 1 if --fail-on applies, or 2 if the options are invalid.",
     )
     parser.add_argument(
         "--logdir",
         metavar="DIR",
-        help=f"where the runs go (default: {LOGDIR}/SCRIPT/DATE-TIME)",
+        help=f"where the runs are written (default: {LOGDIR}/SCRIPT/DATE-TIME)",
     )
     parser.add_argument(
         "--update-freq",
         metavar="WHEN",
         type=_update_freq,
         default="auto",
-        help="which steps to record: auto, as often as --overhead allows; epoch; or every so many (default: auto)",
+        help=(
+            "which steps to record: auto, as often as --overhead allows; epoch; or a number N for every N steps "
+            "(default: auto)"
+        ),
     )
     parser.add_argument(
         "--overhead",
@@ -86,14 +90,14 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument(
         "--no-source", dest="source", action="store_false", help="keep file names and lines of code out of the log"
     )
-    parser.add_argument("--terms", action="store_true", help="record the gradient of each term of a loss, too")
+    parser.add_argument("--terms", action="store_true", help="also record the gradient of each term of a loss")
     parser.add_argument(
-        "--examples", action="store_true", help="keep the rows of the batch in which a step breaks in the log"
+        "--examples", action="store_true", help="keep the rows of the batch that break a step in the log"
     )
     parser.add_argument(
-        "--fail-on", choices=("error", "warning"), help="exit with 1 if there is such a finding at the end"
+        "--fail-on", choices=("error", "warning"), help="exit with 1 if the report has a finding of this severity"
     )
-    parser.add_argument("-m", dest="is_module", action="store_true", help="what follows is a module, as in `python -m`")
+    parser.add_argument("-m", dest="is_module", action="store_true", help="run a module, as in `python -m`")
     parser.add_argument("program", metavar="SCRIPT", help="the program")
     parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="its arguments")
     parser.set_defaults(command=run)
@@ -105,7 +109,7 @@ def run(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="tb-gradflow-") as scratch:
         manifest = Path(scratch) / "runs.jsonl"
         status = run_to_end(command_of(options), environment(options, logdir, manifest))
-        # The program has said all that it says.
+        # The program has finished its output.
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         names = runs_in(manifest)
@@ -113,11 +117,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def is_reported_to_fail(logdir: str, names: list[str], options: argparse.Namespace) -> bool:
-    """Prints the report. Whether it has a finding on which to fail."""
+    """Prints the report. Returns whether it has a finding that `--fail-on` names."""
     if not names:
         print(f"\ntb-gradflow: {nothing_recorded(options)}", file=sys.stderr)
         return False
-    # Takes longer to load than some programs to run.
+    # Takes longer to load than some programs take to run.
     from tb_gradflow.cli.run_report import report_on
 
     with contextlib.redirect_stdout(sys.stderr):
@@ -125,15 +129,16 @@ def is_reported_to_fail(logdir: str, names: list[str], options: argparse.Namespa
 
 
 def command_of(options: argparse.Namespace) -> list[str]:
-    """What the user would have typed without us."""
-    # With these `multiprocessing` starts its processes. Python has no public name for it, and its stubs have none.
+    """The command that the user would have typed without us."""
+    # `multiprocessing` starts its processes with these flags. Python has no public name for this function, and its
+    # stubs have none.
     given = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     flags = [flag for flag in given if flag not in _WITHOUT_STARTUP]
     return [sys.executable, *flags, *(["-m"] if options.is_module else []), options.program, *options.arguments]
 
 
 def environment(options: argparse.Namespace, logdir: str, manifest: Path) -> dict[str, str]:
-    """That of the program, which puts it back as it was: see `startup/sitecustomize.py`."""
+    """The environment of the program, which restores its original: see `startup/sitecustomize.py`."""
     pythonpath = os.environ.get("PYTHONPATH")
     told = {
         "package": str(PACKAGE),
@@ -159,7 +164,7 @@ def environment(options: argparse.Namespace, logdir: str, manifest: Path) -> dic
 
 
 def runs_in(manifest: Path) -> list[str]:
-    """The names of the runs that the program has made, in their order."""
+    """The names of the runs that the program created, in order."""
     found: dict[str, None] = {}
     if manifest.exists():
         for line in manifest.read_text(encoding="utf-8").splitlines():
@@ -172,16 +177,16 @@ def runs_in(manifest: Path) -> list[str]:
 
 
 def nothing_recorded(options: argparse.Namespace) -> str:
-    """What to say where nothing was."""
+    """The message if nothing was recorded."""
     return (
-        f"nothing of {options.program} was recorded. Recorded are `fit` and `train_on_batch` of Keras on TensorFlow, "
-        "and each tf.GradientTape of the program's own process that is asked for a gradient; a program that records "
-        "itself is left alone."
+        f"nothing was recorded in {options.program}. tb-gradflow records `fit` and `train_on_batch` of Keras on "
+        "TensorFlow, and every tf.GradientTape in the program's own process that computes a gradient. It leaves "
+        "alone what a program records itself."
     )
 
 
 def stem_of(options: argparse.Namespace) -> str:
-    """What its author calls the program."""
+    """The name by which its author would call the program."""
     name: str = options.program
     if options.is_module:
         return name.rpartition(".")[2]
@@ -190,7 +195,7 @@ def stem_of(options: argparse.Namespace) -> str:
 
 
 def check_writable(logdir: str) -> None:
-    """Raises SetupError if no file can be written there. Of other filesystems only TensorFlow knows."""
+    """Raises SetupError if no file can be written there. Other filesystems are left to TensorFlow."""
     if "://" in logdir:
         return
     try:
@@ -208,7 +213,7 @@ def _update_freq(text: str) -> Any:
     if text in ("auto", "epoch"):
         return text
     if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected auto, epoch or a number of steps, at least 1; got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected auto, epoch or a number of steps of at least 1, got {text!r}")
     return int(text)
 
 
@@ -218,5 +223,5 @@ def _overhead(text: str) -> float:
     except ValueError:
         share = -1.0
     if not 0 < share <= 1:
-        raise argparse.ArgumentTypeError(f"expected a share of the training time, above 0 and at most 1; got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a share of the training time, above 0 and at most 1, got {text!r}")
     return share

@@ -15,7 +15,7 @@ from tb_gradflow.store.directory import find_runs
 
 
 def report_on(logdir: str, names: Sequence[str], fail_on: str | None) -> bool:
-    """Prints the report of these runs. Whether it has a finding of that severity."""
+    """Prints the report of these runs. Returns whether it has a finding of that severity."""
     logs, unreadable = _opened(logdir, names)
     reports: list[Report] = []
     for log in list(logs):
@@ -35,7 +35,7 @@ def report_on(logdir: str, names: Sequence[str], fail_on: str | None) -> bool:
 
 
 def _opened(logdir: str, names: Sequence[str]) -> tuple[list[Log], dict[str, str]]:
-    """The logs of these runs, and why those of others cannot be read."""
+    """The logs of these runs, and the reason for each run that cannot be read."""
     try:
         directories: Mapping[str, str] = find_runs(logdir)
     except LogError:
@@ -44,7 +44,7 @@ def _opened(logdir: str, names: Sequence[str]) -> tuple[list[Log], dict[str, str
     unreadable: dict[str, str] = {}
     for name in names:
         if name not in directories:
-            unreadable[name] = "its training ended before a step was recorded"
+            unreadable[name] = "the training ended before a step was recorded"
             continue
         try:
             logs.append(open_run(name, directories[name]))

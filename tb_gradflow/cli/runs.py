@@ -8,11 +8,11 @@ from tb_gradflow.store.directory import find_runs
 
 
 def chosen(logdir: str, name: str | None) -> dict[str, str]:
-    """Name -> directory: of that run, or of all. Raises LogError."""
+    """Name -> directory, for that run or for all runs. Raises LogError."""
     runs = find_runs(logdir)
     if name is None:
         return runs
-    # A shell that completes paths leaves a slash behind.
+    # Shell completion of paths leaves a slash at the end.
     known = next((each for each in (name, name.rstrip("/"), name.rstrip("/") + "/gradflow") if each in runs), None)
     if known is None:
         raise LogError(f"{logdir} has no run {name!r}: it has {', '.join(runs)}")
@@ -20,5 +20,5 @@ def chosen(logdir: str, name: str | None) -> dict[str, str]:
 
 
 def opened(logdir: str, name: str, directory: str) -> Log:
-    """The run, called as a person calls it."""
+    """The key of a run from the name that a person uses."""
     return open_run(logdir if name == "." else name, directory)

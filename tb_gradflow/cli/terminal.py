@@ -10,10 +10,10 @@ from tb_gradflow.serve.text import NARROWEST, WIDTH, Look
 
 
 def look() -> Look:
-    """As wide as the terminal, but no wider than reads well; in colours where it has them and nobody objects.
+    """As wide as the terminal, up to a readable width; in colour if the terminal supports it and nothing forbids it.
 
-    Where the output goes to a file or a pipe it is plain: `NO_COLOR` (no-color.org) asks for that anywhere, and
-    `FORCE_COLOR` for the opposite.
+    If the output goes to a file or a pipe, it is plain. `NO_COLOR` (no-color.org) turns colours off everywhere, and
+    `FORCE_COLOR` turns them on.
     """
     width = shutil.get_terminal_size((WIDTH, 24)).columns
     return Look(width=max(NARROWEST, min(WIDTH, width)), colour=_has_colour())
@@ -24,6 +24,6 @@ def _has_colour() -> bool:
         return False
     if os.environ.get("FORCE_COLOR"):
         return True
-    # Windows' old console shows the codes themselves.
+    # The old Windows console shows the escape codes themselves.
     old_console = os.name == "nt" and not (os.environ.get("WT_SESSION") or os.environ.get("TERM"))
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and not old_console

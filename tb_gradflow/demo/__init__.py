@@ -1,5 +1,5 @@
-"""Models with a disease, each beside its cure: what `tb-gradflow demo` trains.
+"""Models that do not train, each with its fixed version: the programs of `tb-gradflow demo`.
 
-A program's first line promises the diagnosis; `tests/demo` holds it to that. Importing this package loads no
-TensorFlow, importing a program does.
+The first line of a program states the expected cause; `tests/demo` checks it. Importing this package does not load
+TensorFlow; importing a program does.
 """

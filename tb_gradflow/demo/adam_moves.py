@@ -1,7 +1,7 @@
-"""A head that has nothing to learn from, and Adam moves it. Expect: mask_multiplies_to_zero.
+"""A head with a zero gradient, which Adam moves nevertheless. Expect: mask_multiplies_to_zero.
 
-A model has two tasks, and after some steps there are no labels for the second: a mask multiplies its error with zero.
-Its head gets a gradient of exactly zero and goes on moving, for Adam remembers the gradients from before. Made from a
+A model has two tasks, and after some steps there are no labels for the second: a mask multiplies its error by zero. Its
+head then gets a gradient of exactly zero but keeps moving, because Adam remembers earlier gradients. Made from a
 question on Stack Overflow.
 """
 

@@ -1,8 +1,8 @@
-"""A bump that is finite, chosen by `tf.where` from one that is not. Expect: where_inactive_branch.
+"""A finite bump, selected by `tf.where` from a formula that is infinite elsewhere. Expect: where_inactive_branch.
 
-The bump is exp(-w² / (w² - x²)) within a width w, which is to be learnt, and zero outside. `tf.where` computes the
-formula for all numbers and hides those outside. Just outside of the width it is infinite, and as the gradient of what
-is hidden is zero times infinity, the width becomes NaN some steps into the training. Made from an answer on Stack
+The bump is exp(-w² / (w² - x²)) within a width w, which should be learnt, and zero outside. `tf.where` computes the
+formula for all numbers and hides the results outside. Just outside of the width the formula is infinite, and since the
+gradient of a hidden result is zero times infinity, the width becomes NaN after some steps. Made from an answer on Stack
 Overflow.
 """
 

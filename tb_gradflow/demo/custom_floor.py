@@ -1,8 +1,8 @@
-"""A floor with a gradient of its own, which is zero. Expect: custom_gradient_wrong.
+"""A floor with a custom gradient, which is zero. Expect: custom_gradient_wrong.
 
-`tf.floor` has no gradient, so somebody wrote one, with `tf.custom_gradient`: zero, which is the slope of a floor
-nearly everywhere, and nothing learns from it. What was wanted is the slope of the line that the stairs follow. Made
-from a question on Stack Overflow.
+`tf.floor` has no gradient, so somebody wrote one with `tf.custom_gradient`: zero, which is the slope of a floor almost
+everywhere, and nothing learns from it. The intended gradient is the slope of the line that the steps follow. Made from
+a question on Stack Overflow.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Where in a signal to look, learnt as an index. Expect: nondiff_index.
+"""The position to read in a signal, learnt as an index. Expect: nondiff_index.
 
-A probe reads one sample of each signal, and its position is to be learnt. `tf.gather` differentiates what it takes
-from, not where it takes it: an index has no neighbour a little further on. What is read is scaled, and the scale does
-learn. Made from a question on Stack Overflow.
+A probe reads one sample of each signal, and its position should be learnt. `tf.gather` is differentiable with respect
+to the values that it reads, but not with respect to the position: an index cannot move by a small amount. The value is
+scaled, and the scale does learn. Made from a question on Stack Overflow.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A mask holds some elements of a weight still, and Adam moves them. Expect: mask_multiplies_to_zero.
+"""A mask holds some elements of a weight fixed, and Adam moves them. Expect: mask_multiplies_to_zero.
 
-In each iteration a mask lets half of a weight be trained. The other half gets a gradient of exactly zero, and Adam
-moves it all the same, by what it remembers of the iterations before. Made from a question on Stack Overflow. The
-repaired program puts those elements back after each update.
+In each iteration a mask selects half of a weight for training. The other half gets a gradient of exactly zero, but Adam
+still moves it, because it remembers earlier iterations. Made from a question on Stack Overflow. The fixed program
+restores those elements after each update.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""An LSTM whose output is kept where there is nothing to hear. Expect: mask_multiplies_to_zero.
+"""An LSTM whose output is kept only at the padding. Expect: mask_multiplies_to_zero.
 
-Recordings of different lengths are filled up with zeros in front, and the outputs for the filling are to be masked
-out. The mask is the wrong way round: it is zero for all that was recorded, the last sample always included, and the
-LSTM learns nothing. Made from a question on Stack Overflow.
+Recordings of different lengths are padded with zeros at the front, and the outputs at the padding should be masked. The
+mask is inverted: it is zero for everything that was recorded, including the last sample, and the LSTM learns nothing.
+Made from a question on Stack Overflow.
 """
 
 from __future__ import annotations

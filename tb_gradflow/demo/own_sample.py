@@ -1,8 +1,8 @@
-"""The likelihood of a sample that moves along with its mean. Expect: gradient_cancellation.
+"""The likelihood of a sample that moves with its mean. Expect: gradient_cancellation.
 
-A throw is drawn around a mean that a network aims with, and what hit well is to become more likely. But the sample is
-the mean plus noise, so wherever the mean goes the sample goes too, and the distance between the two, which is all that
-the likelihood knows, stays the same. Made from a question on Stack Overflow.
+A throw is drawn around a mean that a network aims at, and throws that hit well should become more likely. But the
+sample is the mean plus noise, so the sample moves with the mean, and the distance between the two, which is all that
+the likelihood depends on, stays the same. Made from a question on Stack Overflow.
 """
 
 from __future__ import annotations

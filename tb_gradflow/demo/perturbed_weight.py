@@ -1,8 +1,8 @@
-"""The gradient at a nudged weight, which the loss never saw. Expect: output_not_used.
+"""The gradient at a perturbed weight that the loss does not use. Expect: output_not_used.
 
-Sharpness-aware training asks for the gradient a little beside the weights. `slope + nudge` is a new tensor, and a
-loss that was computed from `slope` itself does not depend on it: there is nothing to differentiate. Made from a
-question on Stack Overflow.
+Sharpness-aware training needs the gradient at a point close to the weights. `slope + nudge` is a new tensor, and a loss
+that was computed from `slope` itself does not depend on it: there is nothing to differentiate. Made from a question on
+Stack Overflow.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Brightness in 256 steps, by a cast to integers and back. Expect: integer_dtype.
 
-How much to brighten a picture is to be learnt in front of a display that knows 256 levels. Between integers there is
-no slope, so the cast ends the gradient; the offset that is added after it learns as if nothing were wrong.
+The brightness of a picture should be learnt for a display that has 256 levels. There is no slope between integers, so
+the cast ends the gradient; the offset that is added after it learns as if nothing were wrong.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""ResNet50 with two heads, one of which rounds its answer too early. Expect: nondiff_rounding.
+"""ResNet50 with two heads, one of which rounds its output too early. Expect: nondiff_rounding.
 
-The pictures show coloured discs. One head says which colour, and learns. The other says how many, and as people
-want whole numbers it rounds; its loss then sees nothing but the rounded number, and none of its weights ever moves.
+The pictures show coloured discs. One head classifies the colour, and learns. The other counts the discs, and rounds
+because counts are whole numbers; its loss gets only the rounded number, and none of its weights ever moves.
 """
 
 from __future__ import annotations

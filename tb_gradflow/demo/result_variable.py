@@ -1,8 +1,8 @@
 """A table of results, filled cell by cell in a `tf.Variable`. Expect: variable_assign.
 
-How much smaller a product is than each of two boxes, from the lengths of their sides; the boxes are to be learnt. The
-tape follows tensors: what is assigned to a variable and read back from it has no past. Made from a question on Stack
-Overflow.
+The share of each of two boxes that a product leaves empty is computed from the lengths of their sides; the sizes of the
+boxes should be learnt. A tape tracks tensors: a value that is assigned to a variable and read back has no history. Made
+from a question on Stack Overflow.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Probabilities rounded by `tf.maximum` and `tf.minimum`. Expect: saturation_clip.
 
-Both functions have derivatives, so a ramp between them that is steep enough should round and still learn. But the
-ramp is a ten-thousandth wide: every probability lies beside it, on a limit, where the slope is zero. Made from an
-answer on Stack Overflow.
+Both functions have derivatives, so a sufficiently steep ramp between them should round and still learn. But the ramp is
+only a ten-thousandth wide: every probability is outside of it, at a limit, where the slope is zero. Made from an answer
+on Stack Overflow.
 """
 
 from __future__ import annotations

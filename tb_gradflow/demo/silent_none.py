@@ -1,8 +1,8 @@
-"""Two heads, a loss that forgets one, and a step that hides it. Expect: output_not_used.
+"""Two heads, a loss that uses only one, and a step that hides it. Expect: output_not_used.
 
-The model answers two questions about its input, and the loss of its own training step asks one of them. The other
-head's gradients are None, and as the step leaves out what has no gradient, not even Keras's warning is seen. Made from
-an answer on Stack Overflow.
+The model has two outputs, and the loss in its custom training step uses one of them. The gradients of the other head
+are None, and because the step skips variables without a gradient, not even Keras's warning appears. Made from an answer
+on Stack Overflow.
 """
 
 from __future__ import annotations

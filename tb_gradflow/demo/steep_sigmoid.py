@@ -1,7 +1,7 @@
-"""A sigmoid by hand, so steep that its exponential overflows. Expect: exp_overflow.
+"""A handwritten sigmoid, so steep that its exponential overflows. Expect: exp_overflow.
 
-A step has no slope, and a steep sigmoid is to stand in for it. Far below the threshold `tf.exp` is infinite: one
-divided by it is zero, which looks right, and the derivative is infinity times zero. Made from an answer on Stack
+A step has no slope, so a steep sigmoid should replace it. Far below the threshold `tf.exp` is infinite: one divided
+by infinity is zero, which looks right, but the derivative is infinity times zero. Made from an answer on Stack
 Overflow.
 """
 

@@ -1,8 +1,8 @@
 """One branch for the whole batch, and always the same one. Expect: branch_not_taken.
 
-What a house spends on heating follows the temperature by one factor in frost and by another above. The condition of
-`tf.cond` asks for the mean of the batch, in which there is always more warmth than frost: the factor for frost is in a
-branch that no step takes, and stays where it began. A step cannot know whether later ones take it, so this is told as
+The heating cost of a house follows the temperature with one factor in frost and with another above. The condition of
+`tf.cond` uses the mean of the batch, which is always above freezing: the factor for frost is in a branch that no step
+takes, and keeps its initial value. A step cannot know whether later steps take the branch, so this is reported as
 information.
 """
 

@@ -1,1 +1,1 @@
-"""Compares gradients with finite differences of their function. NumPy alone, whatever computes the function."""
+"""Compares gradients with finite differences of their function. Uses only NumPy, whatever computes the function."""

@@ -1,1 +1,1 @@
-"""What a log says, and what a report says. Standard library only."""
+"""The records of a log and of a report. Standard library only."""

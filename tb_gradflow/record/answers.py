@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 Response = Literal["linear", "constant", "other", "unknown"]
-"""How a gradient function answers to the gradient that it is given: in proportion, as a derivative has to; the same
-whatever it is given; otherwise (clipped, its sign, with noise); or not measured."""
+"""How the output of a gradient function depends on the gradient that it receives: proportional, as for a derivative;
+constant; otherwise (clipped, its sign, with noise); or not measured.
+"""
 
 Outcome = Literal["value", "none", "not_asked", "error"]
-"""What the tape answered: a tensor, None, nothing because nobody asked, or an exception."""
+"""What the tape returned: a tensor, None, nothing because no gradient was requested, or an exception."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,18 +19,18 @@ class Target:
     """A loss: what one call of `tape.gradient` differentiated.
 
     Attributes:
-        name: What a person would call it.
+        name: A readable name.
         op: Index in `Trace.ops` of the op that produced it; -1 if it depends on no variable.
         output: Which of its outputs.
-        source: Index in `Trace.sources` of the line that asked for the gradient.
-        unconnected: What the caller wanted in the place of a missing gradient.
-        scaled: Whether the optimizer had scaled it against underflow; numbers are unscaled all the same.
-        measured: Whether its value is among the losses; where it is not, a NaN stands there.
+        source: Index in `Trace.sources` of the line that requested the gradient.
+        unconnected: What the caller requested instead of a missing gradient.
+        scaled: Whether the optimizer had scaled it against underflow; statistics are unscaled in any case.
+        measured: Whether its value is among the losses; if not, NaN stands for it.
         automatic: Whether its tape watched all trainable variables that were read; null if not known.
         sources: How many sources the call listed, variables and tensors; null in older logs.
         variable: Whether what was differentiated is a variable; not known in older logs.
-        by_hand: Whether its gradients are those that `summary.gradients` was given, and no tape has made them; not
-            known in older logs.
+        by_hand: Whether its gradients were passed to `summary.gradients` rather than taken from a tape; not known in
+            older logs.
     """
 
     name: str
@@ -47,7 +48,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class VariableGradient:
-    """What the tape answered for one variable and one target.
+    """What the tape returned for one variable and one target.
 
     Attributes:
         target: Index in `Trace.targets`.
@@ -66,15 +67,15 @@ class VariableGradient:
 
 @dataclass(frozen=True, slots=True)
 class Optimizer:
-    """What applied gradients to variables, and what of its settings moves weights or holds them still.
+    """An optimizer that applied gradients, and its settings that move weights or hold them still.
 
     Attributes:
         type: Name of its class, such as `AdamW`.
         memory: Whether it remembers earlier gradients in a way that moves weights: momentum, sums of gradients.
         scheduled: Whether its learning rate follows a schedule.
         clips: How it clips gradients, such as `clipnorm=1.0`; empty if it does not.
-        averages: Whether it may put moving averages in the place of the weights.
-        accumulates: Over how many steps it sums up gradients before it applies them.
+        averages: Whether it may replace the weights by moving averages.
+        accumulates: Number of steps over which it sums gradients before it applies them.
         scaled: Whether it divides by a loss scale, and skips steps whose gradients are not finite.
         call: The user's own call of it, such as `opt.apply_gradients(zip(grads, [w]))`; empty if none is known.
         has_slots: Whether what it remembers is found by `get_slot` alone, as before Keras 3.
@@ -112,8 +113,8 @@ class Movement:
 
 @dataclass(frozen=True, slots=True)
 class TensorGradient:
-    """What the tape answered for one tensor on the way and one target. A tensor that is not listed was not
-    recorded (it lies inside a function's body, or was not asked for).
+    """What the tape returned for one tensor on the path and one target. A tensor that is not listed was not recorded
+    (it is inside a function's body, or was not requested).
 
     Attributes:
         target: Index in `Trace.targets`.
@@ -135,11 +136,11 @@ class GradientSample:
     """One element of a gradient, found in three ways.
 
     Attributes:
-        index: Place of the element.
+        index: Position of the element.
         returned: What the custom gradient returned; null if that is not finite.
         derivative: The derivative, by central differences of which two step sizes agree.
-        automatic: What TensorFlow makes of the forward computation without the custom gradient; null if it cannot,
-            or if that is not finite.
+        automatic: TensorFlow's gradient of the forward computation without the custom gradient; null if it has none, or
+            if that is not finite.
     """
 
     index: tuple[int, ...]
@@ -150,15 +151,15 @@ class GradientSample:
 
 @dataclass(frozen=True, slots=True)
 class InputCheck:
-    """A custom gradient with respect to one input, beside the derivative.
+    """A custom gradient with respect to one input, compared with the derivative.
 
     Attributes:
         input: Which input of the op.
         shape: Of the input, -1 where unknown; null if not even the rank is known.
         returned_shape: Of what was returned; null if nothing was, or the rank is unknown.
-        error_share: Norm of what is returned too much or too little, over the norm of the derivative, where that
-            is not zero; null if TensorFlow cannot differentiate the forward computation.
-        ratio: What was returned, over the derivative, if that is the same number for all elements.
+        error_share: Norm of the error of the returned gradient, divided by the norm of the derivative, where that is
+            not zero; null if TensorFlow cannot differentiate the forward computation.
+        ratio: The returned gradient divided by the derivative, if that is the same number for all elements.
         samples: The elements that differ most.
     """
 
@@ -199,13 +200,13 @@ class DroppedMask:
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """An entry of a `gradient_override_map`, in whose block ops of the step were made.
+    """An entry of a `gradient_override_map` whose block created ops of the step.
 
     Attributes:
         type: Op type whose gradient it replaces.
-        gradient: The name that the replacement is registered under.
-        source: Index in `Trace.sources` of the line where the block begins; null if none is kept.
-        used: Whether an op of that type was made inside of the block.
+        gradient: The name under which the replacement is registered.
+        source: Index in `Trace.sources` of the line where the block begins; null if it is not kept.
+        used: Whether an op of that type was created inside of the block.
     """
 
     type: str
@@ -216,17 +217,17 @@ class Override:
 
 @dataclass(frozen=True, slots=True)
 class GradientCheck:
-    """A custom gradient of the user's own, looked at in one step with the gradient that arrived there.
+    """A custom gradient, evaluated in one step with the gradient that arrived there.
 
     Attributes:
         op: Index in `Trace.ops`.
-        function: What the user calls the function that has it; empty if unknown.
+        function: The user's name of the function that has it; empty if unknown.
         source: Index in `Trace.sources` of the line where the gradient function begins; null if unknown.
         forward: Types of the ops inside, each once.
         identity: Whether its result is its input, element by element.
-        response: How it answers to the gradient that it is given.
+        response: How its output depends on the gradient that it receives.
         inputs: The inputs that were compared.
-        problem: Why nothing was compared, or what the gradient function raised; empty if nothing was in the way.
+        problem: Why nothing was compared, or what the gradient function raised; empty if neither happened.
     """
 
     op: int

@@ -24,7 +24,7 @@ _LARGEST_INT = 2**63 - 1
 
 
 class MalformedRecord(ValueError):
-    """A JSON value that is not the record it should be; the text begins with the place, such as `Trace.ops[3]`."""
+    """A JSON value that is not the expected record; the message begins with the path, such as `Trace.ops[3]`."""
 
     def __init__(self, place: str, problem: str) -> None:
         super().__init__(f"{place}: {problem}")
@@ -32,12 +32,12 @@ class MalformedRecord(ValueError):
         self.problem = problem
 
     def inside(self, outer: str) -> MalformedRecord:
-        """The same complaint, seen from the thing that `outer` names."""
+        """The same error with the path extended by `outer`."""
         return MalformedRecord(outer + self.place, self.problem)
 
 
 def encode(record: object) -> Json:
-    """The record as plain JSON values; NaN and infinities stay what they are."""
+    """The record as plain JSON values; NaN and infinities are kept."""
     kind: Any = type(record)
     return _encoder(kind)(record)
 
@@ -98,7 +98,7 @@ def _decoder(annotation: Any) -> Convert:
 
 
 def _defaults(cls: Any, hints: dict[str, Any]) -> Json:
-    """What stands for the fields that may be missing."""
+    """The defaults of the fields that may be missing."""
     optional = [field for field in fields(cls) if field.default is not MISSING]
     return {field.name: _encoder(hints[field.name])(field.default) for field in optional}
 
@@ -176,7 +176,7 @@ def _integer(value: Json) -> int:
 
 
 def _optional(annotation: Any) -> Any:
-    """What an `X | None` may hold beside None; None for every other annotation."""
+    """The type in `X | None`; None for every other annotation."""
     if typing.get_origin(annotation) not in (Union, types.UnionType):
         return None
     [inner] = [each for each in typing.get_args(annotation) if each is not type(None)]

@@ -1,4 +1,4 @@
-"""What recording has cost a training, as the recorder measures it."""
+"""The cost of recording a training, as measured by the recorder."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of one session, from its first step to the moment it was written. Times are in seconds.
+    """The cost of one session, from its first step until it was written. Times are in seconds.
 
     Attributes:
         steps: Executions of the training function.
         recorded: Those of them that were recorded.
-        seconds: Their time, without the first execution of either kind, in which TensorFlow compiles it.
-        extra: What the recorded ones took longer than the median of the others, and what the callback did around the
-            others. What a guard within these takes is in neither.
-        set_up: What the first recorded one took longer than a recorded one takes.
+        seconds: Their time, without the first execution of each kind, in which TensorFlow compiles it.
+        extra: The time by which recorded executions exceed the median of the others, plus the callback's time around
+            the others. The cost of the non-finite monitor within the others is not included.
+        set_up: The time by which the first recorded execution exceeds later recorded ones.
     """
 
     steps: int
@@ -26,5 +26,5 @@ class Cost:
 
     @property
     def share(self) -> float:
-        """The part of the training's time that recording took, set-up apart; 0 if nothing is known."""
+        """The share of the training's time that recording took, without set-up; 0 if nothing is known."""
         return self.extra / self.seconds if self.seconds > 0 else 0.0

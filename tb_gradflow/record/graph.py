@@ -1,4 +1,4 @@
-"""What the forward graph of a training step is made of: lines of code, tensors, ops, variables, layers."""
+"""The parts of the forward graph of a training step: lines of code, tensors, ops, variables, layers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Passes = Literal["yes", "none", "not_differentiable", "unregistered", "dtype", "error", "state", "unknown"]
-"""Whether an op hands a gradient on to one of its inputs, as TensorFlow itself answers:
+"""Whether an op propagates a gradient to one of its inputs, as TensorFlow itself answers:
 
 yes                 its gradient function returns one
 none                it has a gradient function, and that returns None for this input
@@ -20,15 +20,17 @@ unknown             not asked
 
 
 PYTHON = "Python"
-"""Op type of what is no op: Python code that took a value out of TensorFlow, and of which something came back as a
-constant. `api` says how it left, such as `.numpy()` or `np.sqrt`."""
+"""Type of a pseudo-op: Python code that took a value out of TensorFlow, some of which came back as a constant. `api` is
+the exit, such as `.numpy()` or `np.sqrt`.
+"""
 
 SNAPSHOT = "Snapshot"
-"""Op type of what is no op either: a tensor from before the step, whose value was found to be computed from that of a
-variable. `api` says how, such as `tf.exp`; null where the relation has no name."""
+"""Type of a pseudo-op: a tensor from before the step, whose value was found to be computed from that of a variable.
+`api` is the computation, such as `tf.exp`; null if it has no name.
+"""
 
 EAGER = "Eager"
-"""Op type of what is no op either: all that an eager loss was computed by, where nobody saw it."""
+"""Type of a pseudo-op: the whole unrecorded computation of an eager loss."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +38,11 @@ class Source:
     """A line of the user's code.
 
     Attributes:
-        file: Path, relative to the working directory or to where Python imports it from. Older logs have others.
+        file: Path, relative to the working directory or to the directory from which Python imports it. Older logs have
+            other paths.
         line: Line number, from one.
         function: Name of the function the line is in.
-        code: The line itself, stripped; where it is a part of a statement over several lines, the statement. Empty if
+        code: The line itself, stripped; if it is part of a statement over several lines, the whole statement. Empty if
             the file could not be read.
     """
 
@@ -51,16 +54,17 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A top-level statement of a file of the user's, as they wrote it: what an edit is made from.
+    """A top-level statement of the user's source, unchanged; edits are made from it.
 
-    Kept are those that hold a line of `Trace.sources` or name a layer or variable of the trace, and the file's imports.
+    The log keeps statements that contain a line of `Trace.sources` or name a layer or variable of the trace, and the
+    file's imports.
 
     Attributes:
         file: As of a `Source`.
-        line: Number of its first line, from one; a decorator's where there is one.
+        line: Number of its first line, from one; if it has a decorator, the decorator's.
         text: Its lines, without the last line break.
-        after: The three lines after it, fewer at the end of the file: `git apply` takes a patch of its last lines only
-            with them.
+        after: The three lines after it, fewer at the end of the file: `git apply` needs them for a patch of the last
+            lines.
     """
 
     file: str
@@ -75,7 +79,7 @@ class Tensor:
 
     Attributes:
         shape: Sizes, -1 where unknown until run time; null if not even the rank is known.
-        dtype: TensorFlow's name of it, such as `float32`.
+        dtype: TensorFlow's name, such as `float32`.
     """
 
     shape: tuple[int, ...] | None
@@ -91,7 +95,7 @@ class Edge:
             was left out (a constant, shape arithmetic, preprocessing).
         output: Which of its outputs.
         input: Which input of the consumer, from zero.
-        passes: Whether the consumer hands its gradient on to this input.
+        passes: Whether the consumer propagates a gradient to this input.
         carried: True if the value comes from the previous iteration of a loop. Without these edges the
             graph has no cycle.
     """
@@ -118,7 +122,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A floating input of an op that was left out: data, or what was made of data alone.
+    """A floating input of an op that was left out: data, or a value computed only from data.
 
     Attributes:
         input: Which input of the op.
@@ -131,32 +135,32 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """One op of the forward graph, between a variable and a loss, or where the way to a loss ended.
+    """One op of the forward graph, between a variable and a loss, or where the path to a loss ended.
 
-    Functions are inlined: an op of a function's body is named `<call>/<op>`. Each output of an `If` and each
-    loop variable of a `While` stands as an op of its own with that type, its inputs being the predicate and
-    the branches' results, or the initial value, the condition and the body's result.
+    Functions are inlined: an op of a function's body is named `<call>/<op>`. Each output of an `If` and each loop
+    variable of a `While` is a separate op with that type, whose inputs are the predicate and the branches' results, or
+    the initial value, the condition and the body's result.
 
     Attributes:
-        name: TensorFlow's name of it, unique in the trace; `/` separates name scopes.
+        name: TensorFlow's name, unique in the trace; `/` separates name scopes.
         type: TensorFlow's op type, such as `MatMul`.
         inputs: In the op's order. Data inputs that were left out are not listed.
         outputs: In the op's order.
-        source: Index in `Trace.sources` of the user's line that made it; null if none did.
-        api: The function that line called, such as `tf.sequence_mask`; null if unknown.
-        reads: Index of the variable whose value it reads; null for most ops.
+        source: Index in `Trace.sources` of the user's line that created it; null if none did.
+        api: The function that this line called, such as `tf.sequence_mask`; null if unknown.
+        reads: Index of the variable that it reads; null for most ops.
         writes: Index of the variable that it assigns; null for most ops.
-        custom_gradient: Name of the gradient function that `tf.custom_gradient` or
-            `gradient_override_map` put in the place of the registered one; null for most ops.
-        backward: Whether it was made while an inner gradient was computed, of which the loss is made.
-        data: Whether its value depends on data: the batch, what the step captured, drew or has as a table of numbers;
-            null if not known.
+        custom_gradient: Name of the gradient function that `tf.custom_gradient` or `gradient_override_map` used instead
+            of the registered one; null for most ops.
+        backward: Whether it was created while an inner gradient was computed on which the loss depends.
+        data: Whether its value depends on data: the batch, captured values, random draws, or a table of numbers; null
+            if not known.
         constants: Its inputs that are constants.
-        input_count: How many inputs it has, listed or not; null if not known.
-        differentiable: Whether it hands a gradient on to any of them; null if not known.
-        compiled: Whether it lies inside a function that XLA compiles, while the step around it is not compiled.
-        given: Its inputs that were left out, and are no such constants; none in older logs.
-        updated: Whether the step had trained the variable that it reads before, for another loss; not known in older
+        input_count: Number of inputs, listed or not; null if not known.
+        differentiable: Whether it propagates a gradient to any of them; null if not known.
+        compiled: Whether it is inside of a function that XLA compiles, while the step around it is not compiled by XLA.
+        given: Its inputs that were left out and are not constants; none in older logs.
+        updated: Whether the step had already updated the variable that it reads, for another loss; not known in older
             logs.
     """
 
@@ -186,7 +190,7 @@ class Variable:
     Attributes:
         name: Keras's `variable.path`, or `tf.Variable.name` without `:0`.
         shape: Sizes.
-        dtype: TensorFlow's name of it.
+        dtype: TensorFlow's name.
         trainable: Whether its owner means it to be trained.
         tracked: Whether the model lists it among its variables.
         computed: Whether it is no variable but a tensor that somebody asked a gradient for.

@@ -1,4 +1,4 @@
-"""The form of a report: what `analyse` concludes from a run and `serve` hands out.
+"""The form of a report: what `analyse` concludes from a run and `serve` presents.
 
 `frontend/src/record.ts` has these types too. `Report.to_dict` of the public API is a projection of them.
 """
@@ -26,8 +26,9 @@ Status = Literal[
     "integer",
     "not_measured",
 ]
-"""What the step gave a variable. Of the last two: a tensor of integers that a gradient was requested for, which has no
-derivative; and a gradient that nobody has seen, because no step was completed or because none was requested."""
+"""The result for a variable in a step. `integer` is a tensor of integers for which a gradient was requested, which has
+no derivative. `not_measured` means that no gradient was recorded, because no step was completed or none was requested.
+"""
 
 Severity = Literal["error", "warning", "info"]
 
@@ -46,7 +47,7 @@ class GradientReport:
 
 @dataclass(frozen=True, slots=True)
 class VariableReport:
-    """A variable, and what the training step gave it.
+    """A variable and its result in the training step.
 
     Attributes:
         gradient: Null if no gradient arrived, or none was measured.
@@ -66,7 +67,7 @@ class VariableReport:
 
 @dataclass(frozen=True, slots=True)
 class OpReport:
-    """The op that a finding blames."""
+    """The op that a finding names as the cause."""
 
     name: str
     type: str
@@ -74,7 +75,7 @@ class OpReport:
 
 @dataclass(frozen=True, slots=True)
 class SourceReport:
-    """The user's line that a finding speaks of."""
+    """The line of the user's code in a finding."""
 
     file: str
     line: int
@@ -83,14 +84,14 @@ class SourceReport:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A repair as whole lines of the user's source.
+    """A fix as whole lines of the user's source.
 
     Attributes:
         file: As of a `SourceReport`.
         line: Number of the first line that it replaces, from one.
         end_line: Number of the last one.
         before: Those lines as they were recorded, with their indentation, without the last line break.
-        after: What to write in their place; may be more lines or fewer.
+        after: The new lines; may be more or fewer.
     """
 
     file: str
@@ -100,7 +101,7 @@ class Edit:
     after: str
 
     def overlaps(self, other: Edit) -> bool:
-        """Whether both change one and the same line."""
+        """Whether both change a common line."""
         return self.file == other.file and self.line <= other.end_line and other.line <= self.end_line
 
 
@@ -114,14 +115,14 @@ class VariableNorm:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What an edit did in the step that was explained, run again with the edit applied in memory.
+    """The result of an edit in the step that was explained, which was run again with the edit applied in memory.
 
     Attributes:
         works: The program ran, the loss is finite, and each variable of the finding gets a gradient that is finite and
             not zero throughout.
-        loss: Before the edit and after it; null where it was not finite or the step did not complete.
-        gradient_norm: Of each variable of the finding that gets a gradient now.
-        with_others: Whether it works together with the edits of other findings alone.
+        loss: The loss before and after the edit; null if it was not finite or the step did not complete.
+        gradient_norm: For each variable of the finding that now gets a gradient.
+        with_others: Whether it works only together with the edits of other findings.
     """
 
     works: bool
@@ -137,7 +138,7 @@ class Alternative:
     Attributes:
         edit: The lines.
         cost: What the user gives up with it, as a sentence.
-        tried: What it did; null if it was not run.
+        tried: Its result; null if it was not run.
     """
 
     edit: Edit
@@ -150,24 +151,23 @@ class Finding:
     """Something that a person should know about the gradient.
 
     Attributes:
-        cause: A word of the taxonomy (docs/causes.md).
+        cause: The name of the cause (docs/causes.md).
         severity: error: will not train; warning: look at it; info: explained, and probably meant.
         variables: Names of the variables it is about.
-        op: The op to blame; null where no op is.
+        op: The op that causes it; null if there is none.
         source: The user's line; null if unknown.
         message: What happens, in the user's words.
         fix: What to write instead.
         target: Index of the target in the trace.
-        culprit: Index in the trace of the op to blame; -1 where there is none.
-        path: Ops from the first variable to the loss, as indices in the trace, the culprit among them; as far
-            as the way goes if it never reaches the loss.
-        edit: The fix as an edit; null where it is a decision, or the source is not recorded.
-        cost: What the user gives up with the edit, as a sentence; empty where there is none.
-        tried: What the edit did; null if it was not run.
-        not_tried: Where edits were to be tried and this one was not: why, as a sentence.
+        culprit: Index in the trace of this op; -1 if there is none.
+        path: Ops from the first variable to the loss, as indices in the trace, including the culprit; only as far as
+            the path goes if it never reaches the loss.
+        edit: The fix as an edit; null if it is a decision, or if the source is not recorded.
+        cost: What the user gives up with the edit, as a sentence; empty if there is no edit.
+        tried: The result of the edit; null if it was not run.
+        not_tried: If edits were to be tried but this one was not: the reason, as a sentence.
         alternatives: Other edits that may fix it, the better ones first.
-        examples: The rows of the batch in which it begins, the first of them where they are many; null where that is
-            not known.
+        examples: The rows of the batch in which it begins, or the first of them if there are many; null if not known.
     """
 
     cause: str
@@ -193,10 +193,10 @@ class ExampleGradients:
     """The gradient of each row of the batch, over all variables.
 
     Attributes:
-        norms: Its norm, as if the row were the whole batch; empty if that is not known.
-        shares: What it adds to the gradient of the batch, along that, as a part of the whole: they add up to one, and
-            of rows that pull the other way they are negative. Null where the gradient is zero or not finite.
-        reason: Why it is not known; empty if it is.
+        norms: The norm for each row, as if that row were the whole batch; empty if not known.
+        shares: The contribution of each row to the gradient of the batch, in its direction: they add up to one, and are
+            negative for rows with an opposing gradient. Null if the gradient is zero or not finite.
+        reason: Why the norms are not known; empty if they are.
     """
 
     norms: tuple[float, ...]
@@ -209,9 +209,8 @@ class Cosine:
     """The angle between the gradients that a variable gets from two terms.
 
     Attributes:
-        term: The name of the other one.
-        cosine: 1 where both pull the same way, -1 where they pull against each other; null where one of them is zero
-            or not finite.
+        term: The name of the other term.
+        cosine: 1 if both have the same direction, -1 if they are opposite; null if one of them is zero or not finite.
     """
 
     term: str
@@ -220,14 +219,14 @@ class Cosine:
 
 @dataclass(frozen=True, slots=True)
 class TermVariable:
-    """What one term teaches one variable.
+    """The gradient of one term for one variable.
 
     Attributes:
         variable: Its name.
-        norm: Of the gradient of that term alone, with the term's weight, over the finite elements.
-        share: That norm over the sum of the norms of all terms; null where they are all zero.
-        cosine: With each other term that reaches the variable.
-        broken: How many elements of it are not finite.
+        norm: Norm of the gradient from this term alone, including the term's weight, over the finite elements.
+        share: This norm divided by the sum of the norms of all terms; null if they are all zero.
+        cosine: The angle to each other term that reaches the variable.
+        broken: Number of elements that are not finite.
     """
 
     variable: str
@@ -242,12 +241,12 @@ class TermReport:
     """A summand of a loss.
 
     Attributes:
-        name: What the user's line calls it, or the output or layer that it comes from.
+        name: Its name in the user's line, or the output or layer that it comes from.
         source: That line; null if unknown.
-        value: What it adds to the loss; null if that was not finite.
+        value: Its contribution to the loss; null if that was not finite.
         target: Index of the target in the trace.
-        weight: What it would add if it was one, or minus one, throughout; null if that was not finite.
-        variables: Those that its gradient reaches.
+        weight: Its contribution if it were one, or minus one, throughout; null if that was not finite.
+        variables: The variables that its gradient reaches.
         kind: As in the record.
     """
 
@@ -262,16 +261,16 @@ class TermReport:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Everything that one step says.
+    """The result of one step.
 
     Attributes:
-        step: The optimizer step it is about; -1 if no step was completed.
+        step: The optimizer step; -1 if no step was completed.
         trace: Index of the trace of that step.
-        summary: One sentence that says how the run is.
+        summary: The state of the run in one sentence.
         variables: In the order of the trace.
         findings: Most severe first.
-        unverified: What could not be known, a sentence each.
-        terms: The summands of the losses whose gradients were measured apart; none where that was not asked for, or
+        unverified: What could not be determined, a sentence each.
+        terms: The summands of the losses whose gradients were measured separately; none if that was not requested, or
             no loss is a sum.
     """
 

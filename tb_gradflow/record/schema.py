@@ -1,9 +1,9 @@
-"""What a log says: measurements of one training run, never opinions about it.
+"""The records of a log: measurements of one training, never conclusions about it.
 
-A run holds *traces* (the structure of the training step, once per compiled version of it) and *chunks* (the
-numbers of consecutive recorded steps). Everything here is immutable and survives `codec` unchanged. What a trace
-is made of is defined in `graph`, `answers` and `terms`, and all of it goes by the name of this module too. The
-browser's `frontend/src/record.ts` is generated from these.
+A run holds *traces* (the structure of the training step, once per compiled version of it) and *chunks* (the numbers of
+consecutive recorded steps). Everything here is immutable and survives `codec` unchanged. The parts of a trace are
+defined in `graph`, `answers` and `terms`, and can be imported from this module too. The browser's
+`frontend/src/record.ts` is generated from these.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ from tb_gradflow.record.values import Rows as Rows
 from tb_gradflow.record.values import StepValues as StepValues
 
 FORMAT = 1
-"""Version of everything in this module. Every change adds one, an upgrader and a sample log."""
+"""Version of everything in this module. Every change increments it, and adds an upgrader and a sample log."""
 
 GRADIENT_STATISTICS = ("norm", "max_abs", "mean_abs", "zero_fraction", "nan_count", "inf_count")
-"""Columns of `Chunk.gradients`. The first three are taken over the finite elements; no element, no zero: 0."""
+"""Columns of `Chunk.gradients`. The first three cover the finite elements; they are 0 if there are none."""
 
 MOVEMENT_STATISTICS = ("zeros", "moved", "remembered", "unmoved", "rounded", "rate")
 """Columns of those rows of `Chunk.gradients` that `Movement`s name: numbers of elements of a variable, and the learning
@@ -61,17 +61,18 @@ change though their gradient is finite and not zero; those of them whose step wo
 of numbers there. NaN where that is not known."""
 
 VARIABLE_STATISTICS = ("weight_norm", "update_norm", "nonfinite_before", "nonfinite_after")
-"""Columns of `Chunk.variables`: L2 norms of the value after the step, and of what the step changed in it, both over
-the finite elements; the numbers of elements that were NaN or infinite before the step, and after it. NaN where that is
-not known: the variable is not a floating one, or the log is older than the column."""
+"""Columns of `Chunk.variables`: L2 norms of the value after the step and of its change in the step, both over the
+finite elements; the numbers of elements that were NaN or infinite before the step, and after it. NaN if not known: the
+variable is not a floating one, or the log is older than the column.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A floating tensor that the step was given.
+    """A floating tensor that was passed to the step.
 
     Attributes:
-        name: What its giver calls it: `x`, `y` and `sample_weight` for Keras, else the parameter's name.
+        name: Its name for the caller: `x`, `y` and `sample_weight` for Keras, else the parameter's name.
         row: Row of `Chunk.gradients` with the statistics of its values.
     """
 
@@ -81,33 +82,33 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The structure of a training step, as one compilation of it saw it.
+    """The structure of one compilation of a training step.
 
     Attributes:
         index: Number of the trace in its session, from zero.
-        ops: In an order in which every edge that is not carried points back.
+        ops: Ordered so that every edge that is not carried points to an earlier op.
         variables: Every variable of the model, then others that the step read.
         targets: In the order of the calls.
-        variable_gradients: For each target, every variable that was asked for or watched.
-        tensor_gradients: For each target, every tensor on the way that was asked for.
+        variable_gradients: For each target, every variable that was requested or watched.
+        tensor_gradients: For each target, every tensor on the path that was requested.
         layers: The name scopes that are layers.
         sources: Lines of code that ops and targets refer to.
         notes: Facts about how this trace was recorded that limit what can be concluded from it.
-        inputs: The batch.
-        whole: Whether the variables are all that the model has; false where the caller named those that matter.
-        failure: What running the step raised, after it had been traced; empty if nothing.
+        inputs: The tensors of the batch.
+        whole: Whether `variables` are all variables of the model; false if the caller listed the relevant ones.
+        failure: The error that the step raised after it was traced; empty if none.
         gradient_checks: The custom gradients; only `explain` compares them with the derivative.
-        unscaled: Whether an optimizer divided gradients by a loss scale, and none had multiplied a loss with it; not
-            known in older logs.
-        optimizers: What applied gradients; none in older logs.
-        movements: For variables whose gradient was seen to be applied, what moved them; none in older logs.
+        unscaled: Whether an optimizer divided gradients by a loss scale by which no loss had been multiplied; not known
+            in older logs.
+        optimizers: The optimizers that applied gradients; none in older logs.
+        movements: What moved the variables whose gradient was applied; none in older logs.
         overrides: The blocks of `gradient_override_map` that were in force; none in older logs.
         dropped_masks: The layers that do not hand a mask on, and the tensors whose mask no layer takes; none in older
             logs.
         passages: The parts of the user's files that edits are made from; none in older logs.
-        terms: Of the losses that are sums, the terms whose gradients were measured; none in older logs.
-        term_gradients: What arrived from each of them.
-        term_cosines: The angles between them.
+        terms: The terms of losses that are sums, if their gradients were measured; none in older logs.
+        term_gradients: The gradients of each of these terms.
+        term_cosines: The angles between these gradients.
     """
 
     index: int
@@ -159,17 +160,17 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """The numbers of one recorded step, as the recorder hands them to the log; steps become a `Chunk` there.
+    """The statistics of one recorded step, as the recorder passes them to the log, where steps form a `Chunk`.
 
     Attributes:
         trace: Index of the trace.
         step: Optimizer step, from zero.
         wall_time: Seconds since the epoch.
-        losses: The value of every target, unscaled; NaN and infinities as they were.
+        losses: The value of every target, unscaled; NaN and infinities are kept.
         gradients: Little-endian float32 `[rows, len(GRADIENT_STATISTICS)]`, unscaled; NaN in a row that this
             step did not measure.
         variables: Little-endian float32 `[variables, len(VARIABLE_STATISTICS)]`.
-        values: What its forward pass computed; null where that was not measured, which is so in most steps.
+        values: The forward values; null if they were not measured, as in most steps.
     """
 
     trace: int
@@ -183,13 +184,13 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The numbers of consecutive recorded steps, all of one trace.
+    """The statistics of consecutive recorded steps, all of one trace.
 
     Attributes:
         trace: Index of the trace.
         steps: Optimizer steps, from zero, strictly increasing.
-        wall_times: Seconds since the epoch, one a step.
-        losses: For each step the value of every target, unscaled; NaN and infinities as they were.
+        wall_times: Seconds since the epoch, one for each step.
+        losses: For each step the value of every target, unscaled; NaN and infinities are kept.
         gradients: Little-endian float32 `[steps, rows, len(GRADIENT_STATISTICS)]`, unscaled; NaN in a row
             that this step did not measure.
         variables: Little-endian float32 `[steps, variables, len(VARIABLE_STATISTICS)]`.
@@ -205,7 +206,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """All that one log holds of one session.
+    """The content of one session of a log.
 
     Attributes:
         session: How it was recorded.

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 TermKind = Literal["term", "regularizers", "others"]
-"""A term that somebody wrote, or a loss of one output; the penalties of all regularizers of weights together; or the
-last ones of many, measured together."""
+"""A term in the user's code, or a loss of one output; the penalties of all weight regularizers together; or the last
+ones of many, measured together.
+"""
 
 COSINES_IN_ROW = 6
-"""As many as a row of `Chunk.gradients` has columns."""
+"""As many as there are columns in a row of `Chunk.gradients`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +20,14 @@ class Term:
 
     Attributes:
         target: Index in `Trace.targets`.
-        name: What the user's line calls it; else the output, the layer or the loss function that it comes from.
+        name: Its name in the user's line; otherwise the output, the layer or the loss function that it comes from.
         kind: What it is.
-        op: Index in `Trace.ops` of the op that makes it; -1 where it depends on no variable, or is made by several.
+        op: Index in `Trace.ops` of the op that computes it; -1 if it depends on no variable, or if several ops compute
+            it.
         source: Index in `Trace.sources` of the user's line; null if unknown.
-        row: Row of `Chunk.gradients`, whose first two columns are its value, as it adds to the loss, and its weight:
-            what it would add if it was one, or minus one, throughout.
-        trains: Whether it depends on what the gradient was requested for.
+        row: Row of `Chunk.gradients`, whose first two columns are its contribution to the loss, and its weight: its
+            contribution if it were one, or minus one, throughout.
+        trains: Whether it depends on the sources of the gradient.
     """
 
     target: int
@@ -39,7 +41,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class TermGradient:
-    """A gradient that arrived from one term alone: those of all terms of a target add up to its own.
+    """A gradient from a single term: the gradients of all terms of a target add up to the target's.
 
     Attributes:
         term: Index in `Trace.terms`.
@@ -54,14 +56,14 @@ class TermGradient:
 
 @dataclass(frozen=True, slots=True)
 class TermCosines:
-    """The angles between the gradients of terms, for a variable that several of them reach.
+    """The cosines between the gradients of terms, for a variable that several of them reach.
 
     Attributes:
         target: Index in `Trace.targets`.
         variable: Index in `Trace.variables`.
-        row: The first row of `Chunk.gradients` with the cosine of each two: of the terms that have a `TermGradient`
-            there, in their order, the first with each later one, the second with each later one, and so on;
-            `COSINES_IN_ROW` to a row. NaN where one of the two is zero or not finite.
+        row: The first row of `Chunk.gradients` with the cosine of each pair of terms that have a `TermGradient` there,
+            in order: the first with each later one, the second with each later one, and so on; `COSINES_IN_ROW` in a
+            row. NaN if one of the two is zero or not finite.
     """
 
     target: int

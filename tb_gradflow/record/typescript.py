@@ -1,7 +1,7 @@
 """The record types as TypeScript, so that the page cannot disagree with the log: `frontend/src/record.ts`.
 
-`python -m tb_gradflow.record.typescript` prints it. Records that hold raw bytes are left out, because numbers in
-bulk do not travel as JSON.
+`python -m tb_gradflow.record.typescript` prints it. Records with raw bytes are left out, because arrays are not sent as
+JSON.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def typescript() -> str:
     """The whole module."""
     parts: dict[str, str] = {}
     for module in (graph, answers, terms, schema, report):
-        # What one module takes over from another is declared once.
+        # A type that one module imports from another is declared once.
         parts = parts | {name: part for name, part in _declarations(module) if name not in parts}
     return HEADER + "".join(f"\n{part}" for part in parts.values())
 
@@ -49,12 +49,12 @@ def _declarations(module: types.ModuleType) -> Iterator[tuple[str, str]]:
 
 
 def _aliases(module: types.ModuleType) -> dict[Any, str]:
-    """Names that a module gives to a choice of words."""
+    """The type aliases of a module that are a choice of strings."""
     return {value: name for name, value in vars(module).items() if typing.get_origin(value) is Literal}
 
 
 def _has_bytes(record: type) -> bool:
-    """Whether the record, or one inside it, holds raw bytes."""
+    """Whether the record, or a record inside of it, contains raw bytes."""
     return any(_mentions_bytes(hint) for hint in typing.get_type_hints(record).values())
 
 
@@ -75,7 +75,7 @@ def _interface(record: type, aliases: dict[Any, str]) -> str:
 
 
 def _documentation(record: type) -> tuple[str, dict[str, str]]:
-    """What a docstring says of the record, and of each of its attributes."""
+    """The docstring of the record, and of each of its attributes."""
     summary, _, attributes = (inspect.getdoc(record) or "").partition("\nAttributes:\n")
     entries = re.findall(r"^    (\w+): (.*(?:\n        .*)*)", attributes, flags=re.MULTILINE)
     return summary.strip(), {name: re.sub(r"\s+", " ", text) for name, text in entries}

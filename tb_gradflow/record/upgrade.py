@@ -1,7 +1,7 @@
 """Reads records of any format up to today's, one version at a time; the rest of the code sees only today's, checked.
 
-A change of the schema adds one to `FORMAT` and one `Upgrader` here, whose docstrings say what changed and what
-becomes of old values. Format 1 is the first, so there is none yet.
+A change of the schema adds one to `FORMAT` and one `Upgrader` here, whose docstrings say what changed and how old
+values are converted. Format 1 is the first, so there is none yet.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class Upgrader:
 _UNLIKELY = 10**9
 
 UPGRADERS: tuple[Upgrader, ...] = ()
-"""The first takes format 1 to 2, the next 2 to 3, and so on."""
+"""The first goes from format 1 to 2, the next from 2 to 3, and so on."""
 
 
 def read_session(value: Json, upgraders: tuple[Upgrader, ...] = UPGRADERS) -> Session:
-    """The session that `value` is, in whatever known format. Its `format` stays the one it was written in."""
+    """The session in `value`, in any known format. Its `format` remains the one in which it was written."""
     written = value.get("format") if isinstance(value, dict) else None
     if type(written) is not int or written < 1:
-        raise LogError("this is not a log of tb-gradflow: its session names no format")
+        raise LogError("this is not a log of tb-gradflow: its session has no format number")
     if written > FORMAT:
         raise NewerLogError(
             f"log has format {min(written, _UNLIKELY)}, this tb-gradflow reads up to {FORMAT}: "
@@ -55,7 +55,7 @@ def read_session(value: Json, upgraders: tuple[Upgrader, ...] = UPGRADERS) -> Se
 
 
 def read_trace(value: Json, written: int, upgraders: tuple[Upgrader, ...] = UPGRADERS) -> Trace:
-    """The trace that `value` is; `written` is the format of its session."""
+    """The trace in `value`; `written` is the format of its session."""
     for upgrader in upgraders[written - 1 :]:
         value = upgrader.trace(value)
     with _told():

@@ -1,22 +1,22 @@
-"""What the forward pass of one step computed, measured where its loss or a gradient is not finite."""
+"""The forward values of one step, measured if its loss or a gradient is not finite."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 MOST_ROWS = 32
-"""How many rows of the batch are listed; of more the number is kept."""
+"""Number of batch rows that are listed; for more, only their number is kept."""
 
 MOST_NUMBERS = 64
-"""How many numbers of a row are kept on request."""
+"""Number of elements of a row that are kept on request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Places along one axis of a tensor at which something is not finite.
+    """Positions along one axis of a tensor at which an element is not finite.
 
     Attributes:
-        count: How many there are.
+        count: Number of positions.
         first: The first of them, at most `MOST_ROWS`.
     """
 
@@ -26,22 +26,22 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class OpValue:
-    """The statistics of one floating tensor: an output of an op, or an input that no op of the trace makes.
+    """The statistics of one floating tensor: an output of an op, or an input that no op of the trace produces.
 
     Attributes:
         op: Index in `Trace.ops`.
         output: Which of its outputs; -1 for an input.
-        input: Which of its inputs, one that no op of the trace makes; -1 for an output.
-        shape: The sizes that it has in this step.
-        smallest: Of the finite elements; 0 where there is none.
-        largest: Likewise.
-        zeros: How many elements are exactly zero.
-        negative: How many are less than zero, infinities among them.
-        nan_count: How many are NaN.
-        inf_count: How many are infinity.
-        negative_inf_count: How many are minus infinity.
-        rows: The rows of the batch that are not finite; null where all are, or the first axis is none of examples.
-        columns: The places along the last axis that are not finite; null where all are, or it is the only axis.
+        input: Which of its inputs, if no op of the trace produces it; -1 for an output.
+        shape: Its sizes in this step.
+        smallest: The smallest finite element; 0 if there is none.
+        largest: The largest finite element; 0 if there is none.
+        zeros: Number of elements that are exactly zero.
+        negative: Number of elements below zero, including infinities.
+        nan_count: Number of NaN elements.
+        inf_count: Number of elements that are plus infinity.
+        negative_inf_count: Number of elements that are minus infinity.
+        rows: The rows of the batch that are not finite; null if all are, or if the first axis is not the batch.
+        columns: The positions along the last axis that are not finite; null if all are, or if it is the only axis.
     """
 
     op: int
@@ -65,7 +65,7 @@ class GradientRows:
 
     Attributes:
         target: Index of the target.
-        op: Index in `Trace.ops` of the op that makes the tensor.
+        op: Index in `Trace.ops` of the op that produces the tensor.
         output: Which of its outputs.
         rows: The rows.
     """
@@ -78,13 +78,13 @@ class GradientRows:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One row of one part of the batch, the user's own numbers: kept on request alone.
+    """One row of one tensor of the batch, that is, user data: kept only on request.
 
     Attributes:
-        input: As of an `Input`.
+        input: Name, as in an `Input`.
         row: Which row.
-        numbers: The first of its numbers, at most `MOST_NUMBERS`; null where one is not finite.
-        count: How many it has.
+        numbers: Its first elements, at most `MOST_NUMBERS`; null for elements that are not finite.
+        count: Number of its elements.
     """
 
     input: str
@@ -95,14 +95,14 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class StepValues:
-    """What was measured of a step besides its gradients.
+    """The measurements of a step other than its gradients.
 
     Attributes:
         step: As of a `StepRecord`.
-        batch: How many rows the batch has; -1 where its tensors have no first axis in common.
-        values: Of the ops whose value TensorFlow gives away: not of those inside of loops, branches and functions.
-        gradient_rows: Of the tensors whose gradient is not finite in some rows.
-        examples: The first rows in which something is not finite; none unless they were requested.
+        batch: Number of rows of the batch; -1 if its tensors have no common first axis.
+        values: Of ops whose value can be read: not of those inside of loops, branches and functions.
+        gradient_rows: For tensors whose gradient is not finite in some rows.
+        examples: The first rows that are not finite; none unless requested.
     """
 
     step: int

@@ -1,1 +1,1 @@
-"""How records and reports leave: the TensorBoard plugin, and text. Never imports TensorFlow."""
+"""Presents records and reports: the TensorBoard plugin, text, and formats for CI. Never imports TensorFlow."""

@@ -1,4 +1,4 @@
-"""What the routes answer: the list of runs, and the overview of one. Knows no HTTP."""
+"""The contents of the routes' responses: the list of runs, and the overview of one. Knows no HTTP."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ Json = dict[str, Any]
 Found = TypeVar("Found")
 
 FEW_RUNS = 8
-"""The list of so few waits until it is known how each of them is; who opens more waits for a part of them."""
+"""With this few runs, the list waits until all of them are analysed; with more, it waits for some of them."""
 SECONDS_FOR_FEW = 1.0
 SECONDS_FOR_MANY = 0.25
-# A page that asks again gets more.
+# A page that repeats the request gets more.
 SECONDS_OF_JUDGING = 0.5
 
 
 class WrongRequest(GradFlowError):
-    """A parameter is missing, or is not what it should be."""
+    """A parameter is missing or invalid."""
 
 
 class NotThere(GradFlowError):
@@ -48,7 +48,7 @@ class NotThere(GradFlowError):
 
 
 class _Key(NamedTuple):
-    """A run as it was when it was looked at.
+    """A run as it was when it was analysed.
 
     Attributes:
         steps: The tag of its newest chunk of steps.
@@ -61,11 +61,11 @@ class _Key(NamedTuple):
 
 
 class _Look(NamedTuple):
-    """What the list says of a run at once.
+    """What the list says about a run immediately.
 
     Attributes:
         problem: Why it cannot be read.
-        health: Null where nobody has looked.
+        health: None if the run was not analysed yet.
     """
 
     problem: str | None
@@ -73,7 +73,7 @@ class _Look(NamedTuple):
 
 
 class Runs:
-    """The runs of a DataProvider, each with its history. `logdir` is where they lie, empty if unknown."""
+    """The runs of a DataProvider, each with its history. `logdir` is their directory, empty if unknown."""
 
     def __init__(self, provider: DataProvider, logdir: str) -> None:
         self._provider = provider
@@ -86,13 +86,13 @@ class Runs:
         self._lock = threading.Lock()
 
     def entries(self, context: RequestContext, experiment_id: str) -> list[Json]:
-        """One entry for each run that has a session of ours, by name; those that cannot be read say why.
+        """One entry for each run with a session of ours, by name; a run that cannot be read has the reason.
 
-        Of many runs the newest are looked at for a moment; of the others it is not said yet how they are.
+        If there are many runs, the newest are analysed for a moment; the others do not have a health yet.
         """
         runs = list_runs(self._provider, context, experiment_id)
         seconds = SECONDS_FOR_FEW if len(runs) <= FEW_RUNS else SECONDS_FOR_MANY
-        # Who has one run sees it anyway.
+        # With a single run, the page shows it anyway.
         look = self._problem if len(runs) == 1 else self._health
         looks = self._looks.ask(self._jobs(context, experiment_id, runs, look), seconds)
         told = {key.run: found for key, found in looks.items()}
@@ -108,7 +108,7 @@ class Runs:
         ]
 
     def standings(self, context: RequestContext, experiment_id: str) -> Json:
-        """How each run is, as far as it is known by now."""
+        """The state of each run, as far as it is known."""
         runs = list_runs(self._provider, context, experiment_id)
         known = self._standings.ask(self._jobs(context, experiment_id, runs, self._standing), SECONDS_OF_JUDGING)
         logged = self._hyperparameters(context, experiment_id)
@@ -118,7 +118,7 @@ class Runs:
         }
         entries = [{"run": run, "name": self._name(run, runs), **told[run].to_json()} for run in runs if run in told]
         is_complete = len(entries) == len(runs)
-        # What the first ones share, the others may not.
+        # What the first runs share, the others may not.
         said = shared_settings(list(told.values())) if is_complete else []
         names = varying(list(told.values()), said)
         return {"format": FORMAT, "runs": entries, "complete": is_complete, "shared": said, "hyperparameters": names}
@@ -127,8 +127,8 @@ class Runs:
         try:
             return of_provider(self._provider, context, experiment_id)
         except Exception:
-            # They are an extra: a provider that has no such listing must not take the list of runs.
-            LOGGER.debug("no hyperparameters can be read", exc_info=True)
+            # Hyperparameters are optional: a provider that cannot list them must not break the list of runs.
+            LOGGER.debug("the hyperparameters cannot be read", exc_info=True)
             return {}
 
     def history(self, context: RequestContext, experiment_id: str, run: str) -> History:
@@ -142,14 +142,14 @@ class Runs:
         return self._history(context, experiment_id, run)
 
     def course(self, context: RequestContext, experiment_id: str, run: str) -> Json:
-        """Which findings there were over the steps, as far as they were looked at. Raises NotThere."""
+        """The findings over the steps, as far as these were analysed. Raises NotThere."""
         history = self.history(context, experiment_id, run)
         with self._lock:
             course = self._courses.setdefault((experiment_id, run), Course())
         return {"format": FORMAT, **course.look(history)}
 
     def name(self, context: RequestContext, experiment_id: str, run: str) -> str:
-        """What a person calls a run."""
+        """The displayed name of a run."""
         alone = run_name(run) != "."
         return self._name(run, () if alone else list_runs(self._provider, context, experiment_id))
 
@@ -170,7 +170,7 @@ class Runs:
         runs: Mapping[str, set[Tag]],
         look: Callable[[History, set[Tag]], Found],
     ) -> dict[_Key, Callable[[], Found]]:
-        """What is to be asked of each run, the newest first; a run that has grown is another key."""
+        """The analyses to request for each run, the newest first; a run that has grown has another key."""
         newest = newest_steps(self._provider, context, experiment_id)
         order = sorted(runs, key=lambda run: newest_session(runs[run]), reverse=True)
         return {
@@ -199,12 +199,12 @@ class Runs:
 
 
 def overview(run: str, name: str, history: History) -> Json:
-    """What the page must know of a run before it asks for any number."""
+    """What the page must know about a run before it requests statistics."""
     return overview_of(history.refresh(), run, name)
 
 
 def overview_of(index: RunIndex, run: str, name: str) -> Json:
-    """The same of what was found in a run."""
+    """The same for the findings of a run."""
     return {
         "format": FORMAT,
         "run": run,

@@ -1,6 +1,6 @@
-"""Answers that take long, made by a few threads: who asks waits for a while, and takes what is there by then.
+"""Slow answers, computed by a few threads: a caller waits for a while, and takes what is ready by then.
 
-Work goes on after that only with what has begun. A server that is told to end is not kept from it by a queue.
+After that, only work that has already begun continues, so a queue cannot keep a server from ending.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ Answer = TypeVar("Answer")
 
 @functools.lru_cache(maxsize=1)
 def _threads(process: int) -> ThreadPoolExecutor:
-    """Those of a process, as in `readers`; others than there, because what runs in them may read side by side."""
+    """The threads of this process, as in `readers`. They are separate from those, because work in them may read in
+    parallel.
+    """
     return ThreadPoolExecutor(READERS, thread_name_prefix=f"gradflow-background-{process}")
 
 
 class Background(Generic[Key, Answer]):
-    """Answers by key. An answer never changes: what may become another has another key."""
+    """Answers by key. An answer never changes: if it could, the new one has another key."""
 
     def __init__(self) -> None:
         self._known: dict[Key, Answer] = {}
@@ -34,10 +36,10 @@ class Background(Generic[Key, Answer]):
         self._lock = threading.Lock()
 
     def ask(self, wanted: Mapping[Key, Callable[[], Answer]], seconds: float) -> dict[Key, Answer]:
-        """The answers that are there after so many seconds, or as soon as there are all of them.
+        """The answers that are ready after this many seconds, or as soon as all of them are ready.
 
-        They are made in the order of `wanted`. Those of other keys are forgotten. An exception is raised here, and is
-        not remembered.
+        They are computed in the order of `wanted`. Answers for other keys are dropped. An exception is raised here, and
+        is not remembered.
         """
         deadline = time.monotonic() + seconds
         while True:
@@ -49,7 +51,7 @@ class Background(Generic[Key, Answer]):
                     return {key: self._known[key] for key in wanted if key in self._known}
 
     def _advance(self, wanted: Mapping[Key, Callable[[], Answer]]) -> list[Future[Answer]]:
-        """Takes what is done, begins what comes next, and returns what runs."""
+        """Takes finished answers, starts the next ones, and returns what is running."""
         with self._lock:
             for key in [key for key, future in self._running.items() if future.done()]:
                 self._known[key] = self._running.pop(key).result()

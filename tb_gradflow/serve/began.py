@@ -1,4 +1,4 @@
-"""Since when a step's findings hold, for who reads of the last step of a training that went well at first."""
+"""Since when the findings of a step hold, for a reader of the last step of a training that went well at first."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from tb_gradflow.record.report import Diagnosis, Finding
 from tb_gradflow.serve.course import MOST_OPS
 from tb_gradflow.serve.history import History
 
-# Their messages tell it themselves.
+# The messages of these causes contain the step themselves.
 _TELLING = ("nonfinite_weights", "gradient_not_applied")
 
 
 def beginnings(history: History, diagnosis: Diagnosis) -> Mapping[int, str]:
-    """A sentence for each error and warning that began after the first recorded step, by its place among the findings.
+    """A sentence for each error and warning that began after the first recorded step, by its index among the findings.
 
-    Steps are looked at back in time, in strides that double, then between the last two: a few, however many there are.
+    Earlier steps are searched in strides that double, and then between the last two: only a few, however many steps
+    there are.
     """
     index = history.readable()
     steps = [step for step in index.steps if step <= diagnosis.step]
@@ -27,7 +28,7 @@ def beginnings(history: History, diagnosis: Diagnosis) -> Mapping[int, str]:
             return {}
         loud = [(place, each) for place, each in enumerate(diagnosis.findings) if _is_asked(each)]
         return {place: told for place, each in loud if (told := _began(history, steps, each))}
-    except LogError:  # the log has gone since the report was made
+    except LogError:  # the log was deleted after the report was made
         return {}
 
 
@@ -51,7 +52,7 @@ def _began(history: History, steps: list[int], finding: Finding) -> str:
 
 
 def _holds(history: History, step: int, finding: Finding) -> bool:
-    """Whether a step says the same of one of its variables."""
+    """Whether a step has the same finding for one of its variables."""
     return any(
         each.cause == finding.cause and not set(each.variables).isdisjoint(finding.variables)
         for each in history.diagnose(step).findings

@@ -1,4 +1,4 @@
-"""A bounded memory for things that never change and are slow to make."""
+"""A bounded cache for values that never change and are slow to compute."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Value = TypeVar("Value")
 
 
 class Cache(Generic[Value]):
-    """Keeps what was used last, up to a total cost.
+    """Keeps the most recently used values, up to a total cost.
 
-    Safe to use from several threads; two that want the same thing at once make it once.
+    Thread-safe; if two threads need the same value at once, it is computed once.
     """
 
     def __init__(self, limit: int, cost: Callable[[Value], int] = lambda value: 1) -> None:
@@ -25,7 +25,7 @@ class Cache(Generic[Value]):
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """The value of `key`, made if it is not there. What `make` raises is not remembered."""
+        """The value of `key`, computed if it is missing. Exceptions of `make` are not remembered."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)

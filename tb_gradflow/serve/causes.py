@@ -1,6 +1,6 @@
-"""The pages of the causes as text for a terminal: what each is, a program that has it, what is said of it, the repair.
+"""The pages of the causes as text for a terminal: the meaning of each, an example program, its report, and the fix.
 
-The build puts them, which are docs/causes in the repository, beside the page of the plugin.
+The build copies the pages, which are docs/causes in the repository, next to the plugin's page.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tb_gradflow.serve.text import Look, clean
 
 PAGES = Path(__file__).parent / "static" / "causes"
 
-# Leads to files of the repository, which is not here.
+# This section links to files of the repository, which is not available here.
 _ELSEWHERE = ("\n## More of the kind", "\n[All causes]")
 
 _SUGGESTED = 4
@@ -33,12 +33,12 @@ _REMEDY = re.compile(r"\*\*What to do\*\*: (.*)")
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A page as others quote it.
+    """A page, as other formats quote it.
 
     Attributes:
-        severity: The first one that the page names: what a finding of this cause mostly is.
+        severity: The first severity on the page, which most findings of this cause have.
         meaning: A sentence or two.
-        remedy: What to do, in one line.
+        remedy: The fix, in one line.
         markdown: The page without its pictures and without links into the repository.
     """
 
@@ -49,7 +49,7 @@ class Explanation:
 
 
 def all_causes(look: Look) -> Iterator[str]:
-    """A line or two for each cause: its name, how severe it is, and what it is."""
+    """A line or two for each cause: its name, its severity and its meaning."""
     for name in _names():
         meaning = _MEANING.search(_page(name))
         severity, words = (meaning[1], meaning[2]) if meaning else ("", "")
@@ -58,23 +58,23 @@ def all_causes(look: Look) -> Iterator[str]:
 
 
 def page_of(cause: str, look: Look) -> Iterator[str]:
-    """The page of one cause. Raises LogError where there is none of this name."""
+    """The page of one cause. Raises LogError if there is no such cause."""
     name = cause.strip().lower().replace(" ", "_").replace("-", "_")
     names = _names()
     if name not in names:
         near = [each for each in names if name and name in each] or get_close_matches(name, names, _SUGGESTED, 0.5)
         hint = f"did you mean {', '.join(near[:_SUGGESTED])}?" if near else "`tb-gradflow cause` lists them"
-        raise LogError(f"no cause is called {cause!r}: {hint}")
+        raise LogError(f"there is no cause {cause!r}: {hint}")
     text = _page(name)
     for end in _ELSEWHERE:
         text = text.partition(end)[0]
     for number, part in enumerate(_FENCED.split(text)):
-        # Every second part is code, which is never cut or wrapped.
+        # Every second part is code, which is never truncated or wrapped.
         yield from _code(part, look) if number % 2 else _prose(part, look)
 
 
 def explanation_of(cause: str) -> Explanation | None:
-    """None for a cause without a page, and where the pages were not built."""
+    """None if the cause has no page, or if the pages were not built."""
     path = PAGES / f"{cause}.md"
     if not path.is_file():
         return None

@@ -1,7 +1,7 @@
-"""Checksums of event files in C, for TensorBoard's loader in Python.
+"""Checksums of event files in C, for TensorBoard's Python loader.
 
-Without TensorFlow, and without the fast loader, TensorBoard works out the checksum of every byte in Python: ten
-megabytes in a second, which is nearly all of the time that a long log takes to open.
+Without TensorFlow and without the fast loader, TensorBoard computes the checksum of every byte in Python: ten megabytes
+a second, which is nearly all of the time that a long log takes to open.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ _KNOWN = b"123456789", 0xE3069283
 
 
 def quicken() -> bool:
-    """Puts the same function in C in its place, for this process; whether that could be done."""
+    """Replaces the Python function by the same function in C, for this process. Returns whether that was possible."""
     try:
         import google_crc32c
         from tensorboard.compat.tensorflow_stub import pywrap_tensorflow

@@ -1,4 +1,4 @@
-"""What is different between two runs, as users meet it: an object, plain JSON, and text for a terminal."""
+"""The differences between two runs, as users see them: an object, plain JSON, and text for a terminal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tb_gradflow.analyse.report.compare import Change, Difference, FindingChange, VariableChange
+from tb_gradflow.analyse.report.compare import Change, Difference, Fate, FindingChange, VariableChange
 from tb_gradflow.record.codec import encode
 from tb_gradflow.record.report import Finding, VariableReport
 from tb_gradflow.serve.finite import finite
@@ -19,8 +19,11 @@ FORMAT = 1
 SHOWN = 20
 
 TELLING_RATIO = 10.0
-"""A gradient whose norm became so many times larger or smaller is told of: a whole decade, which is more than one
-batch differs from another."""
+"""Only gradients whose norm changed by at least this factor are reported: a whole decade, which is more than the
+difference between two batches.
+"""
+
+_LABELS: dict[Fate, str] = {"went": "GONE  ", "came": "NEW   ", "stayed": "STAYED"}
 
 _ROLES: dict[str, Role] = {
     "better": "good", "worse": "error", "changed": "strong", "new": "info", "gone": "dim",
@@ -30,15 +33,15 @@ _ORDER: tuple[Change, ...] = ("worse", "better", "changed", "new", "gone")
 
 
 class Comparison:
-    """One run beside another.
+    """Two runs compared.
 
     Attributes:
         before: The report of the first.
         now: The report of the second.
-        summary: One sentence that says what it comes to.
+        summary: The result in one sentence.
         variables: In the order of the second run, then those that are gone.
-        findings: Most severe first; of one severity those that came, went and stayed.
-        new: Findings that somebody should look at because of the change, those that `--fail-on-new` fails for.
+        findings: Most severe first; within one severity those that came, went and stayed.
+        new: Findings that the change introduced or made worse; `--fail-on-new` fails for these.
     """
 
     def __init__(self, before: Report, now: Report, difference: Difference) -> None:
@@ -62,18 +65,18 @@ class Comparison:
         return whole
 
     def text(self, look: Look | None = None) -> str:
-        """What a person reads; without a look, in plain text of a common width."""
+        """The comparison as text; without a look, as plain text of a common width."""
         return "\n".join(_lines(self, look or Look()))
 
     def __str__(self) -> str:
         return self.text()
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """The HTML that a notebook shows."""
         return f"<pre>{html.escape(self.text())}</pre>"
 
     def _repr_pretty_(self, printer: Printer, cycle: bool) -> None:
-        """What IPython shows in a terminal, and a notebook where no HTML is shown at all."""
+        """The text that IPython shows in a terminal, and a notebook that shows no HTML."""
         printer.text(self.text())
 
     def __repr__(self) -> str:
@@ -141,13 +144,13 @@ def _verdict_role(comparison: Comparison) -> Role:
 def _finding_change_lines(change: FindingChange, look: Look) -> Iterator[str]:
     first, *rest = finding_lines(change.finding, look)
     if change.fate == "came" and change.finding.severity != "info":
-        yield from ("", f"{look.paint('CAME', 'error')}    {first}", *rest)
+        yield from ("", f"{look.paint(_LABELS['came'], 'error')}  {first}", *rest)
         return
     grown = f", {look.paint('now worse', 'error')}" if change.is_new and change.before is not None else ""
     yield ""
     role: Role = "dim" if change.finding.severity == "info" else _ROLES[change.fate]
-    yield f"{look.paint(f'{change.fate.upper():<6}', role)}  {first}{grown}"
-    # What it was is known to who repaired it, and what is still there to who reads the report.
+    yield f"{look.paint(_LABELS[change.fate], role)}  {first}{grown}"
+    # A fixed finding is known to its author, and a finding that stayed is in the report: one sentence is enough.
     yield from look.prose(change.finding.message.partition(". ")[0].rstrip(".") + ".", "  ")
 
 

@@ -1,4 +1,4 @@
-"""Which findings there were over the steps of a run: what the marks along the slider are made of."""
+"""The findings over the steps of a run, for the marks on the slider."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from tb_gradflow.serve.history import History
 
 Json = dict[str, Any]
 Key = tuple[str, str, int, str]
-"""Cause, op, target and severity: what stays the same while a finding comes to hold for more variables."""
+"""Cause, op, target and severity: what stays the same when more variables are affected."""
 
-# Diagnosing one step takes 2 ms for a small model, 50 ms for ResNet50. A page that asks again gets more.
+# Diagnosing one step takes 2 ms for a small model, 50 ms for ResNet50. A page that repeats the request gets more.
 SECONDS_AT_ONCE = 0.6
 SECONDS_IN_ALL = 20.0
-# So many steps, evenly, are looked at; between two of them that differ, the step where they do.
+# This many steps, evenly spread, are analysed first; then the step of each change between two of them.
 EVEN_STEPS = 64
-# Of larger models one diagnosis may take longer than anybody would wait for marks.
+# For larger models a single diagnosis may take longer than anyone would wait for marks.
 MOST_OPS = 6_000
 
 
 class Course:
-    """What was found at the steps of one run that were looked at so far."""
+    """The findings at the steps of one run that were analysed so far."""
 
     def __init__(self) -> None:
         self._session = ""
@@ -34,7 +34,7 @@ class Course:
         self._lock = threading.Lock()
 
     def look(self, history: History) -> Json:
-        """Looks at more steps for a while; `complete` if there is nothing to be gained from asking again."""
+        """Analyses more steps for a while; `complete` if another request would add nothing."""
         with self._lock:
             index = history.readable()
             if index.session.id != self._session:
@@ -58,7 +58,7 @@ class Course:
 
 
 def told(found: Mapping[int, frozenset[Key]], complete: bool) -> Json:
-    """What was found at each step, as the route says it."""
+    """The findings at each step, in the form of the route."""
     steps = sorted(found)
     keys = list(dict.fromkeys(key for step in steps for key in sorted(found[step])))
     place = {key: at for at, key in enumerate(keys)}
@@ -73,19 +73,19 @@ def told(found: Mapping[int, frozenset[Key]], complete: bool) -> Json:
 
 
 def key(finding: Finding) -> Key:
-    """What tells a finding from others over the steps."""
+    """What distinguishes a finding from others over the steps."""
     return finding.cause, "" if finding.op is None else finding.op.name, finding.target, finding.severity
 
 
 def wanted(steps: Sequence[int], found: dict[int, frozenset[Key]]) -> Iterator[int]:
-    """Steps to look at next; `found` grows meanwhile."""
+    """The steps to analyse next; `found` grows in the meantime."""
     count = len(steps)
     even = (
         range(count)
         if count <= EVEN_STEPS
         else sorted({at * (count - 1) // EVEN_STEPS for at in range(EVEN_STEPS + 1)})
     )
-    # The ends first, then ever finer: what was looked at is spread evenly at any time.
+    # The ends first, then ever finer, so that the analysed steps are evenly spread at any time.
     for at in spread(len(even)):
         if steps[even[at]] not in found:
             yield steps[even[at]]
@@ -99,7 +99,7 @@ def wanted(steps: Sequence[int], found: dict[int, frozenset[Key]]) -> Iterator[i
 
 
 def spread(count: int) -> Iterator[int]:
-    """0 to `count - 1`, the ends first, then the middles of what lies between."""
+    """0 to `count - 1`: the ends first, then the midpoints of the gaps."""
     if count > 0:
         yield 0
     if count > 1:

@@ -1,4 +1,4 @@
-"""What a report says of the gradients of single rows of the batch."""
+"""The sentence of a report about the gradients of single rows of the batch."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from statistics import median
 
 from tb_gradflow.record.report import ExampleGradients
 
-# More than all the others together: without that row the step would be less than half as long.
+# More than all other rows together: without that row the gradient would be less than half as long.
 _MOST = 0.5
 
-# Of fewer rows each gives much.
+# With fewer rows, each contributes much.
 _FEWEST = 4
 
 _WRITTEN = 5
 
 
 def told_of_examples(examples: ExampleGradients | None) -> str:
-    """Empty if nobody requested them."""
+    """Empty if they were not requested."""
     if examples is None:
         return ""
     if examples.reason:

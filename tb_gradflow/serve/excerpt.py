@@ -1,4 +1,4 @@
-"""A run made small enough for a page of its own: fewer steps where there are many, every finding kept."""
+"""Reduces a run to the size of a self-contained page: fewer steps if there are many, but every finding."""
 
 from __future__ import annotations
 
@@ -25,33 +25,34 @@ from tb_gradflow.store.run import ChunkHead, RunIndex
 Json = dict[str, Any]
 
 MOST_STEPS = 400
-"""A slider on a screen tells no more of them apart."""
+"""A slider on a screen cannot distinguish more."""
 
-# Up to so many steps each is looked at for findings. Of more, 64 evenly, and where two of them differ those between.
+# Up to this many steps, each is analysed. Of more, 64 are, evenly spread, and then those between two that differ.
 EACH_LOOKED_AT = 512
 
-# One look takes 2 ms for a small model, 50 ms for ResNet50, seconds for 30,000 ops. Nobody waits longer than this.
+# Analysing one step takes 2 ms for a small model, 50 ms for ResNet50, seconds for 30,000 ops. Nobody waits longer than
+# this.
 SECONDS_OF_LOOKING = 90.0
 LEAST_LOOKED_AT = 8
 
 KEPT_BITS = 12
-"""Of a norm's 23 binary places: a relative error of 0.0001, and the page shows three figures."""
+"""Of the 23 mantissa bits of a norm: a relative error of 0.0001, and the page shows three figures."""
 
 _COARSE = {"norm", "max_abs", "mean_abs", "weight_norm", "update_norm"}
-# How much smaller than hoped a first guess at the number of steps is taken, as packing fewer is less dense.
+# Margin on the first guess of the number of steps, because fewer steps compress less well.
 _MARGIN = 0.95
 _ATTEMPTS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """What a page holds of one run.
+    """The part of a run that a page contains.
 
     Attributes:
-        recorded: How many steps the log has.
-        kept: How many of them the page has.
-        looked_at: How many of them were searched for findings: all, unless there are very many or one takes very long.
-        content: By the names that `frontend/src/api/embedded.ts` knows, for JSON.
+        recorded: Number of steps in the log.
+        kept: Number of steps in the page.
+        looked_at: Number of steps that were analysed: all, unless there are very many or one takes very long.
+        content: The data, with the keys that `frontend/src/api/embedded.ts` knows, for JSON.
     """
 
     recorded: int
@@ -67,7 +68,7 @@ def excerpt(history: History, run: str, room: int, step: int | None = None) -> E
     found, is_complete = _look(history, index)
     order = _by_importance(index, found, step)
     if not is_complete:
-        # A step that is kept needs a report, which would have to be made first.
+        # A kept step needs a report, which would have to be computed first.
         order = [each for each in order if each in found or each == step]
     must = len({*_essential(index, found, step)})
     count = min(len(order), MOST_STEPS)
@@ -82,7 +83,7 @@ def excerpt(history: History, run: str, room: int, step: int | None = None) -> E
 
 
 def _look(history: History, index: RunIndex) -> tuple[dict[int, frozenset[Key]], bool]:
-    """What is found at the steps, and whether there was time for all that should be looked at."""
+    """The findings at the steps, and whether there was time to analyse all of them."""
     found: dict[int, frozenset[Key]] = {}
     few = len(index.steps) <= EACH_LOOKED_AT
     steps = (index.steps[at] for at in spread(len(index.steps))) if few else wanted(index.steps, found)
@@ -95,7 +96,7 @@ def _look(history: History, index: RunIndex) -> tuple[dict[int, frozenset[Key]],
 
 
 def _essential(index: RunIndex, found: dict[int, frozenset[Key]], step: int | None) -> Iterator[int]:
-    """The ends, what was asked for, and for each finding the first step that has it."""
+    """The ends, the requested step, and the first step of each finding."""
     if index.steps:
         yield index.steps[-1]
         yield index.steps[0]
@@ -109,7 +110,7 @@ def _essential(index: RunIndex, found: dict[int, frozenset[Key]], step: int | No
 
 
 def _by_importance(index: RunIndex, found: dict[int, frozenset[Key]], step: int | None) -> list[int]:
-    """All steps: what is essential, then where findings begin and end, then ever finer."""
+    """All steps: the essential ones, then those where findings begin and end, then ever finer."""
     order = dict.fromkeys(_essential(index, found, step))
     looked = sorted(found)
     for before, now in itertools.pairwise(looked):
@@ -120,7 +121,7 @@ def _by_importance(index: RunIndex, found: dict[int, frozenset[Key]], step: int 
 
 
 def _thinned(index: RunIndex, kept: Sequence[int]) -> RunIndex:
-    """The index with only these steps; those of one trace that follow each other are one chunk."""
+    """The index with only these steps; consecutive steps of one trace form one chunk."""
     wanted = set(kept)
     heads: list[ChunkHead] = []
     for chunk in index.chunks:
@@ -153,7 +154,7 @@ def _content(history: History, run: str, index: RunIndex, found: dict[int, froze
 
 
 def _numbers(read: Any, session: str, head: ChunkHead, history: History) -> Json:
-    """The numbers of some steps, which may lie in several chunks of the log."""
+    """The statistics of some steps, which may be in several chunks of the log."""
     rows = []
     for step in head.steps:
         there = history.index().find(step)
@@ -164,9 +165,10 @@ def _numbers(read: Any, session: str, head: ChunkHead, history: History) -> Json
 
 
 def packed_floats(values: Floats) -> bytes:
-    """Gzipped float32 `[steps, rows, statistics]`: what is alike side by side, norms to KEPT_BITS places.
+    """Gzipped float32 `[steps, rows, statistics]`: similar values next to each other, norms rounded to KEPT_BITS bits.
 
-    Statistics first, then rows, then steps; of all numbers the highest byte comes first, then the second, and so on.
+    Statistics first, then rows, then steps; the highest bytes of all numbers come first, then the second bytes, and so
+    on.
     """
     names = GRADIENT_STATISTICS if values.shape[2] == len(GRADIENT_STATISTICS) else VARIABLE_STATISTICS
     coarse = np.array(values, "<f4")
@@ -178,7 +180,9 @@ def packed_floats(values: Floats) -> bytes:
 
 
 def rounded(values: Floats) -> Floats:
-    """The nearest numbers with so few binary places; what is not finite, and what would become so, as it is."""
+    """The nearest numbers with this many mantissa bits; numbers that are not finite, or would become so, are
+    unchanged.
+    """
     bits = np.ascontiguousarray(values, "<f4").view(np.uint32)
     dropped = 23 - KEPT_BITS
     near = ((bits + np.uint32(1 << (dropped - 1))) >> np.uint32(dropped) << np.uint32(dropped)).view(np.float32)
@@ -186,7 +190,7 @@ def rounded(values: Floats) -> Floats:
 
 
 def _interned(diagnoses: Sequence[Diagnosis]) -> Json:
-    """Reports that say most things again and again, each thing once. The numbers of variables are in the chunks."""
+    """Reports repeat most of their texts: each text is stored once. The statistics of variables are in the chunks."""
     variables, findings = _Once(), _Once()
     reports = [
         {
@@ -205,7 +209,7 @@ def _interned(diagnoses: Sequence[Diagnosis]) -> Json:
 
 
 class _Once:
-    """Values by their place in the order in which they came first."""
+    """Replaces values by their index in the order of first occurrence."""
 
     def __init__(self) -> None:
         self._places: dict[Hashable, int] = {}

@@ -1,4 +1,4 @@
-"""What JSON can hold of numbers."""
+"""Converts numbers to what JSON can represent."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def finite(value: Any) -> Any:
-    """The same JSON value with null in the place of NaN and infinities, which JSON cannot hold."""
+    """The same JSON value with null instead of NaN and infinities, which JSON cannot represent."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The edits of a run, as one patch, and written into the files that they were made from."""
+"""The edits of a run, as one patch, or written into the files that they were made from."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tb_gradflow.serve.patch import CONTEXT, patch_of
 
 @dataclass(frozen=True, slots=True)
 class Fixes:
-    """What a run's findings offer.
+    """The edits of a run's findings.
 
     Attributes:
         edits: By file and line; no two of them change the same line.
-        left_out: Those that would change a line that another one, of a more severe finding, changes.
+        left_out: Edits that conflict with an edit of a more severe finding.
     """
 
     edits: tuple[Edit, ...]
@@ -53,7 +53,7 @@ def patch(edits: Sequence[Edit], passages: Sequence[Passage]) -> str:
 
 
 def _joined(edits: Sequence[Edit], passages: Sequence[Passage]) -> list[Edit]:
-    """Edits that lie so near to one another that a diff has one context for both are one."""
+    """Merges edits that are so close that they share the context lines of a diff."""
     found: list[Edit] = []
     for edit in edits:
         last = found[-1] if found else None
@@ -73,7 +73,7 @@ def _joined(edits: Sequence[Edit], passages: Sequence[Passage]) -> list[Edit]:
 
 
 def _lines(one: Edit, other: Edit, passages: Sequence[Passage]) -> list[str] | None:
-    """The lines between two edits, where one passage holds both."""
+    """The lines between two edits, if one passage contains both."""
     for passage in passages:
         lines = passage.text.split("\n")
         if passage.file == one.file and passage.line <= one.line and other.end_line < passage.line + len(lines):
@@ -156,7 +156,7 @@ def _edited(text: str, edit: Edit) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """At once, so that a file is never half written."""
+    """Atomically, so that a file is never half written."""
     try:
         handle, name = tempfile.mkstemp(dir=path.parent)
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:

@@ -1,4 +1,6 @@
-"""Every variable over every step, as one picture: a number for each, absence and what is not finite told apart."""
+"""The heat map of all variables over all steps: a number for each, with distinct codes for missing and non-finite
+values.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,12 @@ from tb_gradflow.store.run import ChunkHead
 QUANTITIES = ("gradient", "weight", "update", "ratio")
 
 NO_GRADIENT = -1.0
-"""The tape answered None."""
+"""The tape returned None."""
 NOT_RECORDED = -2.0
-"""Nobody asked, or the step did not measure it."""
+"""Not requested, or not measured in that step."""
 
 MOST_NUMBERS = 4_000_000
-"""Of one answer: 16 MB before packing. More columns than that are put together."""
+"""Limit for one response: 16 MB before compression. Steps beyond it are merged into columns."""
 
 NORM, NANS, INFS = (GRADIENT_STATISTICS.index(name) for name in ("norm", "nan_count", "inf_count"))
 WEIGHT, UPDATE = (VARIABLE_STATISTICS.index(name) for name in ("weight_norm", "update_norm"))
@@ -29,18 +31,18 @@ NONFINITE = VARIABLE_STATISTICS.index("nonfinite_after")
 
 
 def heat(history: History, trace: int, target: int, quantity: str, columns: int) -> Floats:
-    """`[columns, variables]`, the variables being those of `trace`; variables of other traces are found by name.
+    """`[columns, variables]`, for the variables of `trace`; variables of other traces are matched by name.
 
-    `quantity` is `gradient`, `weight`, `update` or `ratio` (of the update to the weight), all of them L2 norms. NaN
-    where there is a NaN, infinity where there is one, NO_GRADIENT and NOT_RECORDED for the rest. There are at most
-    `columns` columns; where there are more steps, column `c` of `n` stands for the steps from `c * steps // n` up to
-    the next column's, and shows the last of them, or the worst if one is worse than a finite number.
+    `quantity` is `gradient`, `weight`, `update` or `ratio` (of the update to the weight), all of them L2 norms. A value
+    is NaN if the tensor had a NaN, infinite if it had an infinity, or NO_GRADIENT or NOT_RECORDED. There are at most
+    `columns` columns. If there are more steps, column `c` of `n` stands for the steps from `c * steps // n` up to the
+    next column. It shows the last of these steps, or the worst one if that is worse than a finite number.
     """
     index = history.index()
     names = [variable.name for variable in history.trace(index.session.id, trace).variables]
     traces = {head.trace: each for head, each in history.with_traces(index.session.id, index.chunks)}
     asked = {number: Asked.of(each, target) for number, each in traces.items()}
-    # One column more, for the variables that a trace does not have.
+    # One extra column, for variables that a trace does not have.
     places = {number: _places(names, each) for number, each in traces.items()}
 
     def part(head: ChunkHead) -> Floats:
@@ -59,20 +61,20 @@ def heat(history: History, trace: int, target: int, quantity: str, columns: int)
 
 
 def _places(names: Sequence[str], trace: Trace) -> list[int]:
-    """Which of a trace's variables have these names; -1 for those that none has."""
+    """The indices of these names among a trace's variables; -1 for names that it does not have."""
     own = {variable.name: at for at, variable in enumerate(trace.variables)}
     return [own.get(name, -1) for name in names]
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What was asked for one target.
+    """The gradients that were requested for one target.
 
     Attributes:
-        variables: How many the trace has.
-        none: Those for which the tape answered None.
-        measured: Those that have a row of statistics.
-        rows: Which row each of these has.
+        variables: Number of variables of the trace.
+        none: Variables for which the tape returned None.
+        measured: Variables that have a row of statistics.
+        rows: The row of each of these.
     """
 
     variables: int
@@ -101,7 +103,7 @@ def gradients(recorded: Floats, asked: Asked) -> Floats:
 
 
 def told(rows: Floats) -> Floats:
-    """A number for each row of statistics, `[…, statistics]`."""
+    """One number for each row of statistics, `[…, statistics]`."""
     norms = np.where(np.isnan(rows[..., NORM]), NOT_RECORDED, rows[..., NORM])
     norms = np.where(rows[..., INFS] > 0, np.inf, norms)
     return np.asarray(np.where(rows[..., NANS] > 0, np.nan, norms), np.float32)
@@ -119,7 +121,7 @@ def value(rows: Floats, quantity: str) -> Floats:
 
 
 def together(whole: Floats, columns: int) -> Floats:
-    """At most so many rows: the last of each stretch, or its worst if that is worse than a finite number."""
+    """At most this many rows: the last one of each interval, or its worst if that is worse than a finite number."""
     steps = whole.shape[0]
     if steps <= columns:
         return whole

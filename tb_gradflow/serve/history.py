@@ -1,6 +1,6 @@
-"""A recorded run as numbers and diagnoses, with everything that is slow to make remembered.
+"""A recorded run as statistics and diagnoses, with a cache for everything that is slow to compute.
 
-The plugin and `open_log` both look at runs through this; where the run lies is the business of `store`.
+The plugin and `open_log` both read runs through this class; where a run is stored is the business of `store`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Floats = npt.NDArray[np.float32]
 
 
 class NotRecorded(LogError):
-    """The log is good and has no such step, chunk, trace or session."""
+    """The log is valid, but has no such step, chunk, trace or session."""
 
 
 def _bytes(array: Floats) -> int:
@@ -48,14 +48,13 @@ def _bytes(array: Floats) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Caches:
-    """Bounds on what all runs together may keep in memory.
+    """Limits on the memory of all runs together.
 
     Attributes:
-        numbers: Chunks, by bytes: a thousand steps of ResNet50 take 28 MB. Those of a longer run are read again for
-            each series, which takes a part of a second.
+        numbers: Chunks, by bytes: a thousand steps of ResNet50 take 28 MB. Chunks of a longer run are read again for
+            each series, which takes a fraction of a second.
         traces: Decoded traces with their topologies. One of 30,000 ops takes about 45 MB.
-        diagnoses: What was concluded about a step, by variables of about 0.6 KB each: who moves a slider comes
-            back to it.
+        diagnoses: Results for a step, about 0.6 KB for each variable: users move the slider back to the same steps.
     """
 
     numbers: Cache[Floats] = field(default_factory=lambda: Cache(48 * 2**20, cost=_bytes))
@@ -72,8 +71,9 @@ class History:
     """
 
     def __init__(self, run: StoredRun, name: str, caches: Caches, *, known: Diagnosis | None = None) -> None:
-        """`name` is what a person calls the run; it is distinct among the runs that share `caches`. Of a single step
-        that belongs to no training it is `known` already what it says."""
+        """`name` is the displayed name; it is unique among the runs that share `caches`. For a single step that belongs
+        to no training, `known` is its diagnosis.
+        """
         self.name = name
         self._run = run
         self._caches = caches
@@ -86,12 +86,12 @@ class History:
         self._damaged: dict[str, None] = {}
 
     def refresh(self) -> RunIndex:
-        """What the log holds now."""
+        """Reads the log again and returns its index."""
         self._index = self._run.index()
         return self._index
 
     def index(self) -> RunIndex:
-        """What the log held when it was last looked at."""
+        """The index from the last refresh."""
         return self._index or self.refresh()
 
     @property
@@ -126,18 +126,18 @@ class History:
             yield head, trace
 
     def newest_session(self, tags: Collection[Tag]) -> Session:
-        """The session that an index of these tags would be of."""
+        """The id of the session to which an index of these tags would belong."""
         return self._run.session(newest_session(tags))
 
     def trace(self, session: str, index: int) -> Trace:
-        """Raises NotRecorded if there is none."""
+        """Raises NotRecorded if there is no such trace."""
         return self._analysed(session, index)[0]
 
     def trace_json(self, session: str, index: int) -> bytes:
-        """The same as gzipped JSON of today's format."""
+        """The same as gzipped JSON in the current format."""
         try:
             if self._run.session(session).format == FORMAT:
-                # As it lies there: decoding thirty thousand ops takes seconds, and who asks decodes them anyway.
+                # Sent as it is stored: decoding thirty thousand ops takes seconds, and the browser decodes them anyway.
                 return self._run.trace_blob(session, index)
         except KeyError:
             raise NotRecorded(f"the log has no trace {index} of session {session}") from None
@@ -180,21 +180,23 @@ class History:
             return None
 
     def series(self, row: int) -> Floats:
-        """One row of the gradients over all steps, `[steps, statistics]`; NaN where the trace has no such row.
+        """One row of the gradients over all steps, `[steps, statistics]`; NaN if the trace has no such row.
 
-        Raises NotRecorded where no trace has it.
+        Raises NotRecorded if no trace has it.
         """
         return self._over_steps(self.gradients, row, len(GRADIENT_STATISTICS), "row")
 
     def weights(self, variable: int) -> Floats:
-        """One variable's weight and update norms over all steps; NaN where the trace has no such variable.
+        """One variable's weight and update norms over all steps; NaN if the trace has no such variable.
 
-        Raises NotRecorded where no trace has it.
+        Raises NotRecorded if no trace has it.
         """
         return self._over_steps(self.variables, variable, len(VARIABLE_STATISTICS), "variable")
 
     def diagnose(self, step: int | None = None) -> Diagnosis:
-        """What `step` says; without it, the last recorded one, or the structure alone if no step was completed."""
+        """The diagnosis of `step`; by default, of the last recorded step, or of the structure alone if no step was
+        completed.
+        """
         if self._known is not None:
             return self._known
         index = self.index() if step is not None else self.refresh()
@@ -247,7 +249,9 @@ class History:
         return {target.name: loss for target, loss in zip(trace.targets, losses, strict=False)}
 
     def _onset(self, session: Session, head: ChunkHead, at: int) -> Onset | None:
-        """Since when weights are not finite, with what the step says in which that began, or the last one before."""
+        """Since when weights are not finite, with the diagnosis of the step in which that began, or of the last step
+        before.
+        """
         onset = onset_of(self._backwards(session, head, at))
         if onset is None or onset.last < 0:
             return onset
@@ -290,14 +294,14 @@ class History:
                 self._leave_out(str(damage))
                 return 0, unmeasured(len(head.steps), 1, statistics)[:, 0]
             if row < chunk.shape[1]:
-                # A copy, so that the chunk itself can go.
+                # A copy, so that the chunk itself can be freed.
                 return chunk.shape[1], np.array(chunk[:, row, :])
             return chunk.shape[1], np.full((chunk.shape[0], statistics), np.nan, np.float32)
 
         parts = side_by_side(part, index.chunks)
         most = max((rows for rows, _ in parts), default=0)
         if parts and row >= most:
-            raise NotRecorded(f"the log has no {called} {row}: there are {most}, from 0 on")
+            raise NotRecorded(f"the log has no {called} {row}: it has {most}, numbered from 0")
         return np.concatenate([each for _, each in parts]) if parts else np.empty((0, statistics), np.float32)
 
     def _analysed(self, session: str, index: int) -> tuple[Trace, Topology]:
@@ -367,7 +371,7 @@ class History:
             except KeyError:
                 raise NotRecorded(f"the log has no chunk {tag.number} of session {tag.session}") from None
             values = np.frombuffer(array.data, dtype="<f4").reshape(array.shape)
-            # An older log is without the columns that came later.
+            # Older logs lack the columns that were added later.
             later = statistics - array.shape[2]
             return np.pad(values, ((0, 0), (0, 0), (0, later)), constant_values=np.nan) if later else values
 
@@ -380,6 +384,6 @@ def _not_recorded(step: int, index: RunIndex) -> str:
         return f"step {step} was not recorded, and no other step has been yet"
     nearest = min(steps, key=lambda recorded: abs(recorded - step))
     return (
-        f"step {step} was not recorded: the log has {len(steps)} steps from {steps[0]} to {steps[-1]}, "
-        f"the nearest is {nearest}"
+        f"step {step} was not recorded: the log has {len(steps)} steps from {steps[0]} to {steps[-1]}; the "
+        f"nearest is {nearest}"
     )

@@ -13,13 +13,13 @@ from tensorboard.plugins import base_plugin
 if TYPE_CHECKING:
     from tb_gradflow.serve.plugin import GradFlowPlugin
 
-# Every tag of ours holds one event, which no loader ever samples away. This is a second belt: the loaders
-# keep ten events of an unknown plugin's tag by default.
+# Each of our tags holds one event, which no loader ever samples away. This is a second safeguard: by default the
+# loaders keep ten events of a tag of an unknown plugin.
 SAMPLES = 5000
 
 
 class GradFlowLoader(base_plugin.TBLoader):  # type: ignore[misc]  # TensorBoard has no types
-    """Makes the plugin."""
+    """Creates the plugin."""
 
     def fix_flags(self, flags: argparse.Namespace) -> None:
         samples = getattr(flags, "samples_per_plugin", None)

@@ -1,7 +1,7 @@
 """One self-contained HTML page with the viewer of the tab: no server, no network, nothing to install.
 
-Data lies in the page as JSON that no name can break out of, and a policy in its head forbids every script but the
-viewer's own, and every address.
+The data is embedded as JSON from which no name can break out. A policy in the head forbids every script but the
+viewer's own, and every network address.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from tb_gradflow.version import VERSION
 VIEWER = Path(__file__).parent / "static" / "index.js"
 
 MOST_BYTES = 2_900_000
-"""Of the page: what every mail server takes, and a notebook can bear."""
+"""Limit for a page: what every mail server accepts, and a notebook can hold."""
 LEAST_FOR_A_RUN = 300_000
 
 FRAME_HEIGHT = 680
 
-# `default-src` says nothing of these.
+# `default-src` does not cover these.
 FORBIDDEN = "base-uri 'none'; form-action 'none'"
 
 _PAGE = """\
@@ -53,9 +53,9 @@ _PAGE = """\
 
 
 def page(histories: Mapping[str, History], text: str, step: int | None = None) -> str:
-    """The runs by name, opened at the worst of them; `text` is what a reader sees until the viewer has started.
+    """The runs by name, with the worst one open; `text` is shown until the viewer has started.
 
-    Raises LogError where a run cannot be read, or the viewer was not built.
+    Raises LogError if a run cannot be read, or if the viewer was not built.
     """
     viewer = viewer_code()
     standings = {name: standing_or_unknown(history) for name, history in histories.items()}
@@ -73,14 +73,14 @@ def page(histories: Mapping[str, History], text: str, step: int | None = None) -
 
 
 def name_in_page(name: str) -> str:
-    """What a page that others get calls a run: where it lay on this machine is nobody's business."""
+    """The name of a run in a page that others get; it does not reveal where the run was on this machine."""
     return (PurePath(name).name or "run") if PurePath(name).is_absolute() else name
 
 
 def framed(page: str, text: str) -> str:
-    """The page inside another one, such as a notebook; the text is seen where no scripts are trusted."""
-    # A frame of an origin of its own: it can reach nothing of the page around it. What its buttons copy, at a click,
-    # the clipboard takes only where that is allowed.
+    """The page inside another one, such as a notebook; the text is shown where scripts are not trusted."""
+    # The frame has its own origin, so it cannot reach anything in the page around it. Its buttons copy to the clipboard
+    # only if that is allowed.
     identity = f"tb-gradflow-{hashlib.sha256(page.encode()).hexdigest()[:12]}"
     return (
         f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts allow-downloads" '
@@ -91,7 +91,7 @@ def framed(page: str, text: str) -> str:
 
 
 def viewer_code() -> str:
-    """The viewer as a script inside HTML: nothing in it may look like the end or the beginning of one."""
+    """The viewer as a script inside HTML: nothing in it may look like the start or the end of a script."""
     if not VIEWER.is_file():
         raise LogError(f"the page was not built, {VIEWER} is missing: install the package with `pip install -e .`")
     code = VIEWER.read_text(encoding="utf-8")
@@ -126,6 +126,6 @@ def _data(
 
 
 def _embeddable(value: Any) -> str:
-    """JSON in which no text can end the script that holds it."""
+    """JSON in which no text can end the script element that contains it."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

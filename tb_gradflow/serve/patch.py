@@ -1,4 +1,4 @@
-"""An edit as a unified diff, and what it did as a sentence. `frontend/src/model/patch.ts` says the same on the page."""
+"""An edit as a unified diff, and its result as a sentence. `frontend/src/model/patch.ts` does the same on the page."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from tb_gradflow.record.report import Edit, Finding, Tried
 from tb_gradflow.record.schema import Passage
 
 CONTEXT = 3
-"""Lines around an edit, as far as the log has them. `git apply` finds no place for a diff without any."""
+"""Context lines around an edit, as far as the log has them. `git apply` cannot place a diff without context."""
 
 _NAMED = 3
 _SPECIAL = re.compile(r'["\\\x00-\x1f\x7f]')
 
 
 def patch_of(edit: Edit, passages: Sequence[Passage] = (), shifted: int = 0, *, with_header: bool = True) -> str:
-    """The lines of the diff; with the passages of its trace, as `git apply` takes it.
+    """The lines of the diff; given the passages of its trace, in the form that `git apply` accepts.
 
     Args:
         edit: The edit.
         passages: Those of its trace.
-        shifted: By how many lines the edits before it in the same diff make the file longer.
+        shifted: Number of lines that earlier edits in the same diff add to the file.
         with_header: Whether the diff begins with the file's name, as its first part has to.
     """
     before, after = _around(edit, passages)
@@ -48,7 +48,7 @@ def _around(edit: Edit, passages: Sequence[Passage]) -> tuple[list[str], list[st
 
 
 def _path(side: str, file: str) -> str:
-    """As git writes it: quoted where it must be, and ended by a tab where it has a space."""
+    """In git's form: quoted if necessary, and followed by a tab if it has a space."""
     path = f"{side}/{file}"
     if _SPECIAL.search(path):
         return '"' + _SPECIAL.sub(lambda found: f"\\{ord(found[0]):03o}", path) + '"'
@@ -56,14 +56,14 @@ def _path(side: str, file: str) -> str:
 
 
 def tried_in_words(tried: Tried) -> str:
-    """What the edit did in the step that was explained."""
+    """The result of the edit in the step that was explained."""
     said = "; ".join((*_gradients(tried), *_loss(tried)))
     others = " together with the edits of other findings" * tried.with_others
     return f"Tried on this batch{others}{'' if tried.works else ', but it does not work'}: {said}."
 
 
 def untried_in_words(finding: Finding) -> str:
-    """Why nobody knows what an edit does."""
+    """Why the result of an edit is not known."""
     return (
         finding.not_tried
         or "The edit has not been run: `tb_gradflow.explain(..., try_fixes=True)` tries it on a batch."

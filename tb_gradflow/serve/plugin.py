@@ -1,7 +1,7 @@
 """The TensorBoard plugin: the routes of docs/http.md.
 
-Only a door: it takes requests apart, asks `History`, and puts answers together. Everything comes through the
-DataProvider, so it works with both of TensorBoard's loaders and with whatever else provides data.
+It only parses requests, queries `History`, and assembles responses. All data comes through the DataProvider, so it
+works with both of TensorBoard's loaders and with any other provider.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tb_gradflow.store.layout import PLUGIN
 
 STATIC = Path(__file__).parent / "static"
 
-# Written out, because on Windows the registry decides what `mimetypes` says, and TensorBoard sends `nosniff`.
+# Listed explicitly, because on Windows the registry decides what `mimetypes` returns, and TensorBoard sends `nosniff`.
 MIME_TYPES = {
     ".css": "text/css",
     ".html": "text/html",
@@ -58,7 +58,7 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard
 
     def __init__(self, context: base_plugin.TBContext, static: Path = STATIC) -> None:
         self._runs = Runs(context.data_provider, context.logdir or "")
-        # A list of what there is to serve, so that no path a request may think of leads anywhere else.
+        # A fixed list of files, so that no path in a request can lead anywhere else.
         self._static = {
             path.relative_to(static).as_posix(): path
             for path in static.rglob("*")
@@ -66,7 +66,7 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard
         }
 
     def is_active(self) -> bool:
-        # TensorBoard asks the DataProvider whether there is data of ours, and shows the tab if so.
+        # TensorBoard asks the DataProvider whether there is data of this plugin, and shows the tab if so.
         return False
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
@@ -147,7 +147,7 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard
         name = self._runs.name(*_who(request), run)
         step = _number(request, "step", least=-1) if "step" in request.args else None
         text = Report(history.diagnose(step), name).text_in_page
-        # To be saved, not shown: the page forbids what TensorBoard's own rules allow, and the other way round.
+        # For saving, not for display: the page's policy forbids what TensorBoard's own allows, and the other way round.
         return _respond(request, page({name: history}, text, step), "application/octet-stream")
 
     def _serve_static(self, request: wrappers.Request) -> wrappers.Response:
@@ -160,7 +160,7 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard
 
 
 def _guarded(handler: Handler) -> Handler:
-    """Errors that a user can act on become answers; anything else is a bug, and TensorBoard logs it."""
+    """Turns errors that a user can act on into responses; anything else is a bug, which TensorBoard logs."""
 
     @functools.wraps(handler)
     def answer(request: wrappers.Request) -> wrappers.Response:
@@ -197,12 +197,12 @@ def _number(request: wrappers.Request, name: str, least: int = 0) -> int:
 
 
 def _steps_asked(request: wrappers.Request, numbers: Floats) -> Floats:
-    """All steps of a chunk, or the one at the position that is asked for: a first picture waits for no other."""
+    """All steps of a chunk, or the one at the requested position: the first picture then needs only one."""
     if "at" not in request.args:
         return numbers
     at = _number(request, "at")
     if at >= len(numbers):
-        raise NotRecorded(f"this chunk has {len(numbers)} steps, from 0 on: there is none at {at}")
+        raise NotRecorded(f"this chunk has {len(numbers)} steps, numbered from 0: it has no step {at}")
     return numbers[at : at + 1]
 
 
@@ -212,7 +212,7 @@ def _respond(request: wrappers.Request, *arguments: Any, **options: Any) -> wrap
 
 
 def _json(request: wrappers.Request, body: dict[str, Any], code: int = 200) -> wrappers.Response:
-    # Not a dict to `Respond`: that would write NaN as a string, and walk through all of it once more.
+    # Passing a dict to `Respond` would write NaN as a string, and traverse all of it once more.
     text = json.dumps(body, separators=(",", ":"), allow_nan=False)
     return _respond(request, text, "application/json", code=code)
 
@@ -222,6 +222,6 @@ def _error(request: wrappers.Request, code: int, error: Exception) -> wrappers.R
 
 
 def _numbers(request: wrappers.Request, numbers: Floats, expires: int = 0) -> wrappers.Response:
-    # Level 1: floats of this kind shrink by a fifth at any level, and higher ones take ten times as long.
+    # Level 1: such floats shrink by a fifth at any level, and higher levels take ten times as long.
     packed = gzip.compress(numbers.astype("<f4", copy=False).tobytes(), compresslevel=1, mtime=0)
     return _respond(request, packed, "application/octet-stream", expires=expires, content_encoding="gzip")

@@ -1,6 +1,6 @@
-"""Reads the chunks of a run side by side.
+"""Reads the chunks of a run in parallel.
 
-The threads are kept: the C library's allocator has a heap for each new one, and what such heaps keep added up to a
+The threads are kept: the C library's allocator creates a heap for each new thread, and these heaps added up to a
 hundred megabytes while a run grew.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-# TensorBoard's Rust loader takes some 40 ms for each small thing that is read one after the other.
+# TensorBoard's Rust loader takes about 40 ms for each small read when reads are sequential.
 READERS = 8
 
 Item = TypeVar("Item")
@@ -21,13 +21,13 @@ Result = TypeVar("Result")
 
 @functools.lru_cache(maxsize=1)
 def _threads(process: int) -> ThreadPoolExecutor:
-    """Those of a process: a child that was forked has none of its parent's."""
+    """The threads of this process; a forked child has none of its parent's."""
     return ThreadPoolExecutor(READERS, thread_name_prefix=f"gradflow-reader-{process}")
 
 
 def side_by_side(read: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """What `read` answers for each of the items, in their order; the first exception if it raises one.
+    """The results of `read` for each item, in order; raises the first exception of a `read`.
 
-    `read` must not come here itself: all threads could wait for one another.
+    `read` must not call this function itself: all threads could wait for one another.
     """
     return list(_threads(os.getpid()).map(read, items))

@@ -1,4 +1,4 @@
-"""A diagnosis as users meet it: an object, plain JSON, text for a terminal."""
+"""A diagnosis as users see it: an object, plain JSON, text for a terminal."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ FINDING_KEYS = ("cause", "severity", "variables", "op", "source", "message", "fi
 
 
 class Report:
-    """What one training step says about every variable, and what is wrong.
+    """The result of one training step: the status of every variable, and what is wrong.
 
     Attributes:
-        run: What the reader calls the run; may be empty.
-        step: The optimizer step it is about; -1 if none was completed.
-        summary: One sentence that says how the run is.
+        run: The displayed name of the run; may be empty.
+        step: The optimizer step; -1 if none was completed.
+        summary: The state of the run in one sentence.
         healthy: There is no finding of severity error or warning.
         variables: By name, in the order of the model.
         findings: Most severe first.
-        examples: The gradient of each row of the batch; null if nobody requested it.
-        terms: The summands of the losses, with what each teaches each variable; empty where that was not measured, or
-            no loss is a sum.
+        examples: The gradient of each row of the batch; None if it was not requested.
+        terms: The summands of the losses, with the gradient of each for each variable; empty if they were not measured,
+            or no loss is a sum.
     """
 
     def __init__(
@@ -47,8 +47,9 @@ class Report:
         note: str = "",
         examples: ExampleGradients | None = None,
     ) -> None:
-        """`history` gives the run that the diagnosis is of, which `save_html` and notebooks show; `note` stands at the
-        end of the text."""
+        """`history` gives the run of the diagnosis, which `save_html` and notebooks show; `note` is appended to the
+        text.
+        """
         self.examples = examples
         self._note = note
         self._diagnosis = diagnosis
@@ -64,7 +65,7 @@ class Report:
 
     @property
     def diagnosis(self) -> Diagnosis:
-        """All of it, with what the page shows beside."""
+        """The diagnosis, including what only the page shows."""
         return self._diagnosis
 
     def to_dict(self) -> dict[str, Any]:
@@ -83,16 +84,16 @@ class Report:
     def assert_healthy(self, expected: Iterable[str] = ()) -> None:
         """Raises UnhealthyGradients, with the text of the report, if it is not healthy.
 
-        `expected` are name patterns (fnmatch) of variables that may be as they are: a finding about nothing
-        but such variables is let pass.
+        `expected` are name patterns (fnmatch) of variables that are meant to get no gradient: a finding about only such
+        variables is ignored.
         """
-        __tracebackhide__ = True  # pytest shows the line that asserts, and the report
+        __tracebackhide__ = True  # pytest shows the asserting line and the report, not this frame
         patterns = tuple(expected)
         if any(unhealthy(finding) and not _is_expected(finding, patterns) for finding in self.findings):
             raise UnhealthyGradients(f"\n{self}")
 
     def text(self, look: Look | None = None) -> str:
-        """What a person reads; without a look, in plain text of a common width."""
+        """The report as text; without a look, as plain text of a common width."""
         look = look or Look()
         lines = [*lines_of(self._diagnosis, self.run, look, self._began())]
         return "\n".join([*lines, "", *look.wrapped(self._note)] if self._note else lines)
@@ -103,7 +104,7 @@ class Report:
         return "\n".join(lines_of(self._diagnosis, name_in_page(self.run), Look(), self._began()))
 
     def _began(self) -> Mapping[int, str]:
-        """Since when its findings hold, as far as the run tells."""
+        """Since when its findings hold, as far as the run shows."""
         return beginnings(self._history(), self._diagnosis) if self._history is not None else {}
 
     def __str__(self) -> str:
@@ -112,19 +113,19 @@ class Report:
     def save_html(self, path: str | os.PathLike[str]) -> None:
         """Writes one page with the viewer of TensorBoard's tab: it needs no server and no network.
 
-        Of a run with many steps some are left out so that it stays below 3 MB, and no finding is.
+        If a run has many steps, some are left out so that the page stays below 3 MB; findings are never left out.
         """
         Path(path).write_text(self._page(), encoding="utf-8")
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the interactive graph, or the text where scripts are not trusted."""
+        """The HTML that a notebook shows: the interactive graph, or the text if scripts are not trusted."""
         try:
             return framed(self._page(), self.text())
         except LogError:
             return f"<pre>{html.escape(self.text())}</pre>"
 
     def _repr_pretty_(self, printer: Printer, cycle: bool) -> None:
-        """What IPython shows in a terminal, and a notebook where no HTML is shown at all."""
+        """The text that IPython shows in a terminal, and a notebook that shows no HTML."""
         printer.text(self.text())
 
     def _page(self) -> str:
@@ -138,7 +139,7 @@ class Report:
 
 
 def finding_as_json(finding: dict[str, Any]) -> dict[str, Any]:
-    """What the public form has of an encoded finding."""
+    """The public form of an encoded finding."""
     public = {key: finding[key] for key in FINDING_KEYS}
     if public["tried"] is not None:
         norms = {each["variable"]: each["norm"] for each in public["tried"]["gradient_norm"]}
@@ -147,7 +148,7 @@ def finding_as_json(finding: dict[str, Any]) -> dict[str, Any]:
 
 
 def term_as_json(term: dict[str, Any]) -> dict[str, Any]:
-    """What the public form has of an encoded term of a loss."""
+    """The public form of an encoded term of a loss."""
     return {
         **{key: term[key] for key in ("name", "source", "value")},
         "variables": {
@@ -162,7 +163,7 @@ def term_as_json(term: dict[str, Any]) -> dict[str, Any]:
 
 
 def unhealthy(finding: Finding) -> bool:
-    """Whether somebody should do something about it."""
+    """Whether the finding needs action."""
     return finding.severity != "info"
 
 

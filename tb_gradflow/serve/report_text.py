@@ -14,7 +14,7 @@ SHOWN_VARIABLES = 20
 SHOWN_NAMES = 6
 
 _NAMES_AT = 16
-# In fewer columns than this names are cut beyond recognition: what is said of them goes below.
+# In fewer columns names would be truncated beyond recognition, so the details go on the next line.
 _ROOM_FOR_NAMES = 24
 
 _DIFF_ROLES: dict[str, Role] = {"-": "error", "+": "good"}
@@ -36,8 +36,9 @@ STATUS_ROLES: dict[Status, Role] = {
 
 
 def lines_of(diagnosis: Diagnosis, run: str, look: Look, began: Mapping[int, str] | None = None) -> Iterator[str]:
-    """Where, how it is, the findings, the variables, and what is not known. `began` says since when a finding holds, by
-    its place."""
+    """The run, its summary, the findings, the variables, and what is not known. `began` says since when a finding
+    holds, by its index.
+    """
     yield heading(run, diagnosis.step, look)
     yield from _summary_lines(diagnosis, look)
     for place, finding in enumerate(diagnosis.findings):
@@ -52,13 +53,13 @@ def lines_of(diagnosis: Diagnosis, run: str, look: Look, began: Mapping[int, str
 
 
 def heading(run: str, step: int, look: Look) -> str:
-    """Which step of what it is."""
+    """The run and the step."""
     when = f"step {step}" if step >= 0 else "no step was completed"
     return f"{look.paint(one_line(run), 'strong')}, {when}" if run else look.paint(when[0].upper() + when[1:], "strong")
 
 
 def finding_lines(finding: Finding, look: Look, began: str = "") -> Iterator[str]:
-    """What is wrong, since when, where, for whom, and what to write instead."""
+    """A finding: what is wrong, since when, where, for which variables, and what to write instead."""
     yield f"{look.paint(finding.severity.upper(), finding.severity)}  {look.paint(finding.cause, 'strong')}"
     yield from look.prose(finding.message + began, "  ")
     if finding.source is not None:
@@ -74,7 +75,7 @@ def finding_lines(finding: Finding, look: Look, began: str = "") -> Iterator[str
         lines = look.prose(first, "       ", first="  fix  ")
         yield lines[0].replace("  fix  ", f"  {look.paint('fix', 'good')}  ", 1)
         yield from lines[1:]
-        # Never cut or wrapped: this is to be copied.
+        # Never truncated or wrapped: this is to be copied.
         yield from (f"       {look.paint(clean(line), 'code')}" for line in rest)
     if finding.edit is not None:
         yield from _edit_lines("edit", finding.edit, look)
@@ -136,7 +137,7 @@ def _table(shown: Sequence[VariableReport], look: Look) -> Iterator[str]:
 
 
 def gradient_words(gradient: GradientReport | None) -> str:
-    """How large it is, and what in it is not finite."""
+    """The size of a gradient, and how many of its elements are not finite."""
     if gradient is None:
         return "no gradient"
     words = f"gradient norm {gradient.norm:.3g}"

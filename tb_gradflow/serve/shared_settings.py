@@ -1,4 +1,4 @@
-"""What broken runs have in common: hyperparameters that all of them have, and few healthy ones, beyond chance."""
+"""Settings that broken runs share: hyperparameters that all of them have and few healthy runs have, beyond chance."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tb_gradflow.serve.standing import Standing
 from tb_gradflow.store.hyperparameters import Value
 
 MOST_SAID = 2
-"""Of each group of runs."""
+"""For each group of runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +20,9 @@ class _Setting:
     Attributes:
         words: `lr ≥ 0.1`, with the name as code.
         name: The hyperparameter.
-        healthy_with: How many healthy runs meet it; all the broken ones do.
-        healthy: Of how many that have the hyperparameter.
-        chance: The probability that all the broken runs meet such a condition where health has nothing to do with it.
+        healthy_with: Number of healthy runs that meet it; all broken runs do.
+        healthy: Number of healthy runs that have the hyperparameter.
+        chance: The probability that all broken runs meet such a condition if it is unrelated to health.
     """
 
     words: str
@@ -33,11 +33,12 @@ class _Setting:
 
 
 def shared_settings(standings: Sequence[Standing], *, chance: float = 0.05) -> list[str]:
-    """A sentence for each setting that all broken runs share, or all with the same worst finding, and few others do.
+    """A sentence for each setting that all broken runs share, or all runs with the same worst finding, and few others
+    have.
 
-    With few runs and many hyperparameters something always fits. What is said would come about with a probability
-    below `chance` if health were drawn by lot: that of drawing the broken runs from those with the setting alone, a
-    hypergeometric one, times the number of conditions that were tried (Bonferroni).
+    With few runs and many hyperparameters, something always fits. A sentence is given only if it would occur with a
+    probability below `chance` if health were random: the probability of drawing the broken runs only from those with
+    the setting (hypergeometric), times the number of conditions that were tried (Bonferroni).
     """
     broken = [each for each in standings if each.health in ("error", "warning")]
     healthy = [each for each in standings if each.health == "healthy"]
@@ -56,7 +57,7 @@ def shared_settings(standings: Sequence[Standing], *, chance: float = 0.05) -> l
 
 
 def _settings(broken: Sequence[Standing], healthy: Sequence[Standing], chance: float) -> list[_Setting]:
-    """Those that are no chance, the clearest first; one for each hyperparameter."""
+    """The settings that are beyond chance, the clearest first; one for each hyperparameter."""
     names = sorted({name for each in (*broken, *healthy) for name in each.hyperparameters})
     tried = [setting for name in names for setting in _conditions(name, broken, healthy)]
     sure = [each for each in tried if each.chance * len(tried) <= chance and 2 * each.healthy_with <= each.healthy]
@@ -67,7 +68,7 @@ def _settings(broken: Sequence[Standing], healthy: Sequence[Standing], chance: f
 
 
 def _conditions(name: str, broken: Sequence[Standing], healthy: Sequence[Standing]) -> Iterator[_Setting]:
-    """What all the broken runs meet; nothing where one of them has no such hyperparameter."""
+    """Conditions that all broken runs meet; none if one of them lacks this hyperparameter."""
     own = [each.hyperparameters.get(name) for each in broken]
     others = [each.hyperparameters[name] for each in healthy if name in each.hyperparameters]
     if None in own or not others:
@@ -89,7 +90,7 @@ def _conditions(name: str, broken: Sequence[Standing], healthy: Sequence[Standin
 
 
 def written(value: Value) -> str:
-    """A hyperparameter as a person reads it."""
+    """A hyperparameter in readable form."""
     return value if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else f"{value:.6g}"
 
 
@@ -108,7 +109,7 @@ def _sentence(subject: str, setting: _Setting) -> str:
 
 
 def varying(standings: Sequence[Standing], said: Sequence[str]) -> list[str]:
-    """The hyperparameters in which runs differ: those that were spoken of, then by name."""
+    """The hyperparameters that differ between runs: those in the sentences first, then by name."""
     values: dict[str, set[Value | None]] = {}
     for each in standings:
         for name in each.hyperparameters:

@@ -1,4 +1,4 @@
-"""How a run is, in a line: what the list of all runs says of it, in the page and in a terminal."""
+"""The state of a run in a line, for the list of all runs on the page and in a terminal."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ Json = dict[str, Any]
 Health = Literal["error", "warning", "healthy", "unknown"]
 
 WORST_FIRST: tuple[Health, ...] = ("error", "warning", "unknown", "healthy")
-"""What is not known may be anything, and is more than nothing to look at."""
+"""What is not known could be anything, so it comes before healthy runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How one run is at its last recorded step.
+    """The state of one run at its last recorded step.
 
     Attributes:
-        health: The severity of the worst finding; `healthy` where there is no error and no warning; `unknown` where
-            the log cannot be read, or nothing was recorded yet.
-        summary: One sentence; for what is unknown, why.
-        cause: Of the worst error or warning; empty where there is none.
-        place: The line of code of that finding, as `file:line`; empty where it has none.
-        first: The first recorded step with an error or a warning, for as long as one has held without a pause; null for
-            a healthy run, and where it is not known.
+        health: The severity of the worst finding; `healthy` if there is no error and no warning; `unknown` if the log
+            cannot be read, or nothing was recorded yet.
+        summary: One sentence; if the health is unknown, the reason.
+        cause: The cause of the worst error or warning; empty if there is none.
+        place: The line of code of that finding, as `file:line`; empty if it has none.
+        first: The first recorded step with an error or a warning, since when there has been one without interruption;
+            None for a healthy run, and if it is not known.
         step: The last recorded step; -1 if none was completed.
-        steps: How many were recorded.
-        loss: The value of the first target at the last step; null if it was not finite, or there is none.
+        steps: Number of recorded steps.
+        loss: The value of the first target at the last step; None if it was not finite, or if there is none.
         recorded: Seconds since the epoch when the last step was recorded; else when the recording began.
-        hyperparameters: As HParams logged them beside the run; empty where it did not.
+        hyperparameters: As HParams logged them in the run's directory; empty if it did not.
     """
 
     health: Health
@@ -56,14 +56,15 @@ class Standing:
     hyperparameters: Hyperparameters = field(default_factory=dict)
 
     def to_json(self) -> Json:
-        """As docs/http.md says it."""
+        """The form in docs/http.md."""
         return asdict(self)
 
 
 def standing_of(history: History, diagnosis: Diagnosis | None = None, *, since: bool = True) -> Standing:
-    """The standing of a run; `since` also looks for the first step with trouble, which takes some more diagnoses.
+    """The standing of a run; `since` also searches for the first step with an error or a warning, which takes some more
+    diagnoses.
 
-    Raises LogError where the run cannot be read.
+    Raises LogError if the run cannot be read.
     """
     history.refresh()
     index = history.readable()
@@ -85,7 +86,7 @@ def standing_of(history: History, diagnosis: Diagnosis | None = None, *, since: 
 
 
 def standing_or_unknown(history: History, *, since: bool = True) -> Standing:
-    """The same, and `unknown` for a run that cannot be read or judged."""
+    """The same, but `unknown` for a run that cannot be read or analysed."""
     try:
         return standing_of(history, since=since)
     except LogError as error:
@@ -97,20 +98,20 @@ def standing_or_unknown(history: History, *, since: bool = True) -> Standing:
 
 
 def unknown(problem: str) -> Standing:
-    """Of a run whose log cannot be read, or says nothing yet."""
+    """The standing of a run whose log cannot be read, or has no step yet."""
     return Standing("unknown", problem)
 
 
 def worst_of(findings: Sequence[Finding]) -> Finding | None:
-    """The first of the most severe ones that are no mere information."""
+    """The first of the most severe findings that are more than information."""
     loud = (finding for severity in ("error", "warning") for finding in findings if finding.severity == severity)
     return next(loud, None)
 
 
 def first_trouble(history: History, index: RunIndex, diagnosis: Diagnosis) -> int | None:
-    """Where the trouble of a step began: looked for by halves, so that a hundred steps take seven diagnoses.
+    """Where the errors or warnings of a step began: a binary search, so that a hundred steps take seven diagnoses.
 
-    Of two troubles with a pause between them the second is told. Not looked for in models that take long to judge.
+    If they paused in between, the last beginning is returned. Not searched in models that take long to analyse.
     """
     if not _is_troubled(diagnosis):
         return None
@@ -123,7 +124,7 @@ def first_trouble(history: History, index: RunIndex, diagnosis: Diagnosis) -> in
 
 
 def _first(steps: Sequence[int], holds: Callable[[int], bool]) -> int:
-    """The first step from which on it holds; it does at the last."""
+    """The first step from which on the condition holds; it holds at the last step."""
     if holds(steps[0]):
         return steps[0]
     before, after = 0, len(steps) - 1
@@ -138,5 +139,5 @@ def _is_troubled(diagnosis: Diagnosis) -> bool:
 
 
 def worst_first(standings: Iterable[tuple[str, Standing]]) -> list[tuple[str, Standing]]:
-    """Errors before warnings, each with the newest first."""
+    """Errors before warnings, the newest first within each."""
     return sorted(standings, key=lambda each: (WORST_FIRST.index(each[1].health), -each[1].recorded))

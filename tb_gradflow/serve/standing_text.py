@@ -13,14 +13,16 @@ from tb_gradflow.serve.text import Look, Role, clean, count, table
 
 ROLES: dict[Health, Role] = {"error": "error", "warning": "warning", "unknown": "dim", "healthy": "good"}
 
-# Columns of hyperparameters, and their width.
+# Number of hyperparameter columns, and their width.
 _MOST_NAMES, _LONGEST = 4, 14
 
 _HEADINGS = ("", "run", "since step", "loss", "recorded", "worst finding")
 
 
 def lines_of(standings: Sequence[tuple[str, Standing]], look: Look) -> Iterator[str]:
-    """How many runs are how, and a line for each, in the order that is given; a line is as long as it must be."""
+    """The number of runs for each health, and a line for each run, in the given order; a line is as long as
+    necessary.
+    """
     all_of_them = [standing for _, standing in standings]
     shared = shared_settings(all_of_them)
     names = varying(all_of_them, shared)[:_MOST_NAMES]

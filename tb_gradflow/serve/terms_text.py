@@ -1,4 +1,4 @@
-"""The terms of a loss as lines of text: their values, and what each teaches each layer."""
+"""The terms of a loss as lines of text: their values, and the share of each in the gradient of each layer."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from tb_gradflow.serve.text import Look
 
 SHOWN_LAYERS = 20
 
-# A share below is not told apart from nothing where several are listed.
+# A smaller share is shown like none if several terms are listed.
 _LEAST_SHARE = 0.0005
 _MOST_SHARES = 4
-# From here on two terms pull against each other more than beside each other.
+# From here on, two terms oppose each other.
 _AGAINST = -0.5
 
 
 def term_lines(terms: Sequence[TermReport], look: Look) -> Iterator[str]:
-    """Nothing where no term was measured."""
+    """Nothing if no term was measured."""
     layers = layers_of(terms)
     for target in dict.fromkeys(term.target for term in terms):
         own = [term for term in terms if term.target == target]
@@ -44,7 +44,7 @@ def _layer_lines(terms: Sequence[TermReport], layers: Sequence[LayerTerms], look
 
 
 def _shares(terms: Sequence[TermReport], layer: LayerTerms) -> Iterator[str]:
-    """The terms that give a layer most, the largest first."""
+    """The terms that contribute most to a layer, the largest first."""
     ranked = sorted(layer.shares.items(), key=lambda item: -item[1])
     least = _LEAST_SHARE if len(ranked) > _MOST_SHARES else 0.0
     told = [(place, share) for place, share in ranked[:_MOST_SHARES] if share >= least]
@@ -55,7 +55,7 @@ def _shares(terms: Sequence[TermReport], layer: LayerTerms) -> Iterator[str]:
 
 
 def percent(share: float) -> str:
-    """`34.9 %`; never 0 or 100 for what is neither."""
+    """`34.9 %`; never 0 or 100 unless exact."""
     if 0 < share < 0.001:
         return "<0.1 %"
     if 0.999 < share < 1:

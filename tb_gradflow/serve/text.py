@@ -1,4 +1,4 @@
-"""Text for a terminal: as wide as it is, in colours where it has them. Knows nothing of reports."""
+"""Text for a terminal: fitted to its width, in colour if it supports that. Knows nothing of reports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 Role = Literal["error", "warning", "info", "good", "strong", "dim", "code"]
 
-# Colours of the terminal's own palette, so that they fit its background, and of weight where there is no hue.
+# Colours of the terminal's own palette, so that they fit its background; bold or dim where there is no hue.
 _CODES: dict[Role, str] = {
     "error": "1;31",
     "warning": "1;33",
@@ -31,7 +31,7 @@ _QUOTED = re.compile(r"`[^`]+`")
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How text is to look.
+    """The appearance of text.
 
     Attributes:
         width: Columns.
@@ -46,14 +46,14 @@ class Look:
         return f"\x1b[{_CODES[role]}m{text}\x1b[0m" if self.colour and text else text
 
     def prose(self, text: str, indent: str = "", first: str | None = None) -> list[str]:
-        """Sentences in lines; what stands in backticks, which are kept, has the colour of code."""
+        """Sentences wrapped into lines; text in backticks, which are kept, has the colour of code."""
         lines = self.wrapped(text, indent, first)
         if not self.colour:
             return lines
         return _QUOTED.sub(lambda quoted: self._each_line(quoted[0]), "\n".join(lines)).split("\n")
 
     def wrapped(self, text: str, indent: str = "", first: str | None = None) -> list[str]:
-        """The same without colours. A word that is longer than a line is cut."""
+        """The same without colours. A word that is longer than a line is split."""
         return textwrap.wrap(
             clean(text),
             max(NARROWEST, self.width),
@@ -79,13 +79,13 @@ class Look:
 
 
 class Printer(Protocol):
-    """IPython's, as far as it is used here."""
+    """The part of IPython's printer that is used here."""
 
     def text(self, text: str, /) -> None: ...
 
 
 def clean(text: str) -> str:
-    """Text without the characters by which a name could steer a terminal or turn the direction of a line."""
+    """Text without the characters with which a name could control a terminal or change the direction of a line."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
@@ -100,6 +100,6 @@ def count(number: int, one: str, many: str | None = None) -> str:
 
 
 def table(rows: Sequence[Sequence[str]], gap: str = "  ") -> list[list[str]]:
-    """The same cells, padded to columns; the last column is not."""
+    """The same cells, padded to columns, except the last column."""
     widths = [max(map(len, column)) for column in zip(*(row[:-1] for row in rows), strict=True)]
     return [[*(f"{cell:<{width}}{gap}" for cell, width in zip(row, widths, strict=False)), row[-1]] for row in rows]

@@ -1,1 +1,1 @@
-"""Where records lie: event files, their writer and their readers. Never imports TensorFlow."""
+"""Writes and reads records: event files, their writer and their readers. Never imports TensorFlow."""

@@ -1,4 +1,4 @@
-"""Holds Python's search for cycles while very many records are made."""
+"""Pauses Python's garbage collection while very many records are created."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ _was_on = False
 
 @contextmanager
 def without_collections() -> Iterator[None]:
-    """Inside, whichever thread it is in, nobody searches for cycles; with the last that leaves, it is as it was before.
+    """Within this context no thread runs a garbage collection; when the last one leaves, the previous state is
+    restored.
 
-    A decoded trace is millions of objects without a cycle, and none of them can go: searching through them again and
-    again, as their number grows, takes a third of the time that decoding takes.
+    A decoded trace is millions of objects without a cycle, and none of them can be freed. Scanning them again and again
+    while their number grows takes a third of the decoding time.
     """
     global _inside, _was_on
     with _lock:

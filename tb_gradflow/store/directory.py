@@ -1,8 +1,8 @@
-"""Reads logs from directories, without TensorFlow and without TensorBoard running; `elsewhere` brings those here that
-lie on other filesystems.
+"""Reads logs from directories, without TensorFlow and without a running TensorBoard; `elsewhere` copies logs from other
+filesystems.
 
-Only the steps and the places of the other records are kept in memory. A file that is still being written, or
-that was cut off, is read as far as it is whole, and from there on when it is asked again.
+Only the steps, and the positions of the other records, are kept in memory. A file that is still being written, or that
+was cut off, is read as far as its records are complete, and from there on at the next refresh.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _MOST_DIMENSIONS = 8
 
 
 def find_runs(root: str) -> dict[str, str]:
-    """Runs at or below `root`: name -> directory of its event files. The name is relative to `root`.
+    """The runs at or below `root`: name -> directory of its event files. The name is relative to `root`.
 
-    Raises LogError if there is none, saying what is there instead.
+    Raises LogError if there is none, with what was found instead.
     """
     if elsewhere.is_elsewhere(root):
         return _named(root, elsewhere.files_below(root), elsewhere.is_event_file)
@@ -72,13 +72,13 @@ def _named(root: str, walked: Iterable[tuple[str, list[str]]], is_ours: Callable
 
 
 class DirectoryReader:
-    """The `TagReader` of one directory of event files, or of the address of one."""
+    """The `TagReader` of one directory of event files, local or on another filesystem."""
 
     def __init__(self, directory: str) -> None:
         self._copy = elsewhere.Copy(directory) if elsewhere.is_elsewhere(directory) else None
         self._directory = self._copy.path if self._copy else elsewhere.local_path(directory)
         self._places: dict[Tag, Place] = {}
-        # Small, and wanted for every chunk at once.
+        # Small, and needed for every chunk at once.
         self._steps: dict[Tag, Array] = {}
         self._read_up_to: dict[str, int] = {}
         # By file and place.

@@ -1,7 +1,7 @@
-"""Logs on another filesystem, such as gs://…: brought here piece by piece, to be read like those of this machine.
+"""Logs on another filesystem, such as gs://…: copied to this machine piece by piece, and read like local logs.
 
-TensorBoard's `gfile` is TensorFlow's own where that is installed; else it reads s3://… with boto3, and with fsspec what
-that knows. It is loaded for the address of another filesystem alone.
+TensorBoard's `gfile` is TensorFlow's if that is installed; otherwise it reads s3://… with boto3, and other schemes with
+fsspec. It is imported only for an address on another filesystem.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PIECE = 2**20
 
 
 def local_path(path: str) -> str:
-    """The path that a `file://` address means; anything else as it is."""
+    """The path of a `file://` address; anything else is unchanged."""
     return path.removeprefix("file://")
 
 
@@ -28,15 +28,15 @@ def is_elsewhere(path: str) -> bool:
 
 
 def files_below(root: str) -> Iterator[tuple[str, list[str]]]:
-    """Each directory at or below an address, and the names of its files. Raises LogError if that cannot be read."""
+    """Each directory at or below an address, and the names of its files. Raises LogError if it cannot be read."""
     files = _gfile()
     try:
         if files.isdir(root):
             yield from ((directory.rstrip("/"), [*names]) for directory, _, names in files.walk(root))
             return
-        # Raises where there is nothing, or where nobody knows the scheme.
+        # Raises if there is nothing, or if no package supports the scheme.
         files.stat(root)
-    except Exception as error:  # each filesystem has errors of its own
+    except Exception as error:  # each filesystem has its own exceptions
         if type(error).__name__ == "NotFoundError":
             raise LogError(f"{root} does not exist: expected the directory that was given to the recorder") from error
         raise _unreadable(root, error) from error
@@ -44,16 +44,16 @@ def files_below(root: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def is_event_file(path: str) -> bool:
-    """Whether a file is one of ours, or one of a `tf.summary` writer that has records of ours as well."""
+    """Whether a file is one of ours, or a file of a `tf.summary` writer that also contains our records."""
     name = path.rpartition("/")[2]
     return "tfevents" in name and (name.endswith(f".{PLUGIN}") or _mentions_us(path))
 
 
 class Copy:
-    """The event files of an address's directory, copied to a directory of this machine for as long as this lives.
+    """The event files of a remote directory, copied to a local directory for the lifetime of this object.
 
     Attributes:
-        path: Where they are.
+        path: The local directory.
     """
 
     def __init__(self, address: str) -> None:
@@ -64,7 +64,7 @@ class Copy:
         self.path = self._kept.name
 
     def refresh(self) -> None:
-        """Copies what has grown since the last time. Raises LogError."""
+        """Copies what was added since the last call. Raises LogError."""
         files = _gfile()
         try:
             for name in sorted(files.listdir(self._address)):
@@ -83,7 +83,7 @@ class Copy:
             raise _unreadable(self._address, error) from error
 
     def _bring(self, path: str, local: str) -> None:
-        # What was read of it so far keeps its place: an event file only grows.
+        # Positions in it stay valid: an event file only grows.
         with open(f"{local}.part", "wb") as copy:
             copy.writelines(_pieces(path))
         os.replace(f"{local}.part", local)
@@ -118,6 +118,6 @@ def _unreadable(path: str, error: Exception) -> LogError:
     scheme = path.partition("://")[0]
     first = next(iter(str(error).splitlines()), "")
     return LogError(
-        f"{path} cannot be read ({type(error).__name__}: {first}): {scheme}:// needs TensorFlow, or a package for "
-        "TensorBoard that knows it (boto3 for s3://, for others fsspec); else copy the log to this machine"
+        f"{path} cannot be read ({type(error).__name__}: {first}): reading {scheme}:// needs TensorFlow, or a "
+        "package that TensorBoard can use (boto3 for s3://, fsspec for others); or copy the log to this machine"
     )

@@ -1,4 +1,6 @@
-"""Hyperparameters of runs, where they were logged as TensorBoard's HParams plugin has them. Nothing here writes any."""
+"""Hyperparameters of runs, if they were logged in the format of TensorBoard's HParams plugin. This module only
+reads.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +28,14 @@ Hyperparameters = Mapping[str, Value]
 
 PLUGIN = "hparams"
 TAG = "_hparams_/session_start_info"
-"""Both as in `tensorboard/plugins/hparams/metadata.py`, which loads NumPy."""
+"""As in `tensorboard/plugins/hparams/metadata.py`, which imports NumPy."""
 
-# They are written before the training begins: a longer file is not searched to its end.
+# They are written before the training begins, so a longer file is not searched to its end.
 _BEGINNING = 1 << 20
 
 
 def of_provider(provider: DataProvider, context: RequestContext, experiment_id: str) -> dict[str, Hyperparameters]:
-    """TensorBoard's runs that have any, with what they have."""
+    """TensorBoard's runs that have hyperparameters, with these."""
     listed = provider.list_tensors(
         context, experiment_id=experiment_id, plugin_name=PLUGIN, run_tag_filter=RunTagFilter(tags=[TAG])
     )
@@ -42,7 +44,9 @@ def of_provider(provider: DataProvider, context: RequestContext, experiment_id: 
 
 
 def below(root: str) -> dict[str, Hyperparameters]:
-    """The same of a local directory; the names of runs are relative to it, with `/`, and `.` is itself."""
+    """The same for a local directory; the names of runs are relative to it, with `/`, and `.` is the directory
+    itself.
+    """
     found: dict[str, Hyperparameters] = {}
     for directory, _, names in os.walk(root, followlinks=True):
         for name in sorted(names):
@@ -54,7 +58,9 @@ def below(root: str) -> dict[str, Hyperparameters]:
 
 
 def of_run(name: str, known: Mapping[str, Hyperparameters]) -> Hyperparameters:
-    """Those of the run of that name: logged beside its gradients, below them, or for a directory above; else none."""
+    """The hyperparameters of the run of that name: logged in its directory, below it, or in a parent directory;
+    otherwise none.
+    """
     inside = sorted((run for run in known if run.startswith(f"{name}/")), key=lambda run: (run.count("/"), run))
     for run in (name, *inside, *_above(name)):
         if run in known:
@@ -84,7 +90,7 @@ def _in_file(path: str) -> Hyperparameters | None:
                 if place.offset > _BEGINNING:
                     break
     except (LogError, DecodeError, OSError):
-        LOGGER.debug("%s: no hyperparameters can be read", path, exc_info=True)
+        LOGGER.debug("%s: the hyperparameters cannot be read", path, exc_info=True)
     return None
 
 
@@ -95,7 +101,7 @@ def _contents(event: Event) -> Iterator[Hyperparameters]:
 
 
 def _decoded(content: bytes) -> Hyperparameters:
-    """Empty for what is none."""
+    """Empty if the value is not set."""
     try:
         data = HParamsPluginData.FromString(content)
     except DecodeError:
@@ -107,6 +113,6 @@ def _values(pairs: Iterable[tuple[str, ProtoValue]]) -> Iterator[tuple[str, Valu
     for name, value in pairs:
         kind = value.WhichOneof("kind")
         if kind == "number_value" and not math.isfinite(value.number_value):
-            yield name, str(value.number_value)  # JSON has no such number
+            yield name, str(value.number_value)  # JSON cannot represent this number
         elif kind in ("number_value", "string_value", "bool_value"):
             yield name, getattr(value, kind)

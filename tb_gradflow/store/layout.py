@@ -1,6 +1,6 @@
-"""How records lie in TensorBoard event files: tags, tensors, and the name of the file.
+"""The storage layout of records in TensorBoard event files: tags, tensors, and the name of the file.
 
-docs/format.md tells it in words. Both sides of the log use this module, so that what the writer names the readers find.
+docs/format.md describes it. The writer and the readers both use this module, so their names always match.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tb_gradflow.record.schema import FORMAT
 from tb_gradflow.store.collecting import without_collections
 
 PLUGIN = "gradflow"
-"""TensorBoard's name of this plugin, and of the sub-directory in which its logs lie."""
+"""TensorBoard's name of this plugin, and of the sub-directory that contains its logs."""
 
 Kind = Literal["session", "trace", "steps", "gradients", "variables", "cost", "values"]
 _KINDS: tuple[Kind, ...] = ("session", "trace", "steps", "gradients", "variables", "cost", "values")
@@ -57,13 +57,13 @@ FIXED_STEP_COLUMNS = 3
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """What one tag of a log names.
+    """The parts of a tag of a log.
 
     Attributes:
-        kind: What lies there.
+        kind: The kind of record.
         session: Id of the session.
-        number: Index of the trace, or the first step of the chunk; for a cost the last recorded step before it was
-            written; for values their step; -1 for a session.
+        number: Index of the trace, or first step of the chunk; for a cost, the last recorded step before it was
+            written; for values, their step; -1 for a session.
     """
 
     kind: Kind
@@ -76,7 +76,7 @@ class Tag:
 
 
 def parse_tag(text: str) -> Tag | None:
-    """The tag that `text` spells; None if it is not one of ours (a later version may have more)."""
+    """The tag that `text` spells; None if it is not one of ours (a later version may have more kinds)."""
     prefix, *rest = text.split("/")
     if prefix != PLUGIN or len(rest) not in (2, 3):
         return None
@@ -93,12 +93,12 @@ def parse_tag(text: str) -> Tag | None:
 def event_file_path(log_dir: str) -> str:
     """A new path `<log_dir>/gradflow/events.out.tfevents.….gradflow`.
 
-    A directory of our own, because TensorBoard's Python loader stops reading a file as soon as another writer
-    begins a later one beside it (Keras's TensorBoard callback does). For the same reason names sort by the
-    time they were made, to the nanosecond: a second recording may begin within the second.
+    The log has its own directory, because TensorBoard's Python loader stops reading a file as soon as another writer
+    starts a later file in the same directory (Keras's TensorBoard callback does). For the same reason names sort by
+    creation time, to the nanosecond: a second recording may begin within the same second.
 
-    Where TensorBoard's own names hold the machine's name and the process's number, these hold a random one: it tells
-    nothing, and no two workers that begin at once meet, on however many machines.
+    Where TensorBoard's own names contain the host name and the process id, these contain a random number: it reveals
+    nothing, and it differs between workers that start at the same time, on any number of machines.
     """
     seconds, nanoseconds = divmod(time.time_ns(), 10**9)
     name = f"events.out.tfevents.{seconds:010d}.{nanoseconds:09d}.{secrets.token_hex(6)}.{PLUGIN}"
@@ -106,16 +106,16 @@ def event_file_path(log_dir: str) -> str:
 
 
 def run_name(directory: str) -> str:
-    """What a person calls the run whose event files lie in `directory` (with `/`): without our sub-directory."""
+    """The displayed name of the run whose event files are in `directory` (with `/`): without our sub-directory."""
     above, _, last = directory.rpartition("/")
     return (above or ".") if last == PLUGIN else directory
 
 
 def name_of_root(root: str, directory: str, others: Collection[str]) -> str:
-    """What a person calls a run that is the whole log: the name of its own directory, for `run_name` has only `.`.
+    """The displayed name of a run that is the whole log: the name of its directory, because `run_name` has only `.`.
 
-    `root` is where the log lies, a path or an address, empty if unknown; `directory` is relative to it; `others` are
-    the names of the runs beside it.
+    `root` is the location of the log, a path or an address, empty if unknown; `directory` is relative to it; `others`
+    are the names of the other runs.
     """
     here = "(this directory)"
     if not root:
@@ -176,7 +176,7 @@ def _no_number(text: str) -> float:
 
 
 def blob_value(tag: Tag, blob: bytes) -> Summary.Value:
-    """A blob sequence of one blob. Rank 1: TensorBoard's Rust loader drops any other."""
+    """A blob sequence of one blob. Rank 1: TensorBoard's Rust loader drops all other ranks."""
     tensor = TensorProto(dtype=DT_STRING, tensor_shape=_shape((1,)), string_val=[blob])
     return Summary.Value(tag=str(tag), tensor=tensor, metadata=_metadata(DATA_CLASS_BLOB_SEQUENCE))
 
@@ -199,7 +199,7 @@ def event(values: Sequence[Summary.Value], step: int, wall_time: float) -> Event
 
 
 def version_event(wall_time: float) -> Event:
-    """The record with which every event file begins."""
+    """The record at the beginning of every event file."""
     return Event(wall_time=wall_time, file_version="brain.Event:2")
 
 

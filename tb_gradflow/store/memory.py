@@ -1,4 +1,4 @@
-"""A run that never was in a file: one step that `explain` looked at."""
+"""A run that was never in a file: one step that `explain` ran."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FLOAT_BYTES = 4
 
 
 class MemoryReader:
-    """The `TagReader` of one trace and at most one step of it."""
+    """The `TagReader` of one trace and at most one of its steps."""
 
     def __init__(self, session: Session, trace: Trace, step: StepRecord | None) -> None:
         self._blobs = {

@@ -1,7 +1,7 @@
 """Reads logs through TensorBoard's DataProvider: the only way that works with both of its loaders.
 
-Every call names the run, and the tags where it can: a reply of the Rust loader may not exceed 256 MiB, and the
-Python loader walks through all that it is asked for.
+Every call names the run, and the tags if possible: a response of the Rust loader may not exceed 256 MiB, and the Python
+loader iterates over everything that is requested.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Answered = TypeVar("Answered")
 
 _TRIES = 100
 _PAUSE = 0.01
-"""Seconds between two of them."""
+"""Seconds between two attempts."""
 
 # What TensorBoard raises where a tensor is none: its shape, its type and its bytes disagree.
 _NO_TENSOR = (ValueError, TypeError, OverflowError, MemoryError)
@@ -32,9 +32,9 @@ _NO_TENSOR = (ValueError, TypeError, OverflowError, MemoryError)
 def list_runs(
     provider: DataProvider, context: RequestContext, experiment_id: str, run: str | None = None
 ) -> dict[str, set[Tag]]:
-    """The runs that have a session of ours, by TensorBoard's name of them, and the tags of sessions and traces.
+    """The runs that have a session of ours, by TensorBoard's name, and the tags of sessions and traces.
 
-    With `run`, at most that one.
+    With `run`, at most that run.
     """
     listed = _asked(
         provider.list_blob_sequences,
@@ -48,7 +48,9 @@ def list_runs(
 
 
 def newest_steps(provider: DataProvider, context: RequestContext, experiment_id: str) -> dict[str, Tag]:
-    """For each run, the tag of its newest chunk of steps: another one where the run has grown. One question for all."""
+    """For each run, the tag of its newest chunk of steps, which changes when the run grows. One request for all
+    runs.
+    """
     listed = _asked(provider.list_tensors, context, experiment_id=experiment_id, plugin_name=PLUGIN)
     found: dict[str, Tag] = {}
     for run, texts in listed.items():
@@ -130,7 +132,7 @@ class ProviderReader:
             downsample=1,
             run_tag_filter=RunTagFilter(runs=[self._run], tags=by_name),
         )
-        # The Python loader announces a tag a moment before its data: an empty series is one that is not there yet.
+        # The Python loader announces a tag a moment before its data: an empty series is not there yet.
         series = {by_name[name]: data[-1].numpy for name, data in read.get(self._run, {}).items() if data}
         return {tag: _array(tag, values) for tag, values in series.items()}
 
@@ -147,10 +149,10 @@ def _array(tag: Tag, values: Any) -> Array:
 
 
 def _asked(ask: Callable[..., Answered], *place: Any, **question: Any) -> Answered:
-    """What a provider answers; it is asked again where its loader was in the midst of something.
+    """The result of a provider; the request is repeated if its loader was in the middle of an update.
 
-    The Python loader fills its tables in another thread and does not lock them: a tag is listed a moment before it is
-    there to be looked at (KeyError), and a table grows while somebody walks through it (RuntimeError).
+    The Python loader fills its tables in another thread without a lock: a tag is listed a moment before it can be read
+    (KeyError), and a table may grow while it is iterated (RuntimeError).
     """
     for _ in range(_TRIES):
         try:
@@ -161,7 +163,7 @@ def _asked(ask: Callable[..., Answered], *place: Any, **question: Any) -> Answer
 
 
 def _refused(run: str, refusal: PublicError) -> str:
-    # The Rust loader names a blob by JSON, and cannot read what it has written there with a backslash.
+    # The Rust loader identifies a blob by JSON, and cannot read its own JSON if that contains a backslash.
     if json.dumps(run, ensure_ascii=False) != f'"{run}"':
         return (
             f"TensorBoard's fast loader cannot read a run whose name has quotes, backslashes or control characters, "

@@ -1,7 +1,7 @@
-"""One recorded run, wherever it lies: finds its newest session and reads it piece by piece.
+"""One recorded run, wherever it is stored: finds its newest session and reads it piece by piece.
 
-The places (an event file directory, TensorBoard's DataProvider) differ only in how they list tags and fetch
-what lies there: that is `TagReader`. Numbers stay bytes until somebody asks for them.
+The sources (a directory of event files, TensorBoard's DataProvider) differ only in how they list tags and fetch their
+data: that is `TagReader`. Arrays stay bytes until they are needed.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Read = TypeVar("Read")
 
 
 class TagReader(Protocol):
-    """A place where records lie. What lies under a tag never changes; new tags appear while a training runs."""
+    """A source of records. The data of a tag never changes; new tags appear while a training runs."""
 
     def tags(self) -> Collection[Tag]:
-        """Everything that is there now."""
+        """All tags that exist now."""
 
     def blob(self, tag: Tag) -> bytes:
-        """A session or a trace. Raises KeyError if nothing lies there."""
+        """A session or a trace. Raises KeyError if there is no data under the tag."""
 
     def arrays(self, tags: Collection[Tag]) -> Mapping[Tag, Array]:
         """Steps, gradients or variables; those that are not there are left out, those that cannot be read say why."""
@@ -45,14 +45,14 @@ class TagReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunIndex:
-    """What one session holds, at the moment it was asked.
+    """The content of one session at the time of the request.
 
     Attributes:
         session: The newest session that recorded something, or the newest of all if none did.
         traces: Indices of its traces, increasing.
         chunks: By first step.
-        earlier: How many other sessions have recorded something in the same place.
-        cost: What recording has cost up to the newest chunk; null in logs that do not say it.
+        earlier: Number of other sessions that recorded something in the same place.
+        cost: The cost of recording up to the newest chunk; None in logs that do not contain it.
         with_values: The steps whose forward pass was measured.
         damaged: What of the log cannot be read, and is left out.
     """
@@ -71,7 +71,7 @@ class RunIndex:
         return tuple(step for chunk in self.chunks for step in chunk.steps)
 
     def find(self, step: int) -> tuple[ChunkHead, int] | None:
-        """The chunk that holds `step` and the step's position in it; None if it was not recorded."""
+        """The chunk that contains `step`, and the step's position in it; None if it was not recorded."""
         at = bisect_right(self.chunks, step, key=lambda chunk: chunk.id) - 1
         if at < 0 or step not in self.chunks[at].steps:
             return None
@@ -81,7 +81,7 @@ class RunIndex:
 class StoredRun:
     """Reads one run.
 
-    Remembers heads of chunks and sessions, which are small. Caching the rest is the caller's choice.
+    Caches heads of chunks and sessions, which are small. Caching the rest is up to the caller.
     """
 
     def __init__(self, reader: TagReader) -> None:
@@ -223,7 +223,7 @@ def _naming(tag: Tag) -> Iterator[None]:
 
 
 def newest_session(tags: Collection[Tag]) -> str:
-    """Id of the newest session that has a trace; of the newest of all if none has one yet."""
+    """Id of the newest session that has a trace; or of the newest of all if none has one yet."""
     sessions = {tag.session for tag in tags if tag.kind == "session"}
     recorded = sessions & {tag.session for tag in tags if tag.kind == "trace"}
     if not sessions:

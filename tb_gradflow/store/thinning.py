@@ -1,4 +1,4 @@
-"""Keeps a log that has reached its cap readable: every second step of the past stays."""
+"""Reduces a log that has reached its size limit to every second step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FLOAT32_BYTES = 4
 
 
 def thin(run: StoredRun, writer: LogWriter, pinned: Collection[int] = ()) -> int:
-    """Writes every second step of the newest session of `run`, and those of `pinned`, to `writer`, which has another
+    """Writes every second step of the newest session of `run`, and the `pinned` steps, to `writer`, which has another
     session. Returns how many steps there were.
 
     Raises LogError if the run cannot be read.

@@ -1,8 +1,8 @@
-"""Writes one session to one event file: buffers steps into chunks, and keeps the file from growing without bound.
+"""Writes one session to one event file: collects steps into chunks, and limits the size of the file.
 
-Knows records and events only. Where the bytes go is the business of the sink it is given: the recorder passes
-a `tf.io.TFRecordWriter`, whose checksums are made in C++ and which writes to any file system; `RecordFile`
-does without TensorFlow. Whatever the sink raises goes to the caller.
+It knows only records and events. The sink decides where the bytes go: the recorder passes a `tf.io.TFRecordWriter`,
+whose checksums are computed in C++ and which writes to any file system; `RecordFile` works without TensorFlow.
+Exceptions of the sink are passed to the caller.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class RecordSink(Protocol):
 
 
 class RecordFile:
-    """A sink for a local path that needs no TensorFlow; the directories above are made."""
+    """A sink for a local path that needs no TensorFlow; missing directories are created."""
 
     def __init__(self, path: str) -> None:
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
@@ -70,14 +70,13 @@ class RecordFile:
 class LogWriter:
     """One session in one event file.
 
-    A chunk is written when it holds `CHUNK_STEPS` steps, when the trace changes, on `flush`, and when the last
-    write is `CHUNK_SECONDS` ago, or a thousandth of the time since the beginning where that is more: so a short
-    run is seen at once, and a long one does not fall into thousands of chunks. The very first step is written
-    immediately.
+    A chunk is written when it holds `CHUNK_STEPS` steps, when the trace changes, on `flush`, and when the last write is
+    `CHUNK_SECONDS` ago (or a thousandth of the time since the beginning, if that is longer). So a short run is visible
+    at once, and a long one does not consist of thousands of chunks. The very first step is written immediately.
 
-    Of the steps that it is given it keeps one in `stride`. At `cap_bytes` of output it is full: whoever can begins a
-    new file then, see `store.thinning`. If it is given more all the same, every second step is kept from there on,
-    after each further half of the cap every second of those.
+    It keeps one in `stride` of the steps that it gets. At `cap_bytes` of output it is full, and the caller should start
+    a new file, see `store.thinning`. If it gets more steps nevertheless, it keeps every second step from there on, and
+    halves this number again after each further half of the cap.
     """
 
     def __init__(
@@ -107,7 +106,7 @@ class LogWriter:
         self._sink.flush()
 
     def write_trace(self, trace: Trace) -> None:
-        """Before the first step of that trace; a trace that was written is not written again."""
+        """Must be called before the first step of that trace; a trace is written only once."""
         if trace.index in self._traces:
             return
         self._traces[trace.index] = trace
@@ -125,7 +124,7 @@ class LogWriter:
             self._keep(record, at_once=position == 0)
 
     def keep_step(self, record: StepRecord) -> None:
-        """The same for a step that is kept whatever the stride."""
+        """The same for a step that is kept regardless of the stride."""
         self._check(record)
         self._last_step = record.step
         self._keep(record)
@@ -147,11 +146,11 @@ class LogWriter:
             self._write_chunk()
 
     def write_cost(self, cost: Cost) -> None:
-        """What recording has cost so far; of several the last one counts. One for each chunk is kept at most."""
+        """Sets the cost of recording so far. The last value counts; at most one is written for each chunk."""
         self._cost = cost
 
     def flush(self) -> None:
-        """Everything that was given so far is in the file when this returns."""
+        """Writes everything to the file before it returns."""
         self._write_chunk()
         self._sink.flush()
 
@@ -170,11 +169,15 @@ class LogWriter:
             raise ValueError(f"steps must increase strictly, got {record.step} after {self._last_step}")
         trace = self._traces.get(record.trace)
         if trace is None:
-            raise ValueError(f"step {record.step} is of trace {record.trace}, which was not written: write it first")
+            raise ValueError(
+                f"step {record.step} belongs to trace {record.trace}, which was not written: write that first"
+            )
         if len(record.losses) != len(trace.targets):
             raise ValueError(f"step {record.step} has {len(record.losses)} losses for {len(trace.targets)} targets")
         if len(record.variables) != len(trace.variables) * len(VARIABLE_STATISTICS) * _FLOAT32_BYTES:
-            raise ValueError(f"step {record.step}: variables do not fit the {len(trace.variables)} of its trace")
+            raise ValueError(
+                f"step {record.step}: the statistics do not match the {len(trace.variables)} variables of its trace"
+            )
         if self._buffer and self._buffer[0].trace == record.trace:
             expected = len(self._buffer[0].gradients)
             if len(record.gradients) != expected:
@@ -205,7 +208,7 @@ class LogWriter:
 
 
 def cost_event(session: str, after: StepRecord, cost: Cost) -> Event:
-    """What recording has cost by the step `after`."""
+    """The cost of recording up to the step `after`."""
     numbers = [float(getattr(cost, column)) for column in COST_COLUMNS]
     value = float64_value(
         Tag("cost", session, after.step), (1, len(numbers)), struct.pack(f"<{len(numbers)}d", *numbers)
@@ -220,7 +223,7 @@ def chunk_event(session: str, steps: Sequence[StepRecord]) -> Event:
     table = [number for s in steps for number in (s.step, s.wall_time, s.trace, *s.losses)]
     rows = len(first.gradients) // (len(GRADIENT_STATISTICS) * _FLOAT32_BYTES)
     variables = len(first.variables) // (len(VARIABLE_STATISTICS) * _FLOAT32_BYTES)
-    # The steps come last: a reader that sees them, while TensorBoard is still loading, finds the numbers too.
+    # The steps come last: a reader that sees them while TensorBoard is still loading also finds the statistics.
     values = [
         float32_value(
             Tag("gradients", session, first.step),

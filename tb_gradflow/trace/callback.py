@@ -1,4 +1,4 @@
-"""The Keras callback. Between recorded steps the model runs its own compiled function, untouched."""
+"""The Keras callback. Between recorded steps the model runs its own compiled function, unchanged."""
 
 from __future__ import annotations
 
@@ -34,31 +34,30 @@ from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
 
 
 class GradFlowCallback(KerasCallback):
-    """Records where the gradient goes during `fit`, for the tab "Gradient flow" of TensorBoard.
+    """Records the gradient flow during `fit`, for TensorBoard's tab "Gradient flow".
 
-    On the steps chosen by `update_freq` a second compiled version of the training step runs, which updates the
-    model exactly as its own does and also returns the statistics of its gradients. On all others the model's own
-    compiled step runs. Whatever fails in here after training has begun is told once in a warning, and training
-    goes on.
+    On the steps chosen by `update_freq` a second compiled version of the training step runs, which updates the model
+    exactly as its own does and also returns the statistics of its gradients. In all other steps the model's own
+    compiled step runs. If the recorder fails after training has begun, it warns once, and training continues.
 
     Args:
         log_dir: Any path that `tf.io.gfile` can write. Events go to `<log_dir>/gradflow`.
-        update_freq: `"auto"`: the first ten steps, then as often as `overhead` allows, and the last one of a fit that
-            is not too short; an int: every that many steps; `"epoch"`: the first one of each epoch. With
-            `steps_per_execution` it is the last step of the execution.
-        overhead: With `"auto"`: the share of the training time that recorded steps may add, apart from what it takes
-            once to compile them.
-        tensors: `"all"`: the gradient of every tensor between the variables and the loss; `"layers"`: of each
-            layer's output; `"variables"`: of variables alone. The structure is recorded with each of them.
-        catch_nonfinite: Whether the first step that has a gradient with NaN or Inf is recorded, that very step,
-            whatever `update_freq`: it is found by a look at the gradients of each step, and run again. Not for eager
-            steps, or several workers.
+        update_freq: `"auto"`: the first ten steps, then as often as `overhead` allows, and the last step of a fit that
+            is not too short; an int `n`: every `n` steps; `"epoch"`: the first step of each epoch. With
+            `steps_per_execution`, the last step of an execution is recorded.
+        overhead: With `"auto"`: the share of the training time that recorded steps may add, not counting the time to
+            compile them once.
+        tensors: `"all"`: the gradient of every tensor between the variables and the loss; `"layers"`: of each layer's
+            output; `"variables"`: of variables only. The structure is recorded in all cases.
+        catch_nonfinite: Whether to record the first step that has a gradient with NaN or Inf, regardless of
+            `update_freq`: the gradients of each step are checked, and that step is run again. Not available for eager
+            steps or several workers.
         expected: Name patterns (fnmatch) of variables that are meant to get no gradient.
-        source: Whether the user's file names, line numbers and lines are kept in the log.
-        terms: Whether recorded steps also take the gradient of each term of a loss that is a sum, one more backward
-            pass for each. Not with several replicas.
-        examples: Whether the log may keep the rows of the batch in which a step stops being finite: up to eight, and
-            64 numbers of each. Without it their numbers are kept, and none of what is in them.
+        source: Whether to keep the user's file names, line numbers and lines in the log.
+        terms: Whether recorded steps also measure the gradient of each term of a loss that is a sum, with one more
+            backward pass for each term. Not available with several replicas.
+        examples: Whether the log may keep the batch rows in which a step stops being finite: up to eight rows, with 64
+            elements each. Without it only the row numbers are kept.
 
     Raises:
         SetupError: an argument is wrong, or `log_dir` cannot be written.
@@ -82,7 +81,7 @@ class GradFlowCallback(KerasCallback):
         if is_one_of_several() and "tf_keras" not in sys.modules:
             warn(
                 "tb_gradflow: `fit` of Keras 3 does not support MultiWorkerMirroredStrategy. Train with `fit` of "
-                "tf_keras, or with a loop of your own under `tb_gradflow.watch`."
+                "tf_keras, or with a custom training loop under `tb_gradflow.watch`."
             )
         self._options = checked(
             log_dir, update_freq, overhead, tensors, catch_nonfinite, expected, source, terms, examples
@@ -170,11 +169,11 @@ class GradFlowCallback(KerasCallback):
 
     @property
     def plain(self) -> TrainFunction | None:
-        """The model's own training function; null while none is recorded."""
+        """The model's own training function; None while nothing is recorded."""
         return self._plain
 
     def goes_on_with(self, model: Any) -> bool:
-        """Whether this is in the middle of a training with the function that the model has now."""
+        """Whether a training with the model's current function is in progress."""
         return self._plain is not None and model.train_function is self._plain
 
     @protected_method
@@ -191,7 +190,7 @@ class GradFlowCallback(KerasCallback):
         fitted = fitting(self.model, beside)
         reason = SET_BY_USER if is_of_the_user(self.model) else unsupported(fitted.strategy, fitted.is_eager)
         if reason:
-            warn(f"tb_gradflow records nothing of this training: {reason}")
+            warn(f"tb_gradflow does not record this training: {reason}")
             return
         self._fitting = fitted
         fitted.build()
@@ -241,7 +240,7 @@ class GradFlowCallback(KerasCallback):
         return False
 
     def _due(self) -> bool:
-        """Whether one of the steps that the coming execution runs is to be recorded."""
+        """Whether one of the steps of the next execution is to be recorded."""
         since = self._steps.now - (self._first_step or 0)
         is_due, is_last = self._options.cadence.is_due, self._steps.is_last(self._epoch, self.params)
         due = self._postponed or any(
@@ -249,7 +248,7 @@ class GradFlowCallback(KerasCallback):
             for ahead in range(self._steps.per_execution)
         )
         self._postponed = due and self._may_postpone and self._fitting is not None and self._fitting.must_begin_alone
-        if self._postponed:  # once: what its own step builds may be another optimizer
+        if self._postponed:  # only once: the model's own step may create another optimizer
             self._may_postpone = False
         return due and not self._postponed
 

@@ -1,7 +1,7 @@
-"""A compiled step that is called with one batch like the other.
+"""Calls a compiled step directly if the batch has known types and shapes.
 
-A `tf.function` finds out in each call which of the graphs that it has traced fits what it is given, and looks at every
-variable of that graph on the way: a tenth of a step of 3 ms. Tensors of the same types and shapes have the same graph.
+In each call, a `tf.function` searches for the traced graph that fits its arguments, and looks at every variable of that
+graph: this takes a tenth of a step of 3 ms. Tensors of the same types and shapes have the same graph.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tensorflow.python.eager import context
 from tb_gradflow.trace.protection.training import Execution
 
 _MOST = 256
-"""Kinds of batches that are remembered."""
+"""Number of batch signatures that are remembered."""
 
 _HANDLES = frozenset({tf.resource, tf.variant})
 
@@ -49,7 +49,7 @@ class AlikeCalls:
 
 
 def _kind(value: Any) -> Any:
-    """What decides which graph a value needs; null where that is more than the types and shapes of tensors."""
+    """The signature that decides which graph a value needs; None if it is more than the types and shapes of tensors."""
     if isinstance(value, tf.__internal__.EagerTensor):
         return None if value.dtype in _HANDLES else (value.dtype, value._shape_tuple())
     if type(value) is dict:

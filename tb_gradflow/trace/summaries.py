@@ -1,11 +1,12 @@
-"""Gradients that the user's own loop took, recorded under its `tf.summary` writer: `tb_gradflow.summary.gradients`.
+"""Gradients that the user's own loop computed, recorded through its `tf.summary` writer:
+`tb_gradflow.summary.gradients`.
 
-Nobody hears of the tape here: the gradients are those that are given. Inside a `tf.function` the way from the
-variables to the loss is read from the loss's own graph; an eager loss has none, and only variables are recorded.
+The tape is not observed here: the gradients are those that are passed. Inside of a `tf.function` the path from the
+variables to the loss is read from the loss's graph; an eager loss has no graph, and only variables are recorded.
 
-What is recorded goes through the user's writer, into its own file. A writer does not tell its directory, so there is no
-other way; and as the writer stays the only one there, TensorBoard's Python loader, which stops reading a file once a
-later one lies beside it, reads all of it.
+Records go through the user's writer, into its own file, because a writer does not expose its directory. Since the
+writer remains the only one there, TensorBoard's Python loader, which stops reading a file once there is a later one in
+the directory, reads all of it.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ from tb_gradflow.trace.protection.training import Protection, protected_function
 from tb_gradflow.trace.source.frames import frames_of
 
 _UNSEEN = (
-    "A loss was eager, and such a tensor does not know what it was computed from: the variables are recorded, the way "
-    "between them and the loss is not. Take the step inside of `tf.function`, or record it with "
-    "`tb_gradflow.watch`, to see it."
+    "A loss was eager, and an eager tensor does not know how it was computed: the variables are recorded, but "
+    "not the path between them and the loss. To record the path, put the step inside of `tf.function`, or use "
+    "`tb_gradflow.watch`."
 )
 
 
@@ -59,7 +60,7 @@ def record_gradients(loss: Any, variables: Sequence[Any], gradients: Sequence[An
     _check_kinds(loss, variables, gradients)
     if len(variables) != len(gradients):
         found = f"{len(gradients)} for {len(variables)} variables"
-        raise SetupError(f"gradients must be one for each variable, got {found}")
+        raise SetupError(f"gradients must contain one gradient for each variable, got {found}")
     writer = summary_ops_v2._summary_state.writer
     if writer is None or isinstance(writer, summary_ops_v2._NoopSummaryWriter):
         return
@@ -72,7 +73,7 @@ def record_gradients(loss: Any, variables: Sequence[Any], gradients: Sequence[An
 
 
 def _check_kinds(loss: Any, variables: Any, gradients: Any) -> None:
-    """Raises SetupError unless these are what their names say: three arguments are easily swapped."""
+    """Raises SetupError unless the arguments are what their names say: three arguments are easily swapped."""
     order = "the arguments are (loss, variables, gradients)"
     if not isinstance(loss, tf.Tensor) or _is_variable(loss):
         raise SetupError(f"the loss must be a tensor, got {_kind(loss)}: {order}")
@@ -81,10 +82,10 @@ def _check_kinds(loss: Any, variables: Any, gradients: Any) -> None:
             raise SetupError(f"{name} must be a list, got {_kind(given)}: {order}")
     for each in variables:
         if not _is_variable(each):
-            raise SetupError(f"variables must hold variables alone, got {_kind(each)}: {order}")
+            raise SetupError(f"variables must contain only variables, got {_kind(each)}: {order}")
     for each in gradients:
         if _is_variable(each):
-            raise SetupError(f"gradients must hold what the tape answered, got {_kind(each)}: {order}")
+            raise SetupError(f"gradients must contain the gradients that the tape returned, got {_kind(each)}: {order}")
 
 
 def _is_variable(value: Any) -> bool:
@@ -92,7 +93,7 @@ def _is_variable(value: Any) -> bool:
 
 
 def _kind(value: Any) -> str:
-    """What the user may know it as."""
+    """A readable name."""
     if _is_variable(value):
         return "a variable"
     return "a tensor" if isinstance(value, tf.Tensor) else f"a {type(value).__name__}"
@@ -100,7 +101,9 @@ def _kind(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """What one call measured in one step: the loss, `[gradients, 6]` of those that there were, `[variables, 4]`."""
+    """The measurements of one call in one step: the loss, `[gradients, 6]` for the gradients that exist, `[variables,
+    4]`.
+    """
 
     loss: float
     rows: Any
@@ -109,7 +112,7 @@ class _Measured:
 
 @dataclass(slots=True)
 class _Looked:
-    """What `trace_of` asks for."""
+    """The requests that `trace_of` needs."""
 
     calls: list[Call]
     variables: Variables
@@ -120,7 +123,7 @@ class _Looked:
 
 
 class _Before:
-    """A graph without the ops that were made after one: those of the gradients, and of what was done with them."""
+    """A graph without the ops created after a given one: those of the gradients, and their consumers."""
 
     def __init__(self, graph: Any, last: Any) -> None:
         self._graph = graph
@@ -135,7 +138,7 @@ class _Before:
 
 
 class SummaryLog:
-    """What goes through one writer. The calls of one step are one record, which is complete when the next begins."""
+    """The records of one writer. The calls of one step form one record, which is complete when the next step begins."""
 
     def __init__(self, writer: Any) -> None:
         self._variables = Variables()
@@ -195,7 +198,7 @@ class SummaryLog:
         return self._eager[key]
 
     def _add(self, flattener: Flattener, ref: Ref | None, variables: Any, gradients: Any, name: str) -> int:
-        """A place where gradients are recorded; its number."""
+        """Registers a place where gradients are recorded; returns its number."""
         frames = frames_of(tf_stack.extract_stack())
         call = Call(flattener, () if ref is None else (ref,), None, frames, "none", frozenset())
         call.sources = len(variables)
@@ -245,7 +248,7 @@ class SummaryLog:
         self._recorder.add_step(self._step, index, measured)
 
     def _trace(self, calls: tuple[int, ...]) -> tuple[Trace, int]:
-        """The structure that a step with these calls has, and the number that it is recorded under."""
+        """The trace of a step with these calls, and its index in the log."""
         if calls not in self._traces:
             trace = self._made(calls)
             self._traces[calls] = trace, self._recorder.add_trace(trace)
@@ -268,18 +271,20 @@ class SummaryLog:
         if not self._told:
             self._told = True
             warn(
-                f"tb_gradflow leaves out step {self._step}, which came after step {self._last}: steps must increase. "
-                "Give the writer another step each time: `with writer.as_default(step=step)`."
+                f"tb_gradflow skipped step {self._step} because it came after step {self._last}: steps must "
+                "increase. Give the writer a new step each time: `with writer.as_default(step=step)`."
             )
 
 
 _LOGS: dict[int, SummaryLog] = {}
-"""By the id of its writer, which the log keeps alive."""
+"""The log by the id of its writer, which the log keeps alive."""
 
 
 def _unseen(name: str, known: Variables, variables: Sequence[Any], gradients: Sequence[Any]) -> Flattener:
-    """The way to an eager loss, as far as the gradients tell: it was computed from those variables that have one."""
-    loss = tf.constant(0.0)  # something to point at
+    """The structure of an eager loss, as far as the gradients show it: the loss depends on the variables that have
+    one.
+    """
+    loss = tf.constant(0.0)  # a target for the edges
     flattener = Flattener(loss.graph, known.of_handle)
     inputs = []
     for slot, (variable, gradient) in enumerate(zip(variables, gradients, strict=True)):
@@ -297,7 +302,7 @@ def _values_of(gradient: Any) -> Any:
 
 
 def _is_taken(gradient: Any) -> bool:
-    """Whether a tape, or `tf.gradients`, has had a part in a gradient: it makes its ops in name scopes of its own."""
+    """Whether a tape or `tf.gradients` contributed to a gradient: they create their ops in their own name scopes."""
     stack, seen = [_values_of(gradient).op], set()
     while stack:
         op = stack.pop()

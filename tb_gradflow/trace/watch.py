@@ -1,4 +1,4 @@
-"""Recording of a training step that the user wrote: `tb_gradflow.watch`, in the place of `tf.function`."""
+"""Recording of a custom training step: `tb_gradflow.watch`, instead of `tf.function`."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ def watch(
     terms: bool = False,
     examples: bool = False,
 ) -> Callable[[Callable[..., Any]], Watched]:
-    """Records the gradients that a training step takes, for the tab "Gradient flow" of TensorBoard.
+    """Records the gradients of a training step, for TensorBoard's tab "Gradient flow".
 
         @tb_gradflow.watch("logs/run1")
         def train_step(x, y): ...
 
-    It stands in the place of `@tf.function`, or around one, whose options it keeps. Each call of the function is a
-    step. On the steps chosen by `update_freq` a second compiled version runs, which does the same and also returns
-    the statistics of its gradients. The arguments are those of `GradFlowCallback`; `"epoch"` records the first call
-    alone, since a function knows of no epochs.
+    Use it instead of `@tf.function`, or on top of one, whose options it keeps. Each call of the function is a step. On
+    the steps chosen by `update_freq` a second compiled version runs, which does the same and also returns the
+    statistics of its gradients. The arguments are those of `GradFlowCallback`; `"epoch"` records only the first call,
+    because a function has no epochs.
 
     Raises:
         SetupError: an argument is wrong, or `log_dir` cannot be written.
@@ -70,7 +70,7 @@ def watch(
 
 
 class Watched:
-    """A compiled training step that is recorded now and then."""
+    """A compiled training step, some of whose calls are recorded."""
 
     def __init__(self, plain: Any, run: WatchedRun) -> None:
         self._plain = plain
@@ -98,18 +98,18 @@ class Watched:
         return self._of_instances[instance]
 
     def __getattr__(self, name: str) -> Any:
-        # What else a `tf.function` can do: `get_concrete_function`, `pretty_printed_concrete_signatures`, …
+        # Other attributes of a `tf.function`: `get_concrete_function`, `pretty_printed_concrete_signatures`, …
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._plain, name)
 
     def discard(self) -> None:
-        """Records nothing any more, and gives up what was not written yet."""
+        """Stops recording, and drops what was not written yet."""
         self._run.discard()
 
     @protected_method
     def flush(self) -> None:
-        """Everything recorded so far can be read when this returns; at the program's end it can anyway."""
+        """Makes everything recorded so far readable; at the end of the program this happens automatically."""
         self._monitored.settle()
         self._run.flush()
 
@@ -192,7 +192,8 @@ class Watched:
     def _prepared(self, args: Any, kwargs: Any) -> Any:
         eagerly = tf.config.functions_run_eagerly()
         if eagerly:
-            # What the last step read, for nothing tells beforehand what this one will. Its tensors were its own.
+            # The variables that the last step read: those of this step cannot be known in advance. Its tensors were its
+            # own.
             listed = [owned for variables in self._variables for owned in variables]
             known = [owned for owned in listed if not isinstance(owned.variable, MadeTensor)]
             self._variables = [Variables(lambda: known)]
@@ -226,14 +227,14 @@ class Watched:
         return self._compiled_recording(step)
 
     def _compiled_recording(self, step: InstrumentedStep) -> Any:
-        # Not a lambda: TensorFlow leaves the user's lines out of an error in a function that is called `<lambda>`.
+        # Not a lambda: TensorFlow leaves the user's lines out of an error in a function named `<lambda>`.
         def recorded(*args: Any, **kwargs: Any) -> Any:
             return step(*args, **kwargs)
 
         return self._compiled_as_plain(recorded)
 
     def _recording_again(self, step: InstrumentedStep) -> Any:
-        """To compile what measures a forward pass takes XLA minutes: TensorFlow runs it."""
+        """Compiling the forward measurements takes XLA minutes, so TensorFlow runs this step."""
         recording = self._compiled_recording(step)
         recording._jit_compile = False
         return recording
@@ -256,7 +257,7 @@ def _compiled(step: Callable[..., Any]) -> Any:
 
 
 def _converted(function: Any) -> Callable[..., Any]:
-    """The Python function of a `tf.function`, converted as that one would convert it."""
+    """The Python function of a `tf.function`, converted with AutoGraph if the `tf.function` does so."""
     if not function._autograph:
         plain: Callable[..., Any] = function.python_function
         return plain
@@ -266,7 +267,7 @@ def _converted(function: Any) -> Callable[..., Any]:
 
 
 def _device_of(variables: Variables) -> str:
-    """Where a replica's variables are; TensorFlow's choice where it has none, only tensors."""
+    """The device of a replica's variables; TensorFlow's choice if it has only tensors."""
     devices = (each.variable.device for each in variables if not isinstance(each.variable, GivenTensor))
     found: str = next(devices, "")
     return found

@@ -1,4 +1,4 @@
-"""The log of a step that is watched, and how far its training is."""
+"""The log of a watched step, and the progress of its training."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from tb_gradflow.trace.protection.training import Protection
 
 
 def _flush_in(process: int, recorder: Recorder) -> None:
-    """Not in a process that this one has forked: both would write what was not written yet."""
+    """Not in a forked process: both processes would write what was not written yet."""
     if os.getpid() == process:
         recorder.flush()
 
 
 class WatchedRun:
-    """One log, and how far the training is."""
+    """One log, and the progress of its training."""
 
     def __init__(self, options: Options, *, compiles: bool) -> None:
-        """`compiles` says that the step was not compiled before it was watched."""
+        """`compiles` means that the step was not compiled before it was watched."""
         self.options = options
         self.compiles = compiles
         self.protection = Protection(self._report_fault)

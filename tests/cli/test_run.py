@@ -94,7 +94,7 @@ def test_a_program_sees_what_it_sees_under_python(tmp_path: Path, status: str) -
     assert recorded.stdout == plain.stdout
     assert recorded.returncode == plain.returncode
     assert recorded.stderr.startswith(plain.stderr)
-    assert "nothing of train.py was recorded" in recorded.stderr
+    assert "nothing was recorded in train.py" in recorded.stderr
 
 
 def test_a_module_is_run_as_python_runs_it(tmp_path: Path) -> None:
@@ -351,7 +351,7 @@ def test_a_program_that_records_itself_is_left_alone(tmp_path: Path, code: str) 
 
     assert recorded.returncode == 0, recorded.stderr
     assert runs_of(tmp_path / "logs") == [], recorded.stderr
-    assert "nothing of train.py was recorded" in recorded.stderr
+    assert "nothing was recorded in train.py" in recorded.stderr
 
 
 def test_what_it_does_not_record_itself_is_recorded(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Makes docs/masks.md: which layers of Keras make, use, carry and drop a mask, measured on a small batch.
+"""Generates docs/masks.md: which layers of Keras make, use, propagate and drop a mask, measured on a small batch.
 
 python -m tests.docs.mask_table
 """
@@ -145,20 +145,20 @@ def _is_alone(call: Callable[..., tuple[Any, Any]], counts: Any) -> bool:
 _SECTIONS: dict[Behaviour, tuple[str, str]] = {
     "makes": (
         "Make a mask",
-        "`Embedding` with `mask_zero=True` alone; `Masking` of steps whose numbers all are its `mask_value`.",
+        "`Embedding`, only with `mask_zero=True`; `Masking`, for steps whose elements all equal its `mask_value`.",
     ),
     "uses and carries": (
-        "Use the mask and hand it on",
-        "Padding does not reach the steps that count. Recurrent layers with `return_sequences=True`; without it they "
-        "use the mask, and it ends there.",
+        "Use the mask and propagate it",
+        "Padding does not affect the unmasked steps. For recurrent layers this holds with `return_sequences=True`; "
+        "without it they use the mask and drop it.",
     ),
     "uses": (
-        "Use the mask, and it ends there",
-        "What comes out has no steps any more, or none that padding has a part in.",
+        "Use the mask and end it",
+        "The output has no steps any more, or none that padding affects.",
     ),
     "each step alone": (
-        "Work on each step alone and hand the mask on",
-        "They do not look at it: padding stays where it is, for a layer further on to leave out.",
+        "Process each step separately and propagate the mask",
+        "They do not use the mask: padding stays in place, and a later layer has to leave it out.",
     ),
     "mixes and carries": (
         "Hand the mask on, and let padding into the steps that count",
@@ -168,20 +168,20 @@ _SECTIONS: dict[Behaviour, tuple[str, str]] = {
     ),
     "drops": (
         "Drop the mask",
-        "What is behind takes padding for data. Keras warns once; the report names the layer where padding gets a "
-        "gradient, with the cause `mask_dropped`.",
+        "The layers after them treat padding as data. Keras warns once; the report names the layer where padding gets "
+        "a gradient, with the cause `mask_dropped`.",
     ),
     "raises": (
-        "Take it for another mask",
-        "Their argument `mask` is one of the entries along their `axis`: give it yourself, or `mask=None`.",
+        "Use `mask` with another meaning",
+        "Their argument `mask` masks entries along their `axis`: pass it yourself, or pass `mask=None`.",
     ),
 }
 
 _INTRODUCTION = """# Masks
 
-Which of its layers make, use, carry and drop a mask, asked of Keras {version} itself: each was given two batches of
-sequences that differ at the masked steps alone. The result tells whether these had a part in it, and whether it still
-has a mask.
+Which layers of Keras make, use, propagate and drop a mask, measured with Keras {version}. Each layer was called with
+two batches of sequences that differ only at the masked steps. The results show whether these steps affect the output,
+and whether the output still has a mask.
 
 A mask belongs to the tensor that a layer returns. What is not a layer drops it, and Keras does not warn: `x + y`,
 `keras.ops.mean(x, axis=1)`, `tf.reduce_mean(x, axis=1)`. The report names it where padding gets a gradient, with the
@@ -191,25 +191,25 @@ not accused. Of a sum write `keras.layers.Add()([x, y])`.
 
 _REMEDIES = {
     "`GlobalMaxPooling1D()`": f"`{MASKED_MAXIMUM}`",
-    "`Flatten()`": f"`{ZEROS.format(keep='')}` in front of it",
-    '`Conv1D(…, padding="same")`': f"`{ZEROS.format(keep=', ' + FORWARD)}` in front of it, and behind it a mask again: "
-    "`conv.supports_masking = True`",
-    "`Lambda(f)` of each step alone": f"`keras.layers.Lambda(f, {FORWARD})`",
-    "a layer of your own, of each step alone": "`self.supports_masking = True` in its `__init__`",
-    "a layer of your own, of several steps": "`def call(self, x, mask=None)`, which leaves padding out, and "
-    "`compute_mask`, which returns what is left",
+    "`Flatten()`": f"`{ZEROS.format(keep='')}` before it",
+    '`Conv1D(…, padding="same")`': f"`{ZEROS.format(keep=', ' + FORWARD)}` before it, and "
+    "`conv.supports_masking = True` to keep the mask after it",
+    "`Lambda(f)` that processes each step separately": f"`keras.layers.Lambda(f, {FORWARD})`",
+    "a custom layer that processes each step separately": "`self.supports_masking = True` in its `__init__`",
+    "a custom layer that mixes steps": "`def call(self, x, mask=None)` that leaves padding out, and "
+    "`compute_mask` that returns the remaining mask",
 }
 _MENDED = """## What to write instead
 
-Where a layer drops the mask, one of these keeps padding out:
+For a layer that drops the mask, one of these keeps padding out:
 
-| layer | in its place |
+| layer | replacement |
 |---|---|
 """
 
 
 def _public_name(kind: type[Any]) -> str:
-    """Its class's own name, or where Keras shows it under another that."""
+    """The name of its class, or the name under which Keras exports it, if that is different."""
     name = kind.__name__
     return name if hasattr(layers, name) else next(each for each in dir(layers) if getattr(layers, each) is kind)
 

@@ -22,7 +22,7 @@ def test_what_is_searched_for_is_listed_lit_and_gone_to(tab: Tab) -> None:
 
     tab.page.keyboard.type("sequence_mask less")
 
-    hits = tab.frame.get_by_role("listbox", name="What was found").get_by_role("option")
+    hits = tab.frame.get_by_role("listbox", name="Search results").get_by_role("option")
     expect(hits).to_have_count(1)
     expect(part_of(tab, LESS)).to_have_attribute("data-state", "blocking op, on the highlighted path")
     tab.page.keyboard.press("Enter")
@@ -59,7 +59,7 @@ def test_the_heat_map_leads_to_a_variable_and_a_step(tab: Tab) -> None:
     tab.frame.get_by_role("tab", name="Heat map").click()
     cells = tab.frame.get_by_role("application")
     expect(tab.frame.get_by_text("5 variables, 40 steps")).to_be_visible()
-    tab.frame.get_by_label("Order of the rows").select_option("by first trouble")
+    tab.frame.get_by_label("Order of the rows").select_option("by first problem")
 
     cells.press("ArrowLeft")
     expect(tab.frame.get_by_text(f"{THRESHOLD}, step 304: no gradient (None)")).to_be_visible()
@@ -87,7 +87,7 @@ def test_a_repaired_run_beside_the_broken_one_says_what_was_repaired(tab: Tab) -
     tab.frame.get_by_label("Compare with").select_option(label="step_filter/broken")
 
     changes = tab.frame.get_by_role("region", name="Numbers")
-    expect(changes).to_contain_text("1 variable is better, 1 finding went.")
+    expect(changes).to_contain_text("1 variable is better, 1 finding is gone.")
     expect(changes).to_contain_text("both at step 312")
     expect(changes.get_by_role("region", name="Variables")).to_contain_text("disconnected → connected")
     changes.get_by_role("button", name="Open all changes").click()
@@ -141,8 +141,8 @@ def test_the_graph_does_not_wait_for_the_findings_and_leads_to_them_when_they_co
     page.route("**/report?*", lambda route: held.append(route))
     tab = open_tab(page, board, runs=2)
 
-    expect(tab.summary).to_contain_text("Judging the gradient")
-    expect(tab.frame.get_by_role("complementary", name="Findings")).to_contain_text("Judging the gradient")
+    expect(tab.summary).to_contain_text("Analysing the gradient")
+    expect(tab.frame.get_by_role("complementary", name="Findings")).to_contain_text("Analysing the gradient")
     assert "loss" in tab.items()
     tab.screenshot("judging")
     held[0].continue_()

@@ -89,13 +89,13 @@ def test_slider_heat_map_series_and_comparison_work_without_a_server(
     expect(tab.slider).to_have_attribute("aria-valuetext", "step 0")
     tab.frame.get_by_role("tab", name="Heat map").click()
     expect(tab.frame.get_by_text("5 variables, 40 steps")).to_be_visible()
-    tab.frame.get_by_label("Order of the rows").select_option("by first trouble")
+    tab.frame.get_by_label("Order of the rows").select_option("by first problem")
     tab.frame.get_by_role("application").press("ArrowRight")
     expect(tab.frame.get_by_text(f"{THRESHOLD}, step 8: no gradient (None)")).to_be_visible()
 
     tab.choose_run("step_filter/fixed")
     tab.frame.get_by_label("Compare with").select_option(label="step_filter/broken")
-    expect(tab.frame.get_by_role("region", name="Numbers")).to_contain_text("1 variable is better, 1 finding went.")
+    expect(tab.frame.get_by_role("region", name="Numbers")).to_contain_text("1 variable is better, 1 finding is gone.")
     tab.frame.get_by_role("tab", name="Series").click()
     tab.frame.get_by_label("Add a variable").fill(KERNEL)
     tab.frame.get_by_label("Add a variable").press("Enter")
@@ -183,4 +183,4 @@ def test_steps_that_were_left_out_are_told(tmp_path: Path, opens: Opens) -> None
 
     tab = opens(tmp_path / "page.html")
 
-    expect(tab.frame.get_by_text("It holds 400 of 450 recorded steps of run")).to_be_visible()
+    expect(tab.frame.get_by_text("It contains 400 of 450 recorded steps of run")).to_be_visible()

@@ -114,5 +114,5 @@ def test_what_has_no_json_form_is_refused_when_the_codec_meets_its_class() -> No
     class WithBytes:
         blob: bytes
 
-    with pytest.raises(TypeError, match="cannot hold <class 'bytes'>"):
+    with pytest.raises(TypeError, match="cannot contain <class 'bytes'>"):
         decode(WithBytes, {"blob": ""})

@@ -82,7 +82,7 @@ def test_an_unknown_name_is_answered_with_near_ones(
 ) -> None:
     assert main(["cause", name]) == 2
 
-    assert capsys.readouterr().err == f"tb-gradflow: no cause is called {name!r}: {hint}\n"
+    assert capsys.readouterr().err == f"tb-gradflow: there is no cause {name!r}: {hint}\n"
 
 
 def test_pages_that_were_not_built_are_said_to_be_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,7 +133,7 @@ def test_a_directory_that_was_recorded_into_twice_says_that_the_newest_is_shown(
 
     main(["report", str(tmp_path)])
 
-    assert "The directory also holds an earlier recording, not shown" in capsys.readouterr().out
+    assert "The directory also contains an earlier recording, not shown" in capsys.readouterr().out
 
 
 def test_json_holds_a_report_for_each_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,7 +54,7 @@ def test_the_text_says_what_went_and_how_much_larger_gradients_are(
 
     said = capsys.readouterr().out
     assert said.splitlines()[:2] == ["before  broken, step 2", "now     fixed, step 2"]
-    assert "WENT    ERROR  nondiff_comparison" in said
+    assert "GONE    ERROR  nondiff_comparison" in said
     assert "20 times larger" in said
 
 

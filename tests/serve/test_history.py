@@ -88,7 +88,7 @@ def test_an_unknown_variable_is_answered_with_those_that_there_are(tmp_path: Pat
 def test_a_step_that_was_not_recorded_is_answered_with_the_nearest(tmp_path: Path) -> None:
     write_log(tmp_path, steps=3)
 
-    with pytest.raises(LogError, match=r"step 50 was not recorded: the log has 3 steps from 0 to 2, the nearest is 2"):
+    with pytest.raises(LogError, match=r"step 50 was not recorded: the log has 3 steps from 0 to 2; the nearest is 2"):
         tb_gradflow.open_log(tmp_path).report(step=50)
 
 
@@ -108,7 +108,7 @@ def test_several_runs_are_named_so_that_one_can_be_opened(tmp_path: Path) -> Non
     write_log(tmp_path / "a")
     write_log(tmp_path / "b")
 
-    with pytest.raises(LogError, match=rf"holds 2 runs: open one of them\n  {tmp_path}/a/gradflow\n  {tmp_path}/b"):
+    with pytest.raises(LogError, match=rf"contains 2 runs: open one of them\n  {tmp_path}/a/gradflow\n  {tmp_path}/b"):
         tb_gradflow.open_log(tmp_path)
 
 
@@ -120,7 +120,7 @@ def test_a_log_that_cannot_be_read_is_refused_when_it_is_opened(tmp_path: Path) 
         tb_gradflow.open_log(tmp_path / "newer")
     with pytest.raises(LogError, match="does not exist"):
         tb_gradflow.open_log(tmp_path / "nowhere")
-    with pytest.raises(LogError, match="nothing was recorded yet"):
+    with pytest.raises(LogError, match="nothing has been recorded yet"):
         tb_gradflow.open_log(tmp_path / "empty").report()
 
 

@@ -146,7 +146,7 @@ def test_a_file_that_was_cut_off_at_its_beginning_says_so(tmp_path: Path) -> Non
     path = write_log(tmp_path)
     path.write_bytes(path.read_bytes()[:60])
 
-    with pytest.raises(LogError, match="holds no session: its file was cut off"):
+    with pytest.raises(LogError, match="the log has no session: its file was cut off"):
         stored(tmp_path).index()
 
 

@@ -157,9 +157,9 @@ def test_a_full_log_grows_ever_more_slowly() -> None:
     [
         (step(4), "steps must increase strictly, got 4 after 5"),
         (step(5), "steps must increase strictly, got 5 after 5"),
-        (step(6, trace=3), "step 6 is of trace 3, which was not written"),
+        (step(6, trace=3), "step 6 belongs to trace 3, which was not written"),
         (replace(step(6), losses=()), "step 6 has 0 losses for 1 targets"),
-        (replace(step(6), variables=b""), "step 6: variables do not fit the 2 of its trace"),
+        (replace(step(6), variables=b""), "step 6: the statistics do not match the 2 variables of its trace"),
     ],
 )
 def test_a_step_that_does_not_fit_is_refused_and_the_log_stays_whole(record: StepRecord, complaint: str) -> None:

@@ -82,7 +82,7 @@ def test_a_fault_of_the_recorder_costs_no_batch(
     fail_at_the_beginning(ours, monkeypatch)
 
     with pytest.warns(
-        RuntimeWarning, match=r"(?s)goes on. The batch of this step may have been used twice. .*injected"
+        RuntimeWarning, match=r"(?s)continues. The batch of this step may have been used twice. .*injected"
     ):
         trained = train(kind, None, recorder(tmp_path))
 

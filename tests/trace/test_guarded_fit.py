@@ -251,6 +251,6 @@ def test_a_model_that_is_compiled_anew_in_the_middle_trains_on(tmp_path: Path) -
         return history.history["loss"]
 
     plain = train([])
-    with pytest.warns(RuntimeWarning, match=r"was replaced in the middle of `fit`"):
+    with pytest.warns(RuntimeWarning, match=r"was replaced during `fit`"):
         recorded = train([guarded(tmp_path)])
     assert recorded == plain

@@ -34,7 +34,7 @@ def test_eager_replicas_are_told_once_and_train_as_without_the_recorder(kind: st
 
     assert recorded == plain
     [message] = told
-    assert "records nothing of this training: its replicas run eagerly" in message
+    assert "does not record this training: its replicas run eagerly" in message
     assert not list((directory / kind / "gradflow").iterdir())
 
 
@@ -61,7 +61,9 @@ def test_parameter_servers_are_told_and_train_as_without_the_recorder(tmp_path: 
     plain, recorded = found["loop"]
     assert recorded == plain
     [message] = found["told"]
-    assert "records nothing of this training: a ParameterServerStrategy's workers run its steps on their own" in message
+    assert (
+        "does not record this training: the workers of a ParameterServerStrategy run its steps independently" in message
+    )
     assert not [*(tmp_path / "fit" / "gradflow").iterdir(), *(tmp_path / "loop" / "gradflow").iterdir()]
 
 

@@ -95,7 +95,7 @@ def test_an_eager_loss_does_not_know_its_way_and_the_report_says_so(tmp_path: Pa
     [finding] = report.findings
     assert "The loss was eager" in finding.message
     assert "tb_gradflow.watch" in finding.fix
-    assert "does not know what it was computed from" in str(report).replace("\n", " ")
+    assert "does not know how it was computed" in str(report).replace("\n", " ")
 
 
 def test_without_a_writer_nothing_is_recorded_and_nothing_happens() -> None:
@@ -118,14 +118,20 @@ def test_the_writers_own_summaries_stay_what_they_are(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda v: tb_gradflow.summary.gradients(v * 1.0, [v], []), "one for each variable, got 0 for 1 variables"),
+        (
+            lambda v: tb_gradflow.summary.gradients(v * 1.0, [v], []),
+            "one gradient for each variable, got 0 for 1 variables",
+        ),
         (lambda v: tb_gradflow.summary.gradients(v * 1.0, [v], [v * 1.0]), "no step is set"),
         (lambda v: tb_gradflow.summary.gradients([v], v * 1.0, [v * 1.0]), "the loss must be a tensor, got a list"),
         (lambda v: tb_gradflow.summary.gradients(v, [v], [v * 1.0]), "the loss must be a tensor, got a variable"),
         (lambda v: tb_gradflow.summary.gradients(v * 1.0, v, v * 1.0), "variables must be a list, got a variable"),
-        (lambda v: tb_gradflow.summary.gradients(v * 1.0, [v * 1.0], [v]), "variables alone, got a tensor: the arg"),
+        (lambda v: tb_gradflow.summary.gradients(v * 1.0, [v * 1.0], [v]), "only variables, got a tensor: the arg"),
         (lambda v: tb_gradflow.summary.gradients(v * 1.0, [v], v * 1.0), "gradients must be a list, got a tensor"),
-        (lambda v: tb_gradflow.summary.gradients(v * 1.0, [v], [v]), "what the tape answered, got a variable"),
+        (
+            lambda v: tb_gradflow.summary.gradients(v * 1.0, [v], [v]),
+            "the gradients that the tape returned, got a variable",
+        ),
     ],
 )
 def test_wrong_arguments_are_told(call: Callable[[Any], Any], told: str, tmp_path: Path) -> None:
@@ -143,7 +149,7 @@ def test_a_step_that_does_not_increase_is_left_out_and_told_once(tmp_path: Path)
                 tb_gradflow.summary.gradients(weight * 1.0, [weight], [tf.constant(1.0)])
         writer.flush()
 
-    with pytest.warns(RuntimeWarning, match="leaves out step 1, which came after step 2") as told:
+    with pytest.warns(RuntimeWarning, match="skipped step 1 because it came after step 2") as told:
         train()
 
     assert len(told) == 1

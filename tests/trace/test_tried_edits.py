@@ -251,7 +251,7 @@ model.compile("sgd", "binary_crossentropy")
     assert finding.cause == "softmax_single_class"
     assert finding.edit is not None
     assert finding.tried is None
-    assert finding.not_tried == "The lines ran before the step, so that the edit could not be tried in it."
+    assert finding.not_tried == "These lines ran before the step, so the edit could not be tried in it."
 
 
 def outcome_of(finding: Finding, program: ModuleType) -> Finding:

@@ -159,7 +159,7 @@ def test_a_fault_of_the_recorder_leaves_the_training_alone(tmp_path: Path, monke
     monkeypatch.setattr("tb_gradflow.trace.step.instrumented_step.trace_of", lambda *_, **__: 1 / 0)
     loop = Loop(tb_gradflow.watch(str(tmp_path), update_freq=1))
 
-    with pytest.warns(RuntimeWarning, match="could not record step 0 and stops recording.*ZeroDivisionError"):
+    with pytest.warns(RuntimeWarning, match="could not record step 0 and stopped recording.*ZeroDivisionError"):
         recorded, _ = loop.run(3)
 
     assert recorded == losses

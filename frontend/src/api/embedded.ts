@@ -1,4 +1,4 @@
-/** The runs that lie in a page of their own. It asks nobody. */
+/** The runs embedded in a saved page. Makes no requests. */
 
 import {FORMAT, GRADIENT_STATISTICS, VARIABLE_STATISTICS, type Diagnosis, type Finding, type Trace, type VariableReport} from "../record.ts";
 import type {Quantity} from "../model/heat.ts";
@@ -11,18 +11,18 @@ import type {Source} from "./source.ts";
 /** As `tb_gradflow/serve/page.py` writes it. */
 export interface Embedded {
   readonly format: number;
-  /** Of tb-gradflow. */
+  /** Version of tb-gradflow. */
   readonly version: string;
   readonly start: {readonly run: string; readonly step: number | null};
   readonly runs: Readonly<Record<string, EmbeddedRun>>;
 }
 
 export interface EmbeddedRun {
-  /** How many steps the log has. */
+  /** Number of steps in the log. */
   readonly recorded: number;
-  /** How many of them are here. */
+  /** Number of these in the page. */
   readonly kept: number;
-  /** How many of them were searched for findings. */
+  /** Number of steps that were analysed. */
   readonly looked_at: number;
   readonly standing: Standing;
   readonly overview: Overview;
@@ -33,7 +33,7 @@ export interface EmbeddedRun {
   readonly variables: Readonly<Record<string, PackedNumbers>>;
 }
 
-/** Reports in which what they have in common is written once. */
+/** Reports in which repeated texts are stored once. */
 interface Interned {
   readonly variables: readonly VariableReport[];
   readonly findings: readonly Finding[];
@@ -52,7 +52,7 @@ export class EmbeddedSource implements Source {
     this.#data = data;
   }
 
-  /** Who made the page, and what was left out of it. */
+  /** The version that made the page, and what was left out of it. */
   get note(): string {
     const runs = Object.values(this.#data.runs);
     const thinned = runs.filter(({recorded, kept}) => kept < recorded).map(({overview, recorded, kept}) => `${kept} of ${recorded} recorded steps of ${overview.name}`);
@@ -150,7 +150,7 @@ export class EmbeddedSource implements Source {
     return {names: trace.variables.map(({name}) => name), values};
   }
 
-  /** One row of all chunks; NaN where a chunk has no such row. */
+  /** One row over all chunks; NaN where a chunk has no such row. */
   async #overSteps(run: string, row: number, columns: number, packed: EmbeddedRun["gradients"], chunk: (id: number) => Promise<Float32Array>): Promise<Float32Array> {
     const parts = await Promise.all(
       this.#chunks(run).map(async ({id, steps}) => {
@@ -182,7 +182,7 @@ export class EmbeddedSource implements Source {
   }
 }
 
-/** The numbers of all steps of a chunk, or of one of them. */
+/** The statistics of all steps of a chunk, or of one of them. */
 function stepAt(numbers: Float32Array, {shape: [steps]}: PackedNumbers, at: number | undefined): Float32Array {
   const size = numbers.length / steps;
   return at === undefined ? numbers : numbers.subarray(at * size, (at + 1) * size);

@@ -1,4 +1,4 @@
-/** The cells of a heat map, as the route `heat` answers them: see docs/http.md. */
+/** The cells of a heat map, in the form of the route `heat`: see docs/http.md. */
 
 import type {Quantity} from "../model/heat.ts";
 import {GRADIENT_STATISTICS, VARIABLE_STATISTICS, type Trace} from "../record.ts";

@@ -1,6 +1,6 @@
-/** What a page of its own holds: base64 of gzipped JSON, and of numbers that were put side by side to pack well. */
+/** Unpacks the data of a saved page: base64 of gzipped JSON, and of arrays arranged to compress well. */
 
-/** As `tb_gradflow/serve/excerpt.py` packs them. */
+/** The format of `tb_gradflow/serve/excerpt.py`. */
 export interface PackedNumbers {
   /** Steps, rows, statistics. */
   readonly shape: readonly [number, number, number];

@@ -1,45 +1,45 @@
-/** The bodies of the plugin's routes that are no records: see docs/http.md. */
+/** The responses of the plugin's routes that are not records: see docs/http.md. */
 
 import type {Session, Severity} from "../record.ts";
 
 export interface RunEntry {
   /** TensorBoard's name of the run: what `run=` takes. */
   readonly run: string;
-  /** What a person reads. */
+  /** The displayed name. */
   readonly name: string;
-  /** Why this run cannot be read, in words. */
+  /** A message that says why this run cannot be read. */
   readonly error: string | null;
   /** Seconds since the epoch when its recording began. */
   readonly began: number;
-  /** How it is; null where nobody has looked yet. */
+  /** Its health; null if the run was not analysed yet. */
   readonly health: Health | null;
 }
 
-/** The severity of the worst finding; unknown where the log cannot be read, or says nothing yet. */
+/** The severity of the worst finding; unknown if the log cannot be read, or has no recorded step yet. */
 export type Health = "error" | "warning" | "healthy" | "unknown";
 
-/** How a run is at its last recorded step. */
+/** The state of a run at its last recorded step. */
 export interface Standing {
   readonly run: string;
   readonly name: string;
   readonly health: Health;
-  /** One sentence; why, where that is unknown. */
+  /** One sentence; if the health is unknown, the reason. */
   readonly summary: string;
-  /** Of the worst error or warning; empty where there is none. */
+  /** The cause of the worst error or warning; empty if there is none. */
   readonly cause: string;
-  /** The line of code of that finding; empty where there is none. */
+  /** The line of code of that finding; empty if there is none. */
   readonly place: string;
-  /** The recorded step since which there has been trouble; null where there is none, or it is not known. */
+  /** The recorded step since which there has been an error or a warning; null if there is none, or not known. */
   readonly first: number | null;
   /** The last recorded step; -1 if none was completed. */
   readonly step: number;
-  /** How many were recorded. */
+  /** Number of recorded steps. */
   readonly steps: number;
-  /** Null where it is not finite. */
+  /** Null if it is not finite. */
   readonly loss: number | null;
   /** Seconds since the epoch when the last step was recorded. */
   readonly recorded: number;
-  /** As HParams logged them beside the run. */
+  /** As HParams logged them in the run's directory. */
   readonly hyperparameters: Readonly<Record<string, Hyperparameter>>;
 }
 
@@ -47,11 +47,11 @@ export type Hyperparameter = number | string | boolean;
 
 export interface Standings {
   readonly runs: readonly Standing[];
-  /** Sentences on the hyperparameters that the broken runs share. */
+  /** Sentences about the hyperparameters that the broken runs share. */
   readonly shared: readonly string[];
-  /** Names of those in which the runs differ, the telling ones first. */
+  /** Names of the hyperparameters that differ between runs, those in the sentences first. */
   readonly hyperparameters: readonly string[];
-  /** Whether all runs are there. */
+  /** Whether all runs are included. */
   readonly complete: boolean;
 }
 
@@ -66,13 +66,13 @@ export interface Cost {
   /** Executions of the training function, and those that were recorded. */
   readonly steps: number;
   readonly recorded: number;
-  /** Their time, without what was compiled in it. */
+  /** Their time, without compilation. */
   readonly seconds: number;
-  /** Of these, what recording took. */
+  /** Of these, the time spent on recording. */
   readonly extra: number;
-  /** Seconds that the first recorded step took longer than the others. */
+  /** Seconds by which the first recorded step was longer than the others. */
   readonly set_up: number;
-  /** The part of the time that recording took. */
+  /** The share of the time spent on recording. */
   readonly share: number;
 }
 
@@ -81,9 +81,9 @@ export interface Overview {
   readonly run: string;
   readonly name: string;
   readonly session: Session;
-  /** Other sessions that recorded into the same directory; they are not shown. */
+  /** Number of other sessions in the same directory; they are not shown. */
   readonly earlier_sessions: number;
-  /** What recording took so far; null if it is not known. */
+  /** The cost of recording so far; null if not known. */
   readonly cost: Cost | null;
   readonly traces: readonly number[];
   readonly chunks: readonly ChunkEntry[];
@@ -92,14 +92,14 @@ export interface Overview {
   /** The trace of each step. */
   readonly step_trace: readonly number[];
   readonly wall_times: readonly number[];
-  /** For each step the value of each target of its trace; null where not finite. */
+  /** The value of each target of its trace, for each step; null if not finite. */
   readonly losses: readonly (readonly (number | null)[])[];
 }
 
-/** Which findings there were over the steps, as far as they were looked at. */
+/** The findings over the steps, as far as these have been analysed. */
 export interface Course {
   readonly format: number;
-  /** Those that were looked at, increasing. */
+  /** The analysed steps, increasing. */
   readonly steps: readonly number[];
   readonly findings: readonly {
     readonly cause: string;
@@ -107,8 +107,8 @@ export interface Course {
     readonly target: number;
     readonly severity: Severity;
   }[];
-  /** For each of the steps, the findings that it has. */
+  /** The indices of the findings of each step. */
   readonly present: readonly (readonly number[])[];
-  /** Whether there is nothing to be gained from asking again. */
+  /** Whether another request would add nothing. */
   readonly complete: boolean;
 }

@@ -1,26 +1,26 @@
-/** The only module that fetches: the plugin's routes as promises of what they answer. Immutable answers are kept. */
+/** The only module that fetches: the plugin's routes as promises of their responses. Immutable responses are cached. */
 
 import {FORMAT, type Diagnosis, type Trace} from "../record.ts";
 import type {Quantity} from "../model/heat.ts";
 import type {Scalars} from "../model/scalars.ts";
 import type {Course, Overview, RunEntry, Standings} from "./routes.ts";
 
-/** Where a viewer gets its data from. */
+/** The source of a viewer's data. */
 export interface Source {
-  /** Whether there may be more later. */
+  /** Whether there may be more data later. */
   readonly isLive: boolean;
-  /** What to say of where the data is from; empty for nothing. */
+  /** A note about the origin of the data; empty for none. */
   readonly note: string;
-  /** Where the page about a cause is; null if there is none here. */
+  /** The address of the page about a cause; null if there is none. */
   pageOf(cause: string): string | null;
-  /** Where a run is as one file with this viewer; null if this is such a file. */
+  /** The address of a run as one file with this viewer; null if this is such a file. */
   fileOf(run: string, step: number): string | null;
   runs(): Promise<readonly RunEntry[]>;
-  /** How all runs are, as far as it is known by now. */
+  /** The state of all runs, as far as it is known. */
   standings(): Promise<Standings>;
   overview(run: string): Promise<Overview>;
   trace(run: string, session: string, trace: number): Promise<Trace>;
-  /** Without a step, which is -1, that of the last. */
+  /** Without a step, which is -1, the report of the last step. */
   report(run: string, step: number): Promise<Diagnosis>;
   /** `[steps, rows, 6]` of one chunk; with `at`, `[1, rows, 6]` of the step at that position in it. */
   gradients(run: string, session: string, chunk: number, at?: number): Promise<Float32Array>;
@@ -30,19 +30,19 @@ export interface Source {
   series(run: string, row: number): Promise<Float32Array>;
   /** `[steps, statistics]`: one variable over all steps of the overview. */
   weights(run: string, variable: number): Promise<Float32Array>;
-  /** `[columns, variables]`: the variables of a trace over all steps, in at most so many columns. */
+  /** `[columns, variables]`: the variables of a trace over all steps, in at most this many columns. */
   heat(run: string, trace: number, target: number, quantity: Quantity, columns: number): Promise<Float32Array>;
   course(run: string): Promise<Course>;
-  /** The scalars that others have written. */
+  /** The scalars that other plugins have written. */
   scalars(): Promise<Scalars>;
 }
 
-/** Answers that are kept: chunks of 32 steps, mostly. */
+/** Number of cached responses, mostly chunks of 32 steps. */
 const MOST_KEPT = 64;
 
 type Parameters = Record<string, string | number>;
 
-/** The routes of a TensorBoard server; `base` is the address they are under. */
+/** The routes of a TensorBoard server; `base` is their common address. */
 export class HttpSource implements Source {
   readonly isLive = true;
   readonly note = "";
@@ -110,7 +110,7 @@ export class HttpSource implements Source {
     return this.#floats("heat", {run, trace, target, quantity, columns});
   }
 
-  /** Of TensorBoard's own plugin; none where it has been left out. */
+  /** From TensorBoard's own plugin; none if it is not installed. */
   async scalars(): Promise<Scalars> {
     const answer = await fetch(new URL("../timeseries/tags", this.#base));
     const body = answer.ok ? ((await answer.json()) as {scalars?: {runTagInfo?: Record<string, string[]>}}) : {};
@@ -150,11 +150,11 @@ export class HttpSource implements Source {
     return response;
   }
 
-  /** Asks once; a failure is forgotten, so that the next call asks again. */
+  /** Requests once; a failure is forgotten, so the next call requests again. */
   #keep<T>(key: string, ask: () => Promise<T>): Promise<T> {
     const kept = this.#kept.get(key);
     const asked = (kept as Promise<T> | undefined) ?? ask();
-    // What was used last stands last; what was not used for longest goes.
+    // // The most recently used entry is last; the least recently used one is removed.
     this.#kept.delete(key);
     this.#kept.set(key, asked);
     if (kept !== undefined) {
@@ -174,7 +174,7 @@ function checkFormat(format: number): void {
   }
 }
 
-/** The lists of a trace, without which there is nothing to draw. */
+/** The lists of a trace, without which nothing can be drawn. */
 const LISTS = ["ops", "variables", "targets", "variable_gradients", "tensor_gradients", "layers", "sources"] as const;
 
 function checked(trace: Trace): Trace {
@@ -184,7 +184,7 @@ function checked(trace: Trace): Trace {
   return trace;
 }
 
-/** What the log holds is handed on as it lies there. */
+/** The content of the log, passed on as it is stored. */
 function unreadable(route: string): string {
   return `The answer to \`${route}\` cannot be read. Reload the page. If that does not help, the log is damaged: copy it again, or record a new run.`;
 }

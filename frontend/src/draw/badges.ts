@@ -1,4 +1,4 @@
-/** Paints what is told at the corners of boxes: troubles at the right, changes at the left. */
+/** Paints the badges at the corners of boxes: problems on the right, changes on the left. */
 
 import {formatCount} from "../model/format.ts";
 import type {Brush} from "./brush.ts";
@@ -26,7 +26,7 @@ export function paintBadges(context: Brush, box: PictureBox, palette: Palette, z
 
 const CHANGES = {better: "✓", worse: "✕", new: "+", changed: "≠"} as const;
 
-/** At the left, where no trouble is told. */
+/** On the left, where no problem is shown. */
 export function paintChange(context: Brush, box: PictureBox, palette: Palette, zoom: number): void {
   const colours = {better: palette.good, worse: palette.bad, new: palette.accent, changed: palette.accent};
   const size = Math.max(8, 7 / zoom);

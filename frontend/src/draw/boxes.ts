@@ -8,21 +8,21 @@ import {paintBadges, paintChange} from "./badges.ts";
 import {lineColours, type Palette} from "./palette.ts";
 import type {Focus, Picture, PictureBox} from "./picture.ts";
 
-/** Below this zoom nobody can read letters of the usual size, and no number is shown in a box. */
+/** Below this zoom text of the usual size cannot be read, and boxes show no numbers. */
 export const LEGIBLE = 0.38;
-/** Boxes this high, in screen pixels, have room for small letters instead. */
+/** Boxes at least this high, in screen pixels, show small text instead. */
 const SMALL = 8;
-/** Boxes lower than this, in screen pixels, have no corners, and outlines only if they mean something. */
+/** Boxes lower than this, in screen pixels, have no corners, and an outline only if it means something. */
 const TINY = 4;
-/** A corner of less than this many screen pixels is not seen to be round, and a plain rectangle is painted faster. */
+/** A corner smaller than this, in screen pixels, does not look round, and a plain rectangle is painted faster. */
 const ROUND = 0.75;
 const DIMMED = 0.22;
 const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 
-/** Where the sign that opens and closes a group is: from its left and top, in world units. */
+/** The position of a group's open/close sign, from its left and top, in world units. */
 export const TOGGLE = {x: 17, y: 17, radius: 8};
 
-/** What is behind the edges: the areas of open groups. */
+/** The layer behind the edges: the areas of open groups. */
 export function paintAreas(context: Brush, boxes: readonly PictureBox[], palette: Palette, zoom: number): void {
   context.fillStyle = palette.inside;
   context.strokeStyle = palette.groupLine;
@@ -82,7 +82,7 @@ function paintBody(context: Brush, box: PictureBox, palette: Palette, zoom: numb
   }
   const [fill, line] = coloursOf(box, palette);
   if (box.kind === "group") {
-    // A second sheet behind it: there is more inside.
+    // // A second sheet behind it shows that there is more inside.
     context.fillStyle = fill;
     context.strokeStyle = line;
     context.lineWidth = 1;
@@ -108,12 +108,14 @@ function paintBody(context: Brush, box: PictureBox, palette: Palette, zoom: numb
   }
 }
 
-/** Whether not much is seen of a box, nor has to be. */
+/** Whether little of a box is visible, and need not be. */
 function isTiny(box: PictureBox, zoom: number): boolean {
   return box.height * zoom < TINY && box.kind !== "open" && !box.missing && box.mark === null;
 }
 
-/** Their outlines, then the grounds of those that have room for one; together what is painted alike. */
+/**
+ * Their outlines, then the backgrounds of those that have room for one; boxes that look the same are painted together.
+ */
 function paintTiny(
   context: Brush,
   boxes: readonly PictureBox[],
@@ -134,7 +136,7 @@ function paintTiny(
   }
 }
 
-/** Groups that hold the same wear the same stripe. */
+/** Groups with the same content have the same stripe. */
 function paintKin(context: Brush, box: PictureBox, palette: Palette): void {
   const colours = lineColours(palette);
   context.fillStyle = colours[box.kin % colours.length];
@@ -183,7 +185,7 @@ function paintText(context: Brush, box: PictureBox, picture: Picture, palette: P
   write(context, box.kind === "loss" ? `◎  ${box.title}` : box.title, box.x + box.width / 2, middle, box.width - 16, colour, font);
 }
 
-/** The title in letters that keep their size on the screen, if there is room for all of them. */
+/** The title in text of constant size on the screen, if all of it fits. */
 function paintSmallText(context: Brush, box: PictureBox, palette: Palette, zoom: number): void {
   context.font = `${box.kind === "group" ? "600 " : ""}${SMALL / zoom}px ${FONT}`;
   if (context.measureText(box.title).width <= box.width - 4 / zoom) {
@@ -199,7 +201,7 @@ function paintGroupText(context: Brush, box: PictureBox, palette: Palette): void
   const room = box.width - TOGGLE.x - 24;
   const font = `600 12px ${FONT}`;
   if (box.kind === "open") {
-    // Links run through the header: the words stand on ground of their own.
+    // // Links run through the header, so the text has its own background.
     context.font = font;
     const width = context.measureText(shortened(context, box.title, room)).width;
     context.fillStyle = palette.canvas;
@@ -215,7 +217,7 @@ function paintGroupText(context: Brush, box: PictureBox, palette: Palette): void
   }
 }
 
-/** Where there is no room for all of it, how many are alike says more than the class of the layer. */
+/** If not all of it fits, the number of copies says more than the class of the layer. */
 function subtitleIn(context: Brush, {subtitle, copies}: PictureBox, room: number): string {
   const inside = subtitle.split(" · ").at(-1);
   const all = [`${subtitle} · ×${copies}`, `${inside} · ×${copies}`, `${inside} ×${copies}`];
@@ -236,7 +238,7 @@ function write(
   context.fillText(shortened(context, text, room), x, y);
 }
 
-/** The text, or its beginning and its end with a gap between, so that it fits. */
+/** The text, or its beginning and its end with an ellipsis between, so that it fits. */
 function shortened(context: Brush, text: string, room: number): string {
   if (context.measureText(text).width <= room) {
     return text;
@@ -262,7 +264,7 @@ function paintToggle(context: Brush, box: PictureBox, palette: Palette): void {
   context.stroke();
 }
 
-/** The variable's own gradient: a disc of its colour; empty where it is none, ringed where it is zero. */
+/** The variable's own gradient: a disc of its colour; empty if there is none, with a ring if it is zero. */
 function paintSwatch(context: Brush, box: PictureBox, picture: Picture, palette: Palette): void {
   const [x, y] = [box.x + 15, box.y + box.height / 2];
   const kind = box.missing ? "missing" : (box.magnitude?.kind ?? "unmeasured");

@@ -1,4 +1,4 @@
-/** What painters need of a canvas: a picture is painted on one, or written as SVG, by the same hands. */
+/** The part of a canvas that painters need: the same painters paint a picture on a canvas or write it as SVG. */
 
 export type Brush = Pick<
   CanvasRenderingContext2D,

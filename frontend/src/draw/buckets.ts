@@ -1,4 +1,4 @@
-/** What is painted alike is painted together: every change of a colour costs. */
+/** Groups shapes that look the same, so that they are painted together: every change of colour costs time. */
 
 export function bucketed<T, K>(things: readonly T[], keyOf: (thing: T) => K): Map<K, T[]> {
   const buckets = new Map<K, T[]>();

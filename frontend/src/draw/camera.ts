@@ -10,12 +10,12 @@ export interface Camera {
   readonly y: number;
 }
 
-/** All of 30,000 ops that are all open are seen at 0.015. */
+/** A graph of 30,000 ops, all open, fits at 0.015. */
 const LEAST_ZOOM = 0.005;
 const MOST_ZOOM = 2.5;
 const MARGIN = 36;
 
-/** Shows all of a rectangle, in the middle, but never larger than life. */
+/** Shows all of a rectangle, centred, but never enlarged. */
 export function fitted(target: Rectangle, view: Size, mostZoom = 1, margin = MARGIN): Camera {
   const zoom = clamp(
     Math.min((view.width - 2 * margin) / target.width, (view.height - 2 * margin) / target.height, mostZoom),
@@ -33,7 +33,7 @@ export function centredOn(target: Rectangle, view: Size, zoom: number): Camera {
   };
 }
 
-/** Zooms by a factor so that the world under a point of the screen stays there. */
+/** Zooms by a factor, keeping the world under a point of the screen in place. */
 export function zoomedAt(camera: Camera, screenX: number, screenY: number, factor: number): Camera {
   const zoom = clamp(camera.zoom * factor, LEAST_ZOOM, MOST_ZOOM);
   const scale = zoom / camera.zoom;
@@ -48,7 +48,7 @@ export function toWorld(camera: Camera, screenX: number, screenY: number): {x: n
   return {x: (screenX - camera.x) / camera.zoom, y: (screenY - camera.y) / camera.zoom};
 }
 
-/** A camera on the way from one to another, `share` from 0 to 1; zoom changes evenly in ratio. */
+/** A camera on the path from one to another, `share` from 0 to 1; zoom changes at a constant ratio. */
 export function between(from: Camera, to: Camera, share: number): Camera {
   const mix = (a: number, b: number): number => a + (b - a) * share;
   return {zoom: from.zoom * (to.zoom / from.zoom) ** share, x: mix(from.x, to.x), y: mix(from.y, to.y)};

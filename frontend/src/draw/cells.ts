@@ -1,4 +1,4 @@
-/** The looks of the heat map's cells: a colour for a number, a pattern for everything that is none. */
+/** The look of the heat map's cells: a colour for a number, a pattern for everything else. */
 
 import type {Cell} from "../model/heat.ts";
 import type {Palette} from "./palette.ts";
@@ -8,7 +8,7 @@ export type Special = Exclude<Cell, "finite">;
 /** Side of a tile of a pattern, in CSS pixels. */
 export const TILE = 8;
 
-/** What fills cells of that kind. */
+/** The fill of cells of that kind. */
 export function patternOf(context: CanvasRenderingContext2D, cell: Special, palette: Palette): CanvasPattern | string {
   const tile = document.createElement("canvas");
   tile.width = TILE;

@@ -1,4 +1,4 @@
-/** The colours of magnitudes: viridis, dark on light and light on dark, so that large is what stands out. */
+/** The colours of magnitudes: viridis, dark on light and light on dark, so that large values stand out. */
 
 const VIRIDIS: readonly (readonly [number, number, number])[] = [
   [68, 1, 84],
@@ -14,10 +14,10 @@ const VIRIDIS: readonly (readonly [number, number, number])[] = [
   [253, 231, 37],
 ];
 
-/** Different colours that are told apart; also how finely edges are put together for drawing. */
+/** Number of distinct colours; also how finely edges are grouped for drawing. */
 export const SHADES = 32;
 
-/** The colour of a place on the scale, from 0, the low end, to 1. */
+/** The colour of a position on the scale, from 0, the low end, to 1. */
 export function magnitudeColour(place: number, dark: boolean): string {
   const at = dark ? 0.25 + 0.72 * place : 0.86 - 0.84 * place;
   const scaled = Math.min(1, Math.max(0, at)) * (VIRIDIS.length - 1);
@@ -28,12 +28,12 @@ export function magnitudeColour(place: number, dark: boolean): string {
   return `rgb(${mixed.join(" ")})`;
 }
 
-/** The shade, from 0 to SHADES - 1, of a place on the scale. */
+/** The shade, from 0 to SHADES - 1, of a position on the scale. */
 export function shadeOf(place: number): number {
   return Math.round(place * (SHADES - 1));
 }
 
-/** Width in screen pixels of an edge at a place on the scale. */
+/** Width in screen pixels of an edge at a position on the scale. */
 export function magnitudeWidth(place: number): number {
   return 1.4 + 3.6 * place;
 }

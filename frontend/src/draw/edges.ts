@@ -10,12 +10,12 @@ import type {Palette} from "./palette.ts";
 import type {Focus, Picture, PictureEdge} from "./picture.ts";
 import {magnitudeStroke, SIGNS, strokeOf, type Stroke} from "./strokes.ts";
 
-/** Below this zoom, curves are lines and marks are left out. */
+/** Below this zoom, curves become lines and marks are left out. */
 export const COARSE = 0.3;
-/** Bends nearer than this, in screen pixels, are one. */
+/** Bends closer than this, in screen pixels, are merged. */
 const FINEST = 0.7;
 const DIMMED = 0.13;
-/** Screen pixels of a line that is painted without an outline of its own: several times as fast as one of two. */
+/** Width in screen pixels of a hairline, which is painted several times as fast as a line of two pixels. */
 const HAIR = 0.99;
 
 export function paintEdges(
@@ -50,7 +50,7 @@ function paintAll(
   for (const [key, bucket] of base) {
     strokeBucket(context, bucket, typeof key === "string" ? strokeOf(key, palette) : magnitudeStroke(key, palette), zoom, boost);
   }
-  // What is broken comes last, over everything that is whole.
+  // // Broken edges come last, on top of all others.
   const broken = edges.filter((edge) => edge.bundle.broken > 0);
   strokeBucket(context, broken, strokeOf("broken", palette), zoom, boost);
   if (zoom >= COARSE) {
@@ -58,7 +58,7 @@ function paintAll(
   }
 }
 
-/** The shade of a magnitude, or the look of what has none. */
+/** The shade of a magnitude, or the look of an edge without one. */
 type Key = number | Exclude<Look, "finite">;
 
 function baseKey(edge: PictureEdge, picture: Picture): Key {
@@ -91,7 +91,7 @@ function strokeBucket(
   }
 }
 
-/** Far away, whole lines get thinner with the boxes; those that are broken up keep the width that tells them. */
+/** When zoomed out, whole lines get thinner with the boxes; dashed ones keep the width that makes them recognisable. */
 function widthAt({width, dash}: Stroke, zoom: number): number {
   const usual = width * Math.min(1, 0.55 + zoom * 0.6);
   return dash.length > 0 || zoom >= COARSE ? usual : Math.min(usual, Math.max(HAIR, (usual * zoom) / COARSE));
@@ -114,7 +114,7 @@ function trace(context: Brush, points: Points, zoom: number): void {
   }
 }
 
-/** Without the bends that lie nearer to the last than a distance: nobody sees them. */
+/** Drops the bends that are closer to the last one than a distance: they are not visible. */
 function traceCoarsely(context: Brush, points: Points, distance: number): void {
   let [x, y] = points;
   context.moveTo(x, y);
@@ -138,7 +138,7 @@ function traceArrow(context: Brush, edge: PictureEdge, width: number): void {
   context.closePath();
 }
 
-/** A word or sign on edges whose look is not to be told by colour alone. */
+/** A word or sign on edges whose look does not depend on colour alone. */
 function paintMark(context: Brush, edge: PictureEdge, palette: Palette, zoom: number): void {
   const {bundle, routed} = edge;
   if (bundle.cut && routed.segment.to >= 0) {

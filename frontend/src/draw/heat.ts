@@ -1,4 +1,4 @@
-/** Paints the rows of the heat map that are in view, each with its name. */
+/** Paints the visible rows of the heat map, each with its name. */
 
 import {cellOf, type Cell, type Heat} from "../model/heat.ts";
 import {position, type Scale} from "../model/scale.ts";
@@ -16,7 +16,7 @@ export interface HeatStage {
   readonly view: Size;
   /** Width of the names. */
   readonly names: number;
-  /** Pixels scrolled away at the top. */
+  /** Pixels scrolled at the top. */
   readonly scrolled: number;
   readonly scale: Scale;
   readonly palette: Palette;
@@ -50,7 +50,7 @@ export function paintHeat(canvas: HTMLCanvasElement, heat: Heat, rows: readonly 
   paintStep(context, heat, stage);
 }
 
-/** Neighbours that look the same are one piece. */
+/** Adjacent cells that look the same are painted as one. */
 function paintRow(
   context: CanvasRenderingContext2D,
   heat: Heat,
@@ -89,7 +89,7 @@ function paintStep(context: CanvasRenderingContext2D, heat: Heat, {view, names, 
   }
 }
 
-/** The end of a name tells variables apart. */
+/** The end of a name distinguishes variables. */
 function ending(context: CanvasRenderingContext2D, text: string, room: number): string {
   const width = context.measureText(text).width;
   return width <= room ? text : `…${text.slice(text.length - Math.max(1, Math.floor((text.length * room) / width) - 1))}`;

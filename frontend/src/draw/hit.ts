@@ -1,4 +1,4 @@
-/** What is under a point of the scene. */
+/** Finds the part of the scene under a point. */
 
 import {TOGGLE} from "./boxes.ts";
 import {toWorld, type Camera, type Rectangle} from "./camera.ts";
@@ -12,16 +12,16 @@ interface Point {
 export interface Pointed {
   /** The innermost box. */
   readonly box: PictureBox | null;
-  /** Whether the point is on the sign that opens and closes the box. */
+  /** Whether the point is on the open/close sign of the box. */
   readonly toggles: boolean;
-  /** The nearest edge, where no closed box is in front of it. */
+  /** The nearest edge, unless a closed box is in front of it. */
   readonly edge: PictureEdge | null;
 }
 
-/** How near to an edge, in screen pixels, is on it. */
+/** Distance in screen pixels within which an edge is hit. */
 const NEAR = 7;
 
-/** What is under a point of the screen. */
+/** The part under a point of the screen. */
 export function pointedAt(picture: Picture | null, camera: Camera, x: number, y: number): Pointed {
   if (picture === null) {
     return {box: null, toggles: false, edge: null};
@@ -55,7 +55,7 @@ function isOnToggle(box: PictureBox, point: Point): boolean {
   return isGroup && Math.hypot(point.x - box.x - TOGGLE.x, point.y - box.y - TOGGLE.y) <= TOGGLE.radius + 2;
 }
 
-/** The nearest edge within a distance; null where there is none. */
+/** The nearest edge within a distance; null if there is none. */
 function edgeAt(picture: Picture, point: Point, distance: number): PictureEdge | null {
   let nearest: PictureEdge | null = null;
   let least = distance;

@@ -1,4 +1,4 @@
-/** What the colours and lines of a picture mean: in words for the legend, and drawn below a picture that leaves the page. */
+/** The meaning of the colours and lines of a picture: as text for the legend, and drawn below an exported picture. */
 
 import type {Look} from "../model/bundle.ts";
 import {formatDecade} from "../model/format.ts";
@@ -26,7 +26,7 @@ const ROW = 18;
 const RAMP = 150;
 const PIECES = 42;
 
-/** The looks that there are in a picture, in the order of the legend. */
+/** The looks that occur in a picture, in the order of the legend. */
 function linesOf({edges}: Picture): typeof LINES {
   return LINES.filter(({look}) => edges.some(({bundle}) => bundle.look === look || (look === "broken" && bundle.broken > 0)));
 }

@@ -1,4 +1,4 @@
-/** How each part of a scene looks at the chosen step: the model's states, put on the boxes and routes. */
+/** How each part of a scene looks at the chosen step: applies the model's states to boxes and routes. */
 
 import type {Part, Placed, Routed, Scene} from "../layout/scene.ts";
 import {touches, type Rectangle} from "../layout/sizes.ts";
@@ -14,7 +14,7 @@ import {isGroup, type Tree} from "../model/tree.ts";
 import type {Diagnosis} from "../record.ts";
 import type {Dot, Picture, PictureBox, PictureEdge} from "./picture.ts";
 
-/** Everything a picture depends on beside the scene. */
+/** Everything a picture depends on besides the scene. */
 export interface Condition {
   readonly tree: Tree;
   readonly flow: Flow;
@@ -24,16 +24,16 @@ export interface Condition {
   readonly diagnosis: Diagnosis | null;
   readonly measured: Measured;
   readonly alike: Alike;
-  /** Against the run beside; null if there is none. */
+  /** The comparison with another run; null if there is none. */
   readonly changes: Changes | null;
 }
 
-/** The boxes of a part as they were drawn last: from one step to the next most stay as they are. */
+/** The boxes of a part as they were drawn last: most of them stay the same from one step to the next. */
 type Drawn = Map<Part, {readonly condition: Condition; readonly boxes: readonly PictureBox[]}>;
 
 const DRAWN = new WeakMap<Scene, {readonly condition: Condition; readonly drawn: Drawn}>();
 
-/** What boxes depend on, but for those of variables, which show numbers and statuses. */
+/** Everything boxes depend on, except those of variables, which show numbers and statuses. */
 const STEADY = ["tree", "flow", "troubles", "alike", "changes"] as const;
 
 export function pictureOf(scene: Scene, condition: Condition): Picture {
@@ -176,7 +176,7 @@ function boxOf(placed: Placed, condition: Condition): PictureBox {
   };
 }
 
-/** Of a variable: its own norm, or what is measured of the edges that leave it. */
+/** For a variable: its own norm, or the measure of the edges that leave it. */
 function valueOf({tree, answers, numbers, measured: {measure, edges}}: Condition, node: number, variable: number): number {
   if (measure === "norm") {
     return numbers?.magnitude(answers.variables[variable].row).norm ?? NaN;

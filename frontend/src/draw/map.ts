@@ -1,4 +1,4 @@
-/** A scene at the scale of a thumbnail, troubles on top, and the window on it. */
+/** A scene as a thumbnail, with problems on top and the visible window. */
 
 import type {Size} from "../layout/sizes.ts";
 import type {Camera, Rectangle} from "./camera.ts";
@@ -6,16 +6,16 @@ import {prepared, ratioOf} from "./canvas.ts";
 import type {Palette} from "./palette.ts";
 import type {Picture} from "./picture.ts";
 
-/** Less of a pixel than this is not painted by itself: what falls on one pixel is added up. */
+/** Parts smaller than this share of a pixel are not painted separately, but added up for each pixel. */
 const SPECK = 0.3;
 
-/** How a map shows a scene. */
+/** The transformation from a scene to its map. */
 export function mapCamera(scene: Size, view: Size): Camera {
   const zoom = Math.min((view.width - 8) / scene.width, (view.height - 8) / scene.height);
   return {zoom, x: (view.width - scene.width * zoom) / 2, y: (view.height - scene.height * zoom) / 2};
 }
 
-/** All of a scene, without the window on it. */
+/** The whole scene, without the window. */
 export function paintMap(canvas: HTMLCanvasElement, picture: Picture, scene: Size, view: Size, palette: Palette): void {
   const context = prepared(canvas, view);
   if (context === null) {
@@ -41,7 +41,7 @@ export function paintMap(canvas: HTMLCanvasElement, picture: Picture, scene: Siz
       context.fillStyle = colours[dot];
       context.fillRect(left + (width - wide) / 2, top + (height - high) / 2, wide, high);
     };
-    // A trouble is seen, whatever lies there.
+    // // A problem is always visible, whatever is in front of it.
     dot === "bad" || dot === "warning" ? troubles.push(paint) : paint();
   });
   context.setTransform(1, 0, 0, 1, 0, 0);
@@ -50,7 +50,7 @@ export function paintMap(canvas: HTMLCanvasElement, picture: Picture, scene: Siz
   troubles.forEach((paint) => paint());
 }
 
-/** `specks`: how much of each pixel they cover, had they not lain over one another. */
+/** `specks`: how much of each pixel they would cover if they did not overlap. */
 function paintSpecks(context: CanvasRenderingContext2D, specks: Float32Array, width: number, colour: string): void {
   context.fillStyle = colour;
   specks.forEach((covered, at) => {
@@ -62,7 +62,7 @@ function paintSpecks(context: CanvasRenderingContext2D, specks: Float32Array, wi
   context.globalAlpha = 1;
 }
 
-/** A map that was painted, with the window on its scene. */
+/** A painted map, with the window on its scene. */
 export function paintWindow(canvas: HTMLCanvasElement, map: HTMLCanvasElement, scene: Size, view: Size, window: Rectangle, palette: Palette): void {
   const context = prepared(canvas, view);
   if (context === null) {

@@ -11,13 +11,13 @@ import type {Focus, Picture} from "./picture.ts";
 export interface Stage {
   readonly camera: Camera;
   readonly view: Size;
-  /** The part of the world that is seen. */
+  /** The visible part of the world. */
   readonly window: Rectangle;
   readonly focus: Focus;
   readonly palette: Palette;
 }
 
-/** What is behind the edges and before them, as it was painted when it was last seen in the same way. */
+/** The layers behind and in front of the edges, as they were last painted for the same view. */
 class Still {
   readonly ground = document.createElement("canvas");
   readonly boxes = document.createElement("canvas");
@@ -47,8 +47,8 @@ export function paint(canvas: HTMLCanvasElement, picture: Picture | null, stage:
 }
 
 /**
- * While only numbers change, as from one step to the next, boxes too far away for numbers stay as they are. Null where
- * they may not: what moves is not worth keeping.
+ * While only numbers change, as from one step to the next, boxes that are too small to show numbers are kept. Null if
+ * they may not be kept: moving things are not worth it.
  */
 function stillOf(canvas: HTMLCanvasElement, picture: Picture, stage: Stage): Still | null {
   const {camera: {zoom, x, y}, view, focus: {litItems, selected, hovered}, palette} = stage;
@@ -75,7 +75,7 @@ function stillOf(canvas: HTMLCanvasElement, picture: Picture, stage: Stage): Sti
   return still;
 }
 
-/** Looks through the camera. */
+/** Paints the camera's view. */
 function look(canvas: HTMLCanvasElement, context: CanvasRenderingContext2D, {camera: {zoom, x, y}, view}: Stage): void {
   const ratio = ratioOf(canvas, view);
   context.setTransform(ratio * zoom, 0, 0, ratio * zoom, ratio * x, ratio * y);

@@ -1,4 +1,4 @@
-/** Everything else's colours, in both themes. The panels take theirs from here too, as CSS variables. */
+/** All other colours, in both themes. The panels take theirs from here too, as CSS variables. */
 
 export interface Palette {
   readonly dark: boolean;
@@ -29,12 +29,12 @@ export interface Palette {
   readonly inf: string;
   readonly zero: string;
   readonly none: string;
-  /** Of the user's code: its keywords, strings, numbers and comments. */
+  /** For the user's code: keywords, strings, numbers and comments. */
   readonly keyword: string;
   readonly string: string;
   readonly number: string;
   readonly comment: string;
-  /** Behind lines of an edit that go and come, and behind what is different in them. */
+  /** Backgrounds of removed and added lines of an edit, and of the changed pieces in them. */
   readonly gone: string;
   readonly goneMark: string;
   readonly come: string;
@@ -119,7 +119,10 @@ export const DARK: Palette = {
   comeMark: "#24523a",
 };
 
-/** Colours of lines in charts: those of Okabe and Ito, which colour-blind people tell apart, fit for the ground. */
+/**
+ * Colours of lines in charts: those of Okabe and Ito, which colour-blind people can distinguish, adapted to the
+ * background.
+ */
 export function lineColours({dark}: Palette): readonly string[] {
   return dark
     ? ["#56b4e9", "#e69f00", "#2bc79a", "#f0e442", "#cc79a7", "#ff8a4c", "#9db7ff", "#c9d1d9"]

@@ -1,4 +1,4 @@
-/** What is to be drawn: a scene, and how each part of it looks at this moment. Made by `look`, read by painters. */
+/** The drawing: a scene, and the look of each of its parts. Created by `look`, read by painters. */
 
 import type {Bundle} from "../model/bundle.ts";
 import type {Mark} from "../model/changes.ts";
@@ -16,62 +16,62 @@ export interface PictureBox extends Rectangle {
   readonly kind: BoxKind;
   readonly title: string;
   readonly subtitle: string;
-  /** Of a variable. */
+  /** For a variable. */
   readonly status: Status | null;
   readonly magnitude: Magnitude | null;
-  /** What its colour tells; NaN if there is none. */
+  /** The value of its colour; NaN if there is none. */
   readonly value: number;
-  /** Of a group that is not the only one of its kind, the number of the kind; else -1. */
+  /** For a group that is not the only one of its kind, the number of the kind; otherwise -1. */
   readonly kin: number;
-  /** How many there are of the kind. */
+  /** Number of groups of this kind. */
   readonly copies: number;
-  /** A variable that gets no gradient and misses it. */
+  /** A variable that gets no gradient but should. */
   readonly missing: boolean;
-  /** An op that a gradient ends at, or that a warning blames. */
+  /** An op where a gradient ends, or that a warning names. */
   readonly mark: "blocking" | "warning" | null;
-  /** Troubles inside a closed group. */
+  /** Number of problems inside of a closed group. */
   readonly badge: number;
   readonly warnings: number;
-  /** Variables inside a closed group whose gradient is not finite. */
+  /** Number of variables inside of a closed group whose gradient is not finite. */
   readonly notFinite: number;
-  /** How many of those have NaN. */
+  /** Number of these with NaN. */
   readonly nan: number;
-  /** Against the run beside. */
+  /** The change from the compared run. */
   readonly change: Mark | null;
-  /** How many such there are inside a closed group. */
+  /** Number of such changes inside of a closed group. */
   readonly changesInside: number;
 }
 
 export interface PictureEdge extends Rectangle {
   readonly routed: Routed;
   readonly bundle: Bundle;
-  /** Ends at something closed, where an arrow belongs. */
+  /** Ends at a closed box, where an arrow is drawn. */
   readonly arrow: boolean;
 }
 
-/** What a thumbnail tells of a box. */
+/** The look of a box in a thumbnail. */
 export type Dot = "open" | "closed" | "loss" | "warning" | "bad";
 
-/** Of tens of thousands of things few are seen: each is made when it is asked for. */
+/** Of tens of thousands of boxes few are visible: each is created on request. */
 export interface Picture {
-  /** All, in the order in which they are painted. */
+  /** All boxes, in painting order. */
   readonly boxes: readonly PictureBox[];
   readonly edges: readonly PictureEdge[];
   readonly scale: Scale;
   readonly measure: Measure;
-  /** The same object from one step to the next, as long as nothing but numbers changes. */
+  /** The same object from one step to the next, as long as only numbers change. */
   readonly steady: object;
-  /** Edges of which a part is broken. */
+  /** Edges of which some part is broken. */
   readonly broken: readonly PictureEdge[];
-  /** What touches a part of the scene, in the order of all. */
+  /** Everything that overlaps a part of the scene, in painting order. */
   boxesIn(window: Rectangle): readonly PictureBox[];
   edgesIn(window: Rectangle): readonly PictureEdge[];
-  /** At most so many: first those in trouble and those of `preferred`, then others. */
+  /** At most this many: first those with problems and those of `preferred`, then others. */
   foremost(most: number, preferred: ReadonlySet<number> | null): readonly PictureBox[];
   eachDot(visit: (x: number, y: number, width: number, height: number, dot: Dot) => void): void;
 }
 
-/** What the reader points at or has chosen; everything else steps back while a path is lit. */
+/** The hovered or selected part; everything else is dimmed while a path is lit. */
 export interface Focus {
   readonly litItems: ReadonlySet<number> | null;
   readonly litEdges: ReadonlySet<number> | null;

@@ -1,4 +1,4 @@
-/** How lines look: no state is told by colour alone, and red is for what is broken. */
+/** The look of lines: no state is shown by colour alone, and red means broken. */
 
 import type {Look} from "../model/bundle.ts";
 import {magnitudeColour, magnitudeWidth, SHADES} from "./colour.ts";
@@ -11,7 +11,7 @@ export interface Stroke {
   readonly dash: readonly number[];
 }
 
-/** What stands on lines whose look is not to be told by colour alone. */
+/** Signs on lines whose look must not depend on colour alone. */
 export const SIGNS: Readonly<Partial<Record<Look, string>>> = {zero: "0", nan: "NaN", inf: "∞"};
 
 export function strokeOf(look: Exclude<Look, "finite">, palette: Palette): Stroke {

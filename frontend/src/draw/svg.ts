@@ -1,4 +1,4 @@
-/** A picture as SVG: what the painters draw, written down. Text is text. */
+/** A picture as SVG, written by the same painters. Text stays text. */
 
 import type {Size} from "../layout/sizes.ts";
 import {paintAreas, paintBoxes} from "./boxes.ts";
@@ -9,10 +9,10 @@ import type {Palette} from "./palette.ts";
 import type {Focus, Picture} from "./picture.ts";
 
 const MARGIN = 24;
-/** What the words of the key take at most. */
+/** The maximum width of the key's words. */
 const KEY_WIDTH = 240;
 
-/** The whole scene at its own size, and below it what its colours mean. */
+/** The whole scene at its own size, and below it the key of its colours. */
 export function svgOf(
   picture: Picture,
   scene: Size,
@@ -37,7 +37,7 @@ export function svgOf(
 
 const ANCHORS: Record<string, string> = {left: "start", start: "start", center: "middle", right: "end", end: "end"};
 
-/** Follows the canvas as far as the painters use it: paths, text, alpha and dashes, no transformations. */
+/** Implements the part of a canvas that the painters use: paths, text, alpha and dashes, no transformations. */
 export class SvgBrush implements Brush {
   readonly elements: string[] = [];
   readonly #measure: (text: string, font: string) => TextMetrics;
@@ -71,7 +71,7 @@ export class SvgBrush implements Brush {
     this.#path += `C${[x0, y0, x1, y1, x, y].map(short).join(" ")}`;
   }
 
-  /** Whole circles only: nothing else is painted. */
+  /** Whole circles only: nothing else is painted with arcs. */
   arc(x: number, y: number, radius: number): void {
     const r = short(radius);
     this.#path += `M${short(x - radius)} ${short(y)}a${r} ${r} 0 1 0 ${short(2 * radius)} 0a${r} ${r} 0 1 0 ${short(-2 * radius)} 0Z`;

@@ -1,14 +1,17 @@
-/** What is shown, in the address of the page around us, so that a link leads back to it: `#gradflow&p.gradflow.run=…`. */
+/**
+ * Keeps the current view in the address of the surrounding page, so that a link restores it:
+ * `#gradflow&p.gradflow.run=…`.
+ */
 
 import type {Filters} from "../model/scalars.ts";
 
 const PREFIX = "p.gradflow.";
 const TAB = "gradflow";
 
-/** Names to texts. An absent name is as it is at the start. */
+/** Names to values. A missing name means the default. */
 export type Place = Readonly<Record<string, string | undefined>>;
 
-/** What a fragment says of us. */
+/** Our part of a fragment. */
 export function parsePlace(hash: string): Place {
   const place: Record<string, string> = {};
   for (const part of hash.replace(/^#/, "").split("&")) {
@@ -20,7 +23,7 @@ export function parsePlace(hash: string): Place {
   return place;
 }
 
-/** The fragment with our part of it replaced and the rest as it was. */
+/** The fragment with our part replaced and the rest unchanged. */
 export function withPlace(hash: string, place: Place): string {
   const others = hash.replace(/^#/, "").split("&").filter((part) => part !== "" && !part.startsWith(PREFIX));
   const ours = Object.entries(place)
@@ -37,7 +40,7 @@ export function readPlace(): Place {
   }
 }
 
-/** `remember`: what was shown before is a step back in the browser's history. */
+/** `remember`: the previous view becomes a step back in the browser's history. */
 export function writePlace(place: Place, remember: boolean): void {
   try {
     const {location, history} = window.parent;
@@ -46,14 +49,14 @@ export function writePlace(place: Place, remember: boolean): void {
       history[remember ? "pushState" : "replaceState"](history.state, "", hash);
     }
   } catch {
-    // The page around us is of another origin: there is no address to write to.
+    // // The surrounding page has a different origin: there is no address to write to.
   }
 }
 
 /**
- * An address that shows another person the same; null where there is none: in a frame of somebody else's page, a
- * notebook for example, whose address says nothing of us, and in a file on this disk. Other than the address of the
- * page, it names the step also where that is the last: by the time it is opened there may be others.
+ * An address that shows another person the same view; null if there is none: in a frame of somebody else's page, such
+ * as a notebook, whose address does not contain our view, and in a local file. Unlike the address of the page, it names
+ * the step even if that is the last one: there may be later steps when it is opened.
  */
 export function linkToShare(isServed: boolean, step: number): string | null {
   try {
@@ -65,13 +68,13 @@ export function linkToShare(isServed: boolean, step: number): string | null {
   }
 }
 
-/** An address with the shown step in it; -1 for none. */
+/** An address that includes the shown step; -1 for none. */
 export function atStep(href: string, step: number): string {
   const [page, hash = ""] = href.split("#", 2);
   return step < 0 ? href : page + withPlace(hash, {...parsePlace(hash), step: String(step)});
 }
 
-/** TensorBoard's tab of time series with filters in it; null where no TensorBoard is around us. It takes no step. */
+/** TensorBoard's Time Series tab with filters; null outside of TensorBoard. It cannot take a step. */
 export function timeSeriesLink(filters: Filters): string | null {
   try {
     return window.parent === window ? null : timeSeriesAt(window.parent.location.href, filters);
@@ -89,7 +92,7 @@ export function timeSeriesAt(href: string, {runs, tags}: Filters): string {
   return url.href;
 }
 
-/** Calls back when the reader went back or forward. Returns what ends that. */
+/** Calls back when the reader goes back or forward. Returns a function that ends that. */
 export function watchPlace(callback: (place: Place) => void): () => void {
   try {
     const around = window.parent;
@@ -100,7 +103,7 @@ export function watchPlace(callback: (place: Place) => void): () => void {
     };
     around.addEventListener("popstate", tell);
     const end = (): void => around.removeEventListener("popstate", tell);
-    // The listener is on a page that outlives this one.
+    // // The listener is on a page that outlives this frame.
     window.addEventListener("pagehide", end, {once: true});
     return end;
   } catch {
@@ -108,7 +111,7 @@ export function watchPlace(callback: (place: Place) => void): () => void {
   }
 }
 
-/** Whether our tab is in front: TensorBoard names it first. Outside of TensorBoard there are no tabs. */
+/** Whether our tab is active: TensorBoard names it first. Outside of TensorBoard there are no tabs. */
 function isOurs(hash: string): boolean {
   const [first] = hash.replace(/^#/, "").split("&");
   return first === "" || first === TAB || first.startsWith(PREFIX);

@@ -1,6 +1,6 @@
-/** Puts text where other programs find it. */
+/** Copies text to the clipboard. */
 
-/** The clipboard is there in secure contexts only, and not every frame may write to it; elsewhere a selection is copied. */
+/** The clipboard exists only in secure contexts, and not every frame may write to it; otherwise a selection is copied. */
 export async function copyText(text: string): Promise<boolean> {
   if (navigator.clipboard !== undefined && (await navigator.clipboard.writeText(text).then(() => true, () => false))) {
     return true;

@@ -1,8 +1,8 @@
-/** What a reader has chosen once for all of their pages. Where nothing can be kept, in a frame without rights, all is as at the start. */
+/** Settings that a reader keeps across pages. In a frame without storage the defaults apply. */
 
 const PREFIX = "tb_gradflow.";
 
-/** Null where nothing is kept under the name, or nothing can be. */
+/** Null if nothing is stored under the name, or if there is no storage. */
 export function recall(name: string): string | null {
   try {
     return window.localStorage.getItem(PREFIX + name);
@@ -11,11 +11,11 @@ export function recall(name: string): string | null {
   }
 }
 
-/** Null forgets it. */
+/** Null removes it. */
 export function remember(name: string, value: string | null): void {
   try {
     value === null ? window.localStorage.removeItem(PREFIX + name) : window.localStorage.setItem(PREFIX + name, value);
   } catch {
-    // No storage, or it is full: the choice holds for as long as this page does.
+    // // No storage, or it is full: the setting lasts as long as this page.
   }
 }

@@ -1,8 +1,11 @@
-/** When to look for new data: TensorBoard says so over a channel that its plugins open, and trainings go on meanwhile. */
+/**
+ * When to look for new data: TensorBoard announces reloads on a channel that its plugins open, and trainings continue
+ * in the meantime.
+ */
 
 import {isShown} from "./shown.ts";
 
-/** Milliseconds between two looks. */
+/** Milliseconds between two requests. */
 const POLL = 5000;
 const OPEN = "experimental.bootstrap";
 const RELOADED = "experimental.DataReloaded";
@@ -13,7 +16,10 @@ interface Message {
   readonly isReply: boolean;
 }
 
-/** Calls back every few seconds while anybody sees us, and when TensorBoard is reloaded. Returns what ends that. */
+/**
+ * Calls back every few seconds while the page is visible, and when TensorBoard is reloaded. Returns a function that
+ * ends that.
+ */
 export function watchData(callback: () => void): () => void {
   const poll = setInterval(() => isShown() && callback(), POLL);
   const end = watchReload(callback);
@@ -34,7 +40,7 @@ function watchReload(callback: () => void): () => void {
     if (message === null || message.isReply) {
       return;
     }
-    // TensorBoard waits for an answer to everything it says.
+    // // TensorBoard waits for a reply to every message.
     port1.postMessage(JSON.stringify({type: message.type, id: message.id, payload: null, error: null, isReply: true}));
     if (message.type === RELOADED) {
       callback();

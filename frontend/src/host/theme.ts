@@ -1,6 +1,9 @@
-/** Whether TensorBoard is dark. It tells nobody, but its body's class says so, and the frame may look there. */
+/**
+ * Whether TensorBoard uses its dark theme. There is no API for it, but the class of its body shows it, and the frame
+ * may read that.
+ */
 
-/** Calls back at once and at every change. Returns what ends that. */
+/** Calls back at once and at every change. Returns a function that ends that. */
 export function watchTheme(callback: (dark: boolean) => void): () => void {
   try {
     const {body} = window.parent.document;
@@ -12,7 +15,7 @@ export function watchTheme(callback: (dark: boolean) => void): () => void {
       return () => observer.disconnect();
     }
   } catch {
-    // A page of another origin around us, a notebook for example: ask the system instead.
+    // // The surrounding page has a different origin, as in a notebook: ask the system instead.
   }
   const query = window.matchMedia("(prefers-color-scheme: dark)");
   const tell = (): void => callback(query.matches);

@@ -1,11 +1,11 @@
-/** Links turned round so that none closes a cycle. */
+/** Reverses links so that none of them closes a cycle. */
 
 export interface Link {
   readonly from: number;
   readonly to: number;
 }
 
-/** For each link whether it has to be read backwards. Iterative: a chain may be as long as memory. */
+/** For each link, whether it must be reversed. Iterative: a chain may be arbitrarily long. */
 export function reversals(count: number, links: readonly Link[]): boolean[] {
   const outgoing: number[][] = Array.from({length: count}, () => []);
   links.forEach((link, index) => outgoing[link.from].push(index));
@@ -39,7 +39,7 @@ export function reversals(count: number, links: readonly Link[]): boolean[] {
   return reversed;
 }
 
-/** Nodes that nothing leads to come first, so that flow decides which link of a cycle points back. */
+/** Nodes without incoming links come first, so that the flow decides which link of a cycle points back. */
 function startingPoints(count: number, links: readonly Link[]): number[] {
   const inputs = new Int32Array(count);
   for (const link of links) {

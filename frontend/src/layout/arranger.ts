@@ -1,6 +1,6 @@
 /**
- * Groups laid out one by one, innermost first, and put into one another. A group whose inside did not change is not
- * laid out again.
+ * Lays out groups one by one, innermost first, and places them into one another. A group whose content did not change
+ * is not laid out again.
  */
 
 import {portKey, type Flows, type GroupFlow} from "../model/segments.ts";
@@ -16,10 +16,10 @@ interface Kept {
   readonly layout: GroupLayout;
 }
 
-/** How much wider than high a grid of items without links becomes. */
+/** The aspect ratio of a grid of items without links. */
 const SQUARE = 1.3;
 
-/** Lays out one tree again and again, as its groups open and close. */
+/** Lays out one tree repeatedly, as its groups open and close. */
 export class Arranger {
   readonly #tree: Tree;
   readonly #flows: Flows;
@@ -51,7 +51,7 @@ export class Arranger {
   }
 }
 
-/** Open groups that are seen, the root first, outer before inner. */
+/** Visible open groups, the root first, outer before inner. */
 function openGroups(tree: Tree, open: ReadonlySet<number>): number[] {
   const groups = [tree.root];
   for (let at = 0; at < groups.length; at += 1) {
@@ -69,12 +69,12 @@ function sizeOf(tree: Tree, item: number): Size {
   return size(titleOf(tree, item));
 }
 
-/** A group's children, by whether anything flows to or from them. */
+/** A group's children, by whether they have links. */
 interface Family {
   readonly children: readonly number[];
   readonly sizes: readonly Size[];
   readonly inside: readonly (GroupLayout | null)[];
-  /** Positions among the children. */
+  /** Indices among the children. */
   readonly joined: readonly number[];
   readonly alone: readonly number[];
 }
@@ -119,7 +119,7 @@ function layoutGroup(
   return {width: inner + 2 * frame.left, height, children: [...flowing, ...resting], routes, portX: new Map(portX)};
 }
 
-/** What is to be layered: the children that something flows through, then the ports. */
+/** The nodes to be layered: the linked children, then the ports. */
 function boxesOf({joined, sizes}: Family, flow: GroupFlow): Box[] {
   return [
     ...joined.map((index): Box => ({width: sizes[index].width, height: sizes[index].height, pin: null})),
@@ -127,7 +127,7 @@ function boxesOf({joined, sizes}: Family, flow: GroupFlow): Box[] {
   ];
 }
 
-/** Links between those; at an open child they end at its port. */
+/** The links between those; at an open child they end at its port. */
 function linksOf({children, joined, inside}: Family, flow: GroupFlow) {
   const position = new Map(joined.map((index, at) => [children[index], at]));
   const endOf = (end: number): number => (end < 0 ? joined.length - 1 - end : (position.get(end) as number));
@@ -143,14 +143,16 @@ function linksOf({children, joined, inside}: Family, flow: GroupFlow) {
   }));
 }
 
-/** Space between a group's border and what is inside; ports bring an empty layer of their own. */
+/** Space between a group's border and its content; ports add an empty layer. */
 function frameOf(flow: GroupFlow): {left: number; top: number; bottom: number} {
   const inward = flow.ports.some((port) => port.inward);
   const outward = flow.ports.some((port) => !port.inward);
   return {left: PADDING, top: inward ? HEADER - 22 : HEADER + 6, bottom: outward ? 0 : PADDING};
 }
 
-/** Items without links in rows beside everything else: below, links that leave the group would run through them. */
+/**
+ * Items without links, in rows next to everything else: below it, links that leave the group would run through them.
+ */
 function gridOf(items: readonly number[], sizes: readonly Size[], beside: Size) {
   const widest = items.reduce((most, index) => Math.max(most, sizes[index].width), 0);
   const area = items.reduce((sum, index) => sum + (sizes[index].width + GAP_X) * (sizes[index].height + GAP_X), 0);

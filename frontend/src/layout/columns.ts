@@ -1,12 +1,12 @@
-/** Where layers stand: below one another, or, where that would be a ribbon, in columns side by side. */
+/** The position of layers: below one another, or, if that would be too tall and narrow, in columns side by side. */
 
 import type {Link} from "./acyclic.ts";
 import {GAP_Y} from "./layered.ts";
 
 export interface Column {
-  /** What to add to the x of everything in it. */
+  /** The offset to the x of everything in it. */
   shift: number;
-  /** The x of the space to the left of it, in which links come up from the column before. */
+  /** The x of the space to the left of it, in which links come up from the previous column. */
   gutter: number;
 }
 
@@ -20,14 +20,14 @@ export interface Columns {
   readonly height: number;
 }
 
-/** A drawing lower than this is never cut. */
+/** A drawing lower than this is never split. */
 const TALL = 1600;
-/** Nor is one that is not this many times as high as wide. */
+/** Nor is a drawing that is less than this many times as high as wide. */
 const RIBBON = 2.4;
-/** Width over height of what columns aim for. */
+/** The aspect ratio that columns aim for. */
 const ASPECT = 1.5;
 const GUTTER = 70;
-/** How far from the even place, as a share of a column, a cut may be to cross fewer links. */
+/** How far from the even position, as a share of a column, a split may move to cross fewer links. */
 const SLACK = 0.25;
 
 export function columnsOf(
@@ -74,7 +74,7 @@ function extentOf(nodes: readonly number[], x: Float64Array, widths: readonly nu
   return nodes.length === 0 ? [0, 0] : [low, high];
 }
 
-/** How many links pass between each layer and the next. */
+/** Number of links that pass between each layer and the next. */
 function crossedBy(count: number, links: readonly Link[], layerOf: Int32Array): Int32Array {
   const crossed = new Int32Array(count);
   for (const link of links) {
@@ -105,7 +105,7 @@ function startsOf(heights: readonly number[], total: number, width: number, cros
   return starts;
 }
 
-/** The layer after which to cut: near the wanted place, where few links pass. */
+/** The layer after which to split: near the wanted position, where few links pass. */
 function bestCut(ends: readonly number[], wanted: number, slack: number, crossed: Int32Array): number {
   let best = ends.findIndex((end) => end >= wanted);
   const cost = (layer: number): number => crossed[layer] + Math.abs(ends[layer] - wanted) / slack;

@@ -1,13 +1,13 @@
-/** Drawings of what was drawn before: copies of a block have one, and are alike to the eye. */
+/** A cache of drawings: copies of a block share one drawing, and look the same. */
 
 import {layered, type Box, type Layered} from "./layered.ts";
 import type {Attached} from "./place.ts";
 
-/** More than this is not kept. */
+/** The maximum number that is kept. */
 const MOST = 5000;
 
 interface Drawing {
-  /** Everything that it depends on. */
+  /** Everything that the drawing depends on. */
   readonly causes: Float64Array;
   readonly layered: Layered;
 }
@@ -55,7 +55,7 @@ function causesOf(boxes: readonly Box[], links: readonly Attached[]): Float64Arr
   return causes;
 }
 
-/** FNV-1a, over words in the place of bytes. */
+/** FNV-1a, over words instead of bytes. */
 function hashOf(causes: Float64Array): number {
   const words = new Uint32Array(causes.buffer);
   let hash = 0x811c9dc5;

@@ -1,6 +1,6 @@
 /**
- * A layered drawing of a graph: flow runs from top to bottom, links bend at the layers they pass. A drawing that
- * would be a ribbon is cut into columns. Knows boxes and links, nothing of what they mean.
+ * A layered drawing of a graph: flow runs from top to bottom, and links bend at the layers that they pass. A drawing
+ * that would be too tall and narrow is split into columns. Knows boxes and links, but not what they mean.
  */
 
 import {reversals} from "./acyclic.ts";
@@ -15,16 +15,16 @@ export interface Box {
   readonly pin: Pin;
 }
 
-/** A polyline: x and y in turn. */
+/** A polyline: x and y alternating. */
 export type Points = number[];
 
 export interface Layered {
-  /** Middles. */
+  /** Centres. */
   readonly x: Float64Array;
   readonly y: Float64Array;
   readonly width: number;
   readonly height: number;
-  /** One a link, from its `from` to its `to`. */
+  /** One for each link, from its `from` to its `to`. */
   readonly routes: readonly Points[];
   /** Whether the link closes a cycle and runs upwards. */
   readonly back: readonly boolean[];
@@ -32,11 +32,11 @@ export interface Layered {
 
 export const GAP_X = 26;
 export const GAP_Y = 32;
-/** Links that pass a layer side by side keep this distance. */
+/** The distance between links that pass a layer side by side. */
 const DUMMY_WIDTH = 12 - GAP_X;
 
 interface Chain {
-  /** The nodes a link visits, in the order of the layers: its ends and the dummies between. */
+  /** The nodes that a link passes, in the order of the layers: its ends and the dummies between them. */
   readonly nodes: number[];
   readonly link: Attached;
 }
@@ -133,7 +133,7 @@ function route(
   return points;
 }
 
-/** Under the column, up beside it, and into the next from above. */
+/** Below the column, up next to it, and into the next from above. */
 function detour(left: number, bottom: number, right: number, top: number, gutter: number): Points {
   const below = bottom + GAP_Y / 2;
   const above = top - GAP_Y / 2;

@@ -1,4 +1,4 @@
-/** The layer of each node: every link points down, and as short a way as a few passes find. */
+/** Assigns a layer to each node so that every link points down and is as short as a few passes can make it. */
 
 import type {Link} from "./acyclic.ts";
 
@@ -39,7 +39,7 @@ function lowest(nodes: readonly number[], layers: Int32Array, base: number): num
   return layer;
 }
 
-/** A node with more, or only, links below moves down to them: a variable stands right above its op. */
+/** A node with more, or only, links below moves down to them: a variable is placed right above its op. */
 function pullTogether(
   order: readonly number[],
   incoming: readonly (readonly number[])[],

@@ -1,10 +1,10 @@
-/** The order of nodes within their layers, so that few links cross: barycentre sweeps, the best of them kept. */
+/** Orders nodes within their layers so that few links cross: barycentre sweeps, of which the best is kept. */
 
 import type {Link} from "./acyclic.ts";
 
 const SWEEPS = 8;
 
-/** `links` join neighbouring layers only; `layers` holds the nodes of each, in any order. */
+/** `links` join adjacent layers only; `layers` contains the nodes of each, in any order. */
 export function ordered(count: number, layers: readonly (readonly number[])[], links: readonly Link[]): number[][] {
   const up: number[][] = Array.from({length: count}, () => []);
   const down: number[][] = Array.from({length: count}, () => []);
@@ -45,7 +45,7 @@ function barycentre(node: number, neighbours: readonly number[], place: Float64A
   return neighbours.reduce((sum, each) => sum + place[each], 0) / neighbours.length;
 }
 
-/** Places are fractions of the layer's width, so that layers of different sizes compare. */
+/** Positions are fractions of the layer's width, so that layers of different sizes are comparable. */
 function settle(layer: readonly number[], place: Float64Array): void {
   layer.forEach((node, index) => {
     place[node] = (index + 0.5) / layer.length;
@@ -56,7 +56,7 @@ function crossings(layers: readonly (readonly number[])[], down: readonly (reado
   return layers.reduce((sum, layer, index) => sum + crossingsBelow(layer, layers[index + 1] ?? [], down, place), 0);
 }
 
-/** Inversions among the lower ends of the links, counted with a Fenwick tree. */
+/** Counts inversions among the lower ends of the links with a Fenwick tree. */
 function crossingsBelow(
   upper: readonly number[],
   lower: readonly number[],

@@ -1,19 +1,21 @@
-/** The x of each node: as near to its neighbours' as its place in the layer allows. */
+/** The x of each node: as close to its neighbours as its order in the layer allows. */
 
 import type {Link} from "./acyclic.ts";
 
 const ITERATIONS = 8;
-/** The way in and the way out of a node are far apart if by more than this, and more than this share of its width. */
+/**
+ * The incoming and outgoing side of a node are far apart if by more than this, and more than this share of its width.
+ */
 const STAIR = 100;
 const SHARE = 0.3;
 
 export interface Attached extends Link {
-  /** Where the link leaves and arrives, from the middle of the node. */
+  /** Where the link leaves and arrives, relative to the centre of the node. */
   readonly fromOffset: number;
   readonly toOffset: number;
 }
 
-/** Middles of the nodes, the leftmost edge at zero. `gap` is the space between two neighbours. */
+/** Centres of the nodes, the leftmost edge at zero. `gap` is the space between two neighbours. */
 export function placed(
   layers: readonly (readonly number[])[],
   widths: readonly number[],
@@ -35,7 +37,7 @@ export function placed(
 
 type Neighbours = readonly (readonly {node: number; offset: number}[])[];
 
-/** Of each node its neighbours above and below, and how far right of them it wants to stand. */
+/** The neighbours of each node above and below, and the wanted offset to their right. */
 function adjacency(widths: readonly number[], links: readonly Attached[]): {up: Neighbours; down: Neighbours} {
   const up = widths.map((): {node: number; offset: number}[] => []);
   const down = widths.map((): {node: number; offset: number}[] => []);
@@ -49,8 +51,9 @@ function adjacency(widths: readonly number[], links: readonly Attached[]): {up: 
 }
 
 /**
- * Of each node where links arrive and leave in the mean, if these are far apart; else zero. Such nodes in a chain, each
- * with its way in below the way out of the one before, would be stairs: they stand below one another instead.
+ * For each node, where links arrive and leave on average, if these are far apart; otherwise zero. A chain of such
+ * nodes, each with its input below the output of the previous one, would form a staircase: they are placed below one
+ * another instead.
  */
 function sidesOf(widths: readonly number[], links: readonly Attached[]): {arriving: Float64Array; leaving: Float64Array} {
   const [arriving, leaving, ins, outs] = [0, 1, 2, 3].map(() => new Float64Array(widths.length));
@@ -85,8 +88,8 @@ function packed(layers: readonly (readonly number[])[], widths: readonly number[
 }
 
 /**
- * Moves the nodes of a layer towards where their neighbours want them, in order and without overlap: a regression
- * by pooling adjacent violators on positions from which the least distances are taken out.
+ * Moves the nodes of a layer towards the positions that their neighbours prefer, in order and without overlap: isotonic
+ * regression by pooling adjacent violators, on positions from which the minimum distances are subtracted.
  */
 function align(layer: readonly number[], neighbours: Neighbours, x: Float64Array, widths: readonly number[], gap: number): void {
   const blocks: {sum: number; weight: number; size: number}[] = [];

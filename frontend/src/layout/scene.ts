@@ -1,6 +1,6 @@
 /**
- * Where everything is. Each open group is a part of the scene; what is inside a part is worked out when it is asked
- * for, because of tens of thousands of things few are ever seen.
+ * The position of everything. Each open group is a part of the scene. The content of a part is computed on request,
+ * because few of tens of thousands of things are ever visible.
  */
 
 import type {Segment} from "../model/segments.ts";
@@ -13,18 +13,18 @@ export interface Placed extends Rectangle {
   readonly open: boolean;
 }
 
-/** With the rectangle that its points lie in. */
+/** With the bounding rectangle of its points. */
 export interface Routed extends Rectangle {
   readonly group: number;
   readonly segment: Segment;
   readonly points: Points;
   /** Whether it runs against the flow. */
   readonly back: boolean;
-  /** Whether it ends at something closed. */
+  /** Whether it ends at a closed box. */
   readonly arrives: boolean;
 }
 
-/** One group, from its own left and top. */
+/** One group, relative to its left and top. */
 export interface GroupLayout extends Size {
   readonly children: readonly {readonly item: number; readonly x: number; readonly y: number; readonly size: Size}[];
   readonly routes: Routes;
@@ -32,7 +32,7 @@ export interface GroupLayout extends Size {
   readonly portX: ReadonlyMap<number, number>;
 }
 
-/** The routes of a group's segments as they were drawn, and where that drawing is in the group. */
+/** The routes of a group's segments as they were drawn, and the position of that drawing in the group. */
 export interface Routes {
   readonly group: number;
   readonly segments: readonly Segment[];
@@ -51,7 +51,7 @@ export class Scene implements Size {
   #placed: readonly Placed[] | null = null;
   #byItem: ReadonlyMap<number, Placed> | null = null;
 
-  /** `layouts`: of the root and of every open group that is seen. */
+  /** `layouts`: of the root and of every visible open group. */
   constructor(root: number, layouts: Layouts) {
     const parts = [new Part(layouts.get(root) as GroupLayout, 0, 0, layouts)];
     for (let at = 0; at < parts.length; at += 1) {
@@ -115,20 +115,20 @@ export class Part {
     return this.#placed;
   }
 
-  /** What flows between them. */
+  /** The links between them. */
   get routed(): readonly Routed[] {
     this.#routed ??= this.#route();
     return this.#routed;
   }
 
-  /** All of both lies in it. */
+  /** The bounding rectangle of both. */
   get bounds(): Rectangle {
     const {layout, x, y} = this;
     this.#bounds ??= moved(extentOf(layout), x, y);
     return this.#bounds;
   }
 
-  /** Ends at ports lie on the group's border, however short their column is. */
+  /** Ends at ports are on the group's border, however short their column is. */
   #route(): Routed[] {
     const {layout: {routes, height}, x, y} = this;
     const {group, segments, drawing, left, top} = routes;
@@ -150,7 +150,7 @@ export class Part {
 /** Copies of a block share their drawing. */
 const EXTENTS = new WeakMap<Layered, Rectangle>();
 
-/** What a group takes up, its links among it, from its own left and top. */
+/** The area of a group, including its links, relative to its left and top. */
 function extentOf({width, height, routes: {drawing, left, top}}: GroupLayout): Rectangle {
   let links = EXTENTS.get(drawing);
   if (links === undefined) {
@@ -166,7 +166,7 @@ function moved({x, y, width, height}: Rectangle, dx: number, dy: number): Rectan
   return {x: x + dx, y: y + dy, width, height};
 }
 
-/** Of no points, nothing at the origin. */
+/** For no points, an empty rectangle at the origin. */
 function boundsOf(lines: readonly Points[]): Rectangle {
   let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
   for (const points of lines) {

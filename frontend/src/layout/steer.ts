@@ -1,4 +1,4 @@
-/** Where an arrow key leads: the box that lies next in a direction. */
+/** The target of an arrow key: the next box in a direction. */
 
 export type Direction = "up" | "down" | "left" | "right";
 
@@ -11,10 +11,10 @@ interface Box {
   readonly open: boolean;
 }
 
-/** A box that is off to the side counts as so many times farther away. */
+/** A box off to the side counts as this many times farther away. */
 const ASIDE = 2.5;
 
-/** From nowhere the topmost box; -1 if there is no box in that direction. Open groups are passed through. */
+/** Without a selection, the topmost box; -1 if there is no box in that direction. Open groups are passed through. */
 export function steered(boxes: readonly Box[], from: number, direction: Direction): number {
   const solid = boxes.filter((box) => !box.open);
   const start = boxes.find((box) => box.item === from);

@@ -1,4 +1,4 @@
-/** One tree as it is laid out now: which groups are open, and where that puts everything. */
+/** The current layout of one tree: which groups are open, and the resulting positions. */
 
 import type {Model} from "../model/model.ts";
 import {ancestorsOf, isGroup} from "../model/tree.ts";
@@ -18,14 +18,14 @@ export class Unfolding {
     this.#scene = this.#arranger.arrange(open);
   }
 
-  /** The same groups, by name, as open in another model of the same run. */
+  /** The same groups, by name, opened in another model of the same run. */
   continuedIn(model: Model): Unfolding {
     const names = new Set([...this.#open].map((group) => this.#model.tree.items[group].name));
     const groups = model.tree.items.filter((item) => isGroup(model.tree, item.id) && names.has(item.name));
     return new Unfolding(model, new Set(groups.map((group) => group.id)));
   }
 
-  /** The groups that are open, seen or not. A new set after every change. */
+  /** The open groups, visible or not. A new set after every change. */
   get open(): ReadonlySet<number> {
     return this.#open;
   }
@@ -34,12 +34,12 @@ export class Unfolding {
     return this.#scene;
   }
 
-  /** Where items are, of those that are seen. */
+  /** The positions of items that are visible. */
   placed(items: readonly number[]): readonly Placed[] {
     return items.flatMap((item) => this.#scene.byItem.get(item) ?? []);
   }
 
-  /** Where items are, or the closed groups that hide them; each once, in the order given. */
+  /** The positions of items, or of the closed groups that hide them; each once, in the given order. */
   standIns(items: readonly number[]): readonly Placed[] {
     const seen = (item: number): readonly Placed[] => this.placed([item, ...ancestorsOf(this.#model.tree, item)]).slice(0, 1);
     return [...new Set(items.flatMap(seen))];
@@ -49,7 +49,7 @@ export class Unfolding {
     return isGroup(this.#model.tree, item);
   }
 
-  /** Opens a group or closes it. Answers how far that moved its left and top. */
+  /** Opens or closes a group. Returns how far that moved its left and top. */
   toggle(group: number): {dx: number; dy: number} {
     const before = this.#scene.byItem.get(group);
     const open = new Set(this.#open);

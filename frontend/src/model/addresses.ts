@@ -1,26 +1,26 @@
-/** Names by which items are found again in another page, another run, another trace. */
+/** Names that identify items across pages, runs and traces. */
 
 import {ancestorsOf, isGroup, type Tree} from "./tree.ts";
 
-/** A longer list of names would make an address that nobody can send. */
+/** A longer list of names would make the address too long to send. */
 export const LONGEST = 1500;
-/** In place of so many names: all groups are open. No group is called that, for the names of groups end in a slash. */
+/** Replaces such a list: all groups are open. No group has this name, because group names end in a slash. */
 const EVERYTHING: readonly string[] = ["*"];
 
-/** One for each item, by its id; all different. A group's ends in a slash. */
+/** A unique name for each item, by id. A group's name ends in a slash. */
 export class Addresses {
   readonly #tree: Tree;
   #names: readonly string[] | null = null;
   #everything: readonly number[] | null = null;
   readonly #items = new Map<string, number>();
-  /** What was named last: most often that is what is looked up next. */
+  /** The most recent name: it is usually looked up next. */
   #named: {readonly names: readonly string[]; readonly groups: ReadonlySet<number>} | null = null;
 
   constructor(tree: Tree) {
     this.#tree = tree;
   }
 
-  /** Made when they are first asked for: the first picture needs none. */
+  /** Created on first use: the first picture needs none. */
   #all(): readonly string[] {
     this.#names ??= this.#tree.items.map(({id, name}) => {
       let address = isGroup(this.#tree, id) ? `${name}/` : name;
@@ -40,17 +40,17 @@ export class Addresses {
     return this.#everything;
   }
 
-  /** Empty where there is no such item. */
+  /** Empty if there is no such item. */
   nameOf(item: number): string {
     return item < 0 ? "" : (this.#all()[item] ?? "");
   }
 
-  /** -1 where there is none of that name. */
+  /** -1 if there is none with that name. */
   itemNamed(name: string): number {
     return name === "" || this.#all().length === 0 ? -1 : (this.#items.get(name) ?? -1);
   }
 
-  /** The innermost of the open groups that are seen: with the groups around them they are all. */
+  /** The innermost of the visible open groups: together with their enclosing groups they are all of them. */
   namesOf(open: ReadonlySet<number>): readonly string[] {
     const seen = [...open].filter((group) => ancestorsOf(this.#tree, group).every((each) => open.has(each)));
     const inner = seen.filter((group) => !this.#tree.items[group].children.some((child) => open.has(child)));
@@ -60,7 +60,7 @@ export class Addresses {
     return names;
   }
 
-  /** What `namesOf` was given, as far as there are such groups here. */
+  /** The inverse of `namesOf`, for groups that exist here. */
   groupsNamed(names: readonly string[]): ReadonlySet<number> {
     if (names === this.#named?.names) {
       return this.#named.groups;

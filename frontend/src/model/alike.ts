@@ -1,18 +1,21 @@
-/** Groups that hold the same: copies of a block, told by the types inside and what flows between them. */
+/** Groups with the same content: copies of a block, recognised by the types inside and the links between them. */
 
 import {isGroup, type Tree} from "./tree.ts";
 
 export interface Alike {
-  /** For each item the number of its kind, from zero in the order of the tree; -1 for what there is only one of. */
+  /**
+   * For each item the number of its kind, from zero in the order of the tree; -1 for items that are the only one of
+   * their kind.
+   */
   readonly kinds: Int32Array;
-  /** How many there are of each kind. */
+  /** Number of items of each kind. */
   readonly counts: readonly number[];
 }
 
-/** Before anybody looked. */
+/** Before anything is computed. */
 export const NOTHING_ALIKE: Alike = {kinds: new Int32Array(0), counts: []};
 
-/** Smaller groups are alike by chance. */
+/** Smaller groups may be equal by chance. */
 const SMALLEST = 4;
 
 export function alikeOf(tree: Tree): Alike {
@@ -35,7 +38,7 @@ export function alikeOf(tree: Tree): Alike {
   return {kinds, counts};
 }
 
-/** Equal for items that hold the same. */
+/** Equal for items with the same content. */
 function signaturesOf(tree: Tree): Int32Array {
   const {graph, items} = tree;
   const words = new Map<string, number>();
@@ -53,7 +56,7 @@ function signaturesOf(tree: Tree): Int32Array {
   return signatures;
 }
 
-/** Pairs of signatures, each as one number: there are fewer of them than there are items. */
+/** Pairs of signatures, each as one number: there are fewer of them than items. */
 function flowsAmong(ends: readonly number[], signatures: Int32Array): Float64Array {
   const flows = new Float64Array(ends.length / 2);
   for (let at = 0; at < flows.length; at += 1) {
@@ -62,7 +65,7 @@ function flowsAmong(ends: readonly number[], signatures: Int32Array): Float64Arr
   return flows.sort();
 }
 
-/** For each group the children that something flows from and to, in turn. */
+/** For each group, the linked pairs of children, alternating. */
 function edgesInside(tree: Tree): ReadonlyMap<number, readonly number[]> {
   const {items} = tree;
   const inside = new Map<number, number[]>();

@@ -6,22 +6,22 @@ import type {Answers, StepNumbers} from "./gradients.ts";
 export type Look = "finite" | "zero" | "nan" | "inf" | "unrecorded" | "broken" | "lost" | "off";
 
 export interface Bundle {
-  /** How the bundle is drawn below a broken part of it. */
+  /** The look of the bundle under its broken part. */
   readonly look: Look;
-  /** The largest measured number among its gradients; NaN if it has none. */
+  /** The largest measured value among its gradients; NaN if it has none. */
   readonly value: number;
   readonly count: number;
-  /** How many of them are broken: drawn on top, in addition to the look of the others. */
+  /** Number of broken edges among them: drawn on top, in addition to the look of the others. */
   readonly broken: number;
   /** Whether the gradient ends at the end of one of them. */
   readonly cut: boolean;
 }
 
-/** The worse comes first: that is what a bundle of several shows. */
+/** Worst first: a bundle of several shows the worst. */
 const ORDER: readonly Look[] = ["nan", "inf", "finite", "zero", "unrecorded", "lost", "off", "broken"];
 const RANKS = Object.fromEntries(ORDER.map((look, rank) => [look, rank])) as Readonly<Record<Look, number>>;
 
-/** `values`: what is measured of each edge of the graph. */
+/** `values`: the measure of each edge of the graph. */
 export function bundleOf(
   edges: readonly number[],
   flow: Flow,
@@ -42,7 +42,7 @@ export function bundleOf(
       value = values[edge];
     }
   }
-  // A gradient there is, but what is measured of it is not known: what arrives at the op was not recorded.
+  // // There is a gradient, but its measure is unknown: the gradient that arrives at the op was not recorded.
   const look = ORDER[best] === "finite" && Number.isNaN(value) ? "unrecorded" : ORDER[best];
   return {look, value, count: edges.length, broken, cut};
 }
@@ -56,7 +56,7 @@ function lookOf(edge: number, flow: Flow, answers: Answers, numbers: StepNumbers
   return kind === "unmeasured" ? "unrecorded" : kind;
 }
 
-/** All looks that edges of a graph have at a step. */
+/** All looks of a graph's edges at a step. */
 export function looksIn(flow: Flow, answers: Answers, numbers: StepNumbers | null): ReadonlySet<Look> {
   const looks = new Set<Look>();
   for (let edge = 0; edge < flow.edges.length && looks.size < ORDER.length; edge += 1) {
@@ -65,7 +65,7 @@ export function looksIn(flow: Flow, answers: Answers, numbers: StepNumbers | nul
   return looks;
 }
 
-/** A bundle in words; `told` says its number. */
+/** A bundle in words; `told` describes its value. */
 export function describeBundle(bundle: Bundle, told: string): string {
   const many = bundle.count > 1 ? `${bundle.count} tensors, ` : "";
   const brokenPart = bundle.broken > 0 ? `${bundle.broken} of ${bundle.count} broken` : "";

@@ -1,4 +1,4 @@
-/** A comparison, put on the items of the graph. */
+/** A comparison, applied to the items of the graph. */
 
 import type {Comparison} from "./compare.ts";
 import {ancestorsOf, type Tree} from "./tree.ts";
@@ -7,9 +7,9 @@ import {ancestorsOf, type Tree} from "./tree.ts";
 export type Mark = "better" | "worse" | "new" | "changed";
 
 export interface Changes {
-  /** Of nodes. */
+  /** For nodes. */
   readonly marks: ReadonlyMap<number, Mark>;
-  /** How many of them are inside a group. */
+  /** Number of changes inside of a group. */
   readonly inside: ReadonlyMap<number, number>;
   /** All of them, and the groups around them. */
   readonly items: ReadonlySet<number>;

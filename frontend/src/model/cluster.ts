@@ -1,19 +1,19 @@
 /**
- * Groups of our own in the place of too many siblings: those of a common name prefix (`conv2_block1_*`), and where
- * there are none, stretches of consecutive ones. A cluster never makes a cycle.
+ * Artificial groups for too many siblings: those with a common name prefix (`conv2_block1_*`), and if there are none,
+ * runs of consecutive siblings. A cluster never creates a cycle.
  */
 
 import type {FlowGraph} from "./graph.ts";
 
-/** Beyond so many children, siblings of a common prefix are put together. */
+/** Above this number of children, siblings with a common prefix are grouped. */
 const MANY = 20;
-/** Beyond so many, consecutive ones are. */
+/** Above this number, consecutive ones are. */
 const TOO_MANY = 100;
 const STRETCH = 40;
 const SMALLEST = 4;
 const LARGEST = 16;
 
-/** The part of an item of a tree that matters here. */
+/** The part of a tree's item that is needed here. */
 export interface Member {
   readonly id: number;
   readonly label: string;
@@ -26,12 +26,12 @@ export interface Cluster<M> {
   readonly members: M[];
 }
 
-/** Siblings of a common prefix put together, all children in order; empty if they are few, or share none. */
+/** Siblings with a common prefix grouped, all children in order; empty if they are few, or share none. */
 export function namedClusters<M extends Member>(graph: FlowGraph, children: readonly M[]): Cluster<M>[] {
   return children.length <= MANY ? [] : byPrefix(graph, children);
 }
 
-/** Stretches of consecutive children; empty if they are not too many. */
+/** Runs of consecutive children; empty if there are not too many. */
 export function stretches<M extends Member>(graph: FlowGraph, children: readonly M[]): Cluster<M>[] {
   if (children.length <= TOO_MANY) {
     return [];
@@ -64,8 +64,8 @@ function byPrefix<M extends Member>(graph: FlowGraph, children: readonly M[]): C
 }
 
 /**
- * For each child the shortest prefix, in whole words, that it shares with enough others but not too many; null
- * where there is none, and for ops: their names count up and mean nothing together.
+ * For each child the shortest prefix, in whole words, that it shares with enough others but not too many; null if there
+ * is none, and for ops: their names are numbered and mean nothing together.
  */
 function prefixesOf(children: readonly Member[]): (string | null)[] {
   const words = children.map((child) => (child.children.length > 0 ? child.label.split("_") : []));
@@ -100,7 +100,7 @@ function inPlaceOfTheFirst<M extends Member>(children: readonly M[], prefixes: r
   return [...clusters.values()];
 }
 
-/** Pairs of children, by position, between which something flows. */
+/** Pairs of linked children, by position. */
 function linksAmong(graph: FlowGraph, children: readonly Member[]): [number, number][] {
   const owner = new Int32Array(graph.nodes.length).fill(-1);
   const leaves = children.map(leavesOf);
@@ -128,7 +128,7 @@ function leavesOf(member: Member): number[] {
   return all.filter((each) => each.children.length === 0).map((each) => each.id);
 }
 
-/** The clusters that lie in a cycle of the contracted graph, or between two of them. */
+/** The clusters that are in a cycle of the contracted graph, or between two of them. */
 function clustersInCycles(prefixes: readonly (string | null)[], links: readonly [number, number][]): Set<string> {
   const numbers = new Map<string, number>();
   const number = (index: number): number => {
@@ -141,7 +141,7 @@ function clustersInCycles(prefixes: readonly (string | null)[], links: readonly 
   return new Set(rest.map((index) => names[index]).filter((name) => !name.startsWith("\n")));
 }
 
-/** Positions in an order of flow; then those that no order has, in cycles and behind them. The first has all. */
+/** Positions in an order of flow; then those without an order, in cycles and after them. The first contains all. */
 function topologicalOrder(count: number, links: readonly [number, number][]): [number[], number[]] {
   const waiting = new Array<number>(count).fill(0);
   const next: number[][] = Array.from({length: count}, () => []);

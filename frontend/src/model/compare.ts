@@ -1,4 +1,4 @@
-/** What is different between two runs of what is, by and large, the same model: `before`, and `now`. */
+/** The differences between two runs of essentially the same model: `before`, and `now`. */
 
 import type {Diagnosis, Finding, Op, Status, Trace} from "../record.ts";
 import {STATUS} from "./words.ts";
@@ -38,7 +38,7 @@ export interface FindingChange {
 export interface Comparison {
   readonly variables: readonly VariableChange[];
   readonly ops: readonly OpChange[];
-  /** Worst first: what went, what came, what stayed. */
+  /** Worst first: gone, new, unchanged. */
   readonly findings: readonly FindingChange[];
 }
 
@@ -83,7 +83,7 @@ function statusOf({diagnosis}: Side, variable: number): Status | null {
 
 const RANK = {bad: 0, warn: 1, quiet: 2, good: 2};
 
-/** Variables that findings speak of only to explain them. Nobody gains or loses by what becomes of them. */
+/** Variables that findings mention only to explain them. Changes of these are neither better nor worse. */
 function explained(diagnosis: Diagnosis | null): Set<string> {
   const of = (info: boolean): string[] =>
     (diagnosis?.findings ?? []).filter(({severity}) => (severity === "info") === info).flatMap(({variables}) => variables);
@@ -100,7 +100,7 @@ function changeOf(before: Status | null, now: Status | null, fine: boolean, isFi
   return is > was ? "repaired" : is < was ? "worse" : "changed";
 }
 
-/** Ops are the same if they are called the same but for the numbers that Keras and TensorFlow append. */
+/** Ops are the same if their names are the same, except for the numbers that Keras and TensorFlow append. */
 function opChanges(before: Trace, now: Trace): OpChange[] {
   const left = new Map(keyed(before.ops.map(({name}) => unnumbered(name))).map((key, index) => [key, index]));
   const right = keyed(now.ops.map(({name}) => unnumbered(name)));
@@ -121,7 +121,7 @@ function opChanges(before: Trace, now: Trace): OpChange[] {
   return [...changes, ...gone];
 }
 
-/** What is different between two ops of one name; empty if nothing that matters to a gradient. */
+/** The difference between two ops of one name; empty if it does not matter to a gradient. */
 function difference(before: Op, now: Op): string {
   if (before.type !== now.type) {
     return `was ${before.type}, is ${now.type}`;
@@ -138,7 +138,7 @@ function difference(before: Op, now: Op): string {
 
 const WORST = ["error", "warning", "info"];
 
-/** Findings are the same if they have one cause, and blame ops of one name or share a variable. */
+/** Findings are the same if they have the same cause, and name ops of one name or share a variable. */
 function findingChanges(before: readonly Finding[], now: readonly Finding[]): FindingChange[] {
   const left = [...before];
   const changes = now.map((finding): FindingChange => {
@@ -160,12 +160,12 @@ function isSame(a: Finding, b: Finding): boolean {
   return a.cause === b.cause && (sameOp || b.variables.some((name) => names.has(unnumbered(name))));
 }
 
-/** A name without the numbers that tell copies of a layer, or of a model, apart. */
+/** A name without the numbers that distinguish copies of a layer, or of a model. */
 export function unnumbered(name: string): string {
   return name.replace(/_\d+(?=\/|$)/g, "");
 }
 
-/** Names made different by how often they came before. */
+/** Makes names unique by counting their occurrences. */
 function keyed(names: readonly string[]): string[] {
   const counts = new Map<string, number>();
   return names.map((name) => {
@@ -175,7 +175,7 @@ function keyed(names: readonly string[]): string[] {
   });
 }
 
-/** One sentence that says what the comparison comes to. */
+/** The result of the comparison in one sentence. */
 export function verdict({variables, findings}: Comparison): string {
   const count = (change: Change): number => variables.filter((each) => each.change === change).length;
   const told = (change: "gone" | "came"): number =>
@@ -183,8 +183,8 @@ export function verdict({variables, findings}: Comparison): string {
   const parts = [
     some(count("repaired"), "variable is better", "variables are better"),
     some(count("worse"), "variable is worse", "variables are worse"),
-    some(told("gone"), "finding went", "findings went"),
-    some(told("came"), "finding came", "findings came"),
+    some(told("gone"), "finding is gone", "findings are gone"),
+    some(told("came"), "finding is new", "findings are new"),
     some(count("new"), "variable is new", "variables are new"),
     some(count("gone"), "variable is gone", "variables are gone"),
   ].filter((part) => part !== "");

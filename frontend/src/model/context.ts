@@ -1,4 +1,4 @@
-/** A line of code among the lines around it, as far as the record has them: those of other ops. */
+/** A line of code among the lines around it, as far as the record contains them: those of other ops. */
 
 import type {Source} from "../record.ts";
 import {fileName} from "./format.ts";
@@ -6,13 +6,13 @@ import {fileName} from "./format.ts";
 export interface Line {
   readonly line: number;
   readonly code: string;
-  /** Whether it is the one in question. */
+  /** Whether it is the main line. */
   readonly main: boolean;
   /** Whether lines before it are missing. */
   readonly gap: boolean;
 }
 
-/** Lines this far away still belong to it. */
+/** Lines at most this far away belong to it. */
 const AROUND = 6;
 
 export function contextOf(sources: readonly Source[], {file, line, code}: Pick<Source, "file" | "line" | "code">): readonly Line[] {
@@ -36,7 +36,7 @@ function sameFile(a: string, b: string): boolean {
   return a === b || a.endsWith(`/${b}`) || b.endsWith(`/${a}`);
 }
 
-/** The line that a sentence names, where no op is to blame that would have one: that which asks for the gradient. */
+/** The line that a sentence names, if no op is the cause: the line that requests the gradient. */
 export function mentionedIn(message: string, sources: readonly Source[]): Source | null {
   const words = new Set(message.split(/[\s()`,;]+/).map((word) => word.replace(/\.$/, "")));
   return sources.find(({file, line, code}) => code !== "" && words.has(`${fileName(file)}:${line}`)) ?? null;

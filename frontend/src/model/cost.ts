@@ -1,8 +1,8 @@
-/** What recording has cost, in words. */
+/** The cost of recording, in words. */
 
 import type {Cost} from "../api/routes.ts";
 
-/** A share as people write it: two digits where it is small. */
+/** A share in readable form: two digits if it is small. */
 export function percent(share: number): string {
   const value = 100 * share;
   return `${value < 10 ? value.toPrecision(2) : value.toFixed(0)} %`;

@@ -5,12 +5,12 @@ import {STATUS} from "./words.ts";
 
 const HEAD = ["variable", "status", "gradient_norm", "max_abs", "weight_norm", "update_norm", "update_ratio"];
 
-/** One line a row, after RFC 4180; an absent number is an empty cell. */
+/** One line for each row, as in RFC 4180; a missing number is an empty cell. */
 export function csvOf(rows: readonly Row[]): string {
   return tableOf(rows).map((cells) => `${cells.map(quoted).join(",")}\r\n`).join("");
 }
 
-/** The same with tabs, as spreadsheets like it from the clipboard. */
+/** The same with tabs, for pasting into spreadsheets. */
 export function tsvOf(rows: readonly Row[]): string {
   return tableOf(rows).map((cells) => cells.map((cell) => cell.replace(/[\t\n\r]/g, " ")).join("\t")).join("\n");
 }
@@ -25,7 +25,7 @@ function tableOf(rows: readonly Row[]): string[][] {
 }
 
 function quoted(cell: string): string {
-  // A spreadsheet would compute what begins like a formula; a variable may be called anything.
+  // // A spreadsheet would evaluate text that looks like a formula, and a variable may have any name.
   const tame = /^[=+@]|^-(?!\d)/.test(cell) ? `'${cell}` : cell;
   return /[",\r\n]/.test(tame) ? `"${tame.replaceAll('"', '""')}"` : tame;
 }

@@ -1,4 +1,4 @@
-/** What there is to say about one item: a list of facts, its inputs, and the rows of numbers that belong to it. */
+/** The details of one item: a list of facts, its inputs, and its rows of statistics. */
 
 import type {Source, Tensor} from "../record.ts";
 import {formatShape, plural} from "./format.ts";
@@ -9,7 +9,7 @@ import {isGroup, type Tree} from "./tree.ts";
 import {OUTCOME, PASSES} from "./words.ts";
 
 export interface InputDetail {
-  /** Item to go to; -1 if it was left out. */
+  /** The item to open; -1 if it was left out. */
   readonly node: number;
   readonly name: string;
   readonly blocked: boolean;
@@ -19,7 +19,7 @@ export interface InputDetail {
 export interface TensorDetail {
   readonly name: string;
   readonly answer: Answer;
-  /** Why there are no numbers, if there are none. */
+  /** Why there are no statistics, if there are none. */
   readonly words: string;
 }
 
@@ -30,13 +30,13 @@ export interface Details {
   readonly facts: readonly (readonly [string, string])[];
   readonly source: Source | null;
   readonly inputs: readonly InputDetail[];
-  /** Items that take its output. */
+  /** Items that use its output. */
   readonly users: readonly number[];
-  /** Variables inside, of a group. */
+  /** For a group, the variables inside. */
   readonly members: readonly number[];
-  /** Its gradients: of a variable one, of an op one an output. */
+  /** Its gradients: one for a variable, one for each output of an op. */
   readonly tensors: readonly TensorDetail[];
-  /** Index of the variable it is; -1 for everything else. */
+  /** Index of its variable; -1 for everything else. */
   readonly variable: number;
 }
 
@@ -125,7 +125,7 @@ function wordsOf({outcome}: Answer): string {
   return outcome === "value" ? "not measured" : OUTCOME[outcome];
 }
 
-/** Types whose tensors the tape follows. */
+/** Types whose tensors the tape tracks. */
 const DIFFERENTIABLE = /^(b?float|complex|resource|variant)/;
 
 /** Why a tensor cannot have a gradient; null if it can. */

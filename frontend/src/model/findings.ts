@@ -4,17 +4,17 @@ import type {Diagnosis, Finding, Severity} from "../record.ts";
 
 const SEVERITIES: readonly Severity[] = ["error", "warning", "info"];
 
-/** Worst first; within a severity as the diagnosis has them. */
+/** Worst first; within a severity in the order of the diagnosis. */
 export function inOrder(findings: readonly Finding[]): Finding[] {
   return SEVERITIES.flatMap((severity) => findings.filter((finding) => finding.severity === severity));
 }
 
-/** Tells a finding from others, and finds it again in the diagnosis of another step, or in an address. */
+/** Identifies a finding, also in the diagnosis of another step or in an address. */
 export function keyOf({cause, op, target, variables}: Finding): string {
   return [cause, op?.name ?? "", target, variables[0] ?? ""].join("~");
 }
 
-/** The finding `step` places on in the list, round its ends; from nowhere, the first or the last. */
+/** The finding `step` places further in the list, wrapping around; without a selection, the first or the last. */
 export function neighbour(findings: readonly Finding[], key: string | null, step: 1 | -1): Finding | null {
   if (findings.length === 0) {
     return null;
@@ -24,7 +24,7 @@ export function neighbour(findings: readonly Finding[], key: string | null, step
   return findings[(next + findings.length) % findings.length];
 }
 
-/** Variables of which findings say nothing but that it is meant. */
+/** Variables whose findings only say that their state is intended. */
 export function explainedIn(diagnosis: Diagnosis | null): Set<string> {
   const explained = new Set(namesIn(diagnosis, (finding) => finding.severity === "info"));
   namesIn(diagnosis, (finding) => finding.severity !== "info").forEach((name) => explained.delete(name));

@@ -1,6 +1,6 @@
 /**
- * Where the gradient flows and where it does not: what the structure and the diagnosis say about each edge and
- * node, whatever the step. Numbers are `gradients`' business.
+ * Where the gradient flows and where it does not: what the structure and the diagnosis say about each edge and node,
+ * for any step. Statistics are the business of `gradients`.
  */
 
 import {explainedIn, namesIn} from "./findings.ts";
@@ -25,16 +25,16 @@ export type Mark = "blocking" | "warning" | null;
 
 export interface Flow {
   readonly edges: readonly EdgeFlow[];
-  /** Whether an edge is where the gradient ends. */
+  /** Whether the gradient ends at an edge. */
   readonly cuts: readonly boolean[];
   readonly marks: readonly Mark[];
-  /** Nodes of variables that get no gradient and miss it. */
+  /** Nodes of variables that get no gradient but should. */
   readonly missing: ReadonlySet<number>;
   /** Nodes of variables whose gradient is not finite. */
   readonly notFinite: ReadonlySet<number>;
-  /** Those of them that have NaN. */
+  /** Those with NaN. */
   readonly nan: ReadonlySet<number>;
-  /** Nodes of variables whose gradient is zero, fades or explodes, and nobody explained that. */
+  /** Nodes of variables whose gradient is zero, vanishing or exploding, without an explanation. */
   readonly weak: ReadonlySet<number>;
 }
 
@@ -67,7 +67,7 @@ export function flowOf(graph: FlowGraph, answers: Answers, diagnosis: Diagnosis 
   return {edges, cuts, marks: marksOf(graph, cuts, diagnosis), missing, notFinite, nan, weak};
 }
 
-/** Nodes of the variables of some statuses, but for those of which there is only information. */
+/** Nodes of the variables with some statuses, except those with only information. */
 function variablesOf(graph: FlowGraph, diagnosis: Diagnosis | null, statuses: ReadonlySet<string>): Set<number> {
   const explained = explainedIn(diagnosis);
   const found = new Set<number>();
@@ -80,7 +80,7 @@ function variablesOf(graph: FlowGraph, diagnosis: Diagnosis | null, statuses: Re
   return found;
 }
 
-/** Without those of which every finding says that no op is to blame: as when the tape saw nothing of them. */
+/** Without variables whose findings all name no op: for example if the tape recorded nothing of them. */
 function withAnOpToBlame(graph: FlowGraph, missing: ReadonlySet<number>, diagnosis: Diagnosis | null): Set<number> {
   const elsewhere = new Set(namesIn(diagnosis, ({severity, culprit}) => severity !== "info" && culprit < 0));
   namesIn(diagnosis, ({severity, culprit}) => severity !== "info" && culprit >= 0).forEach((name) => elsewhere.delete(name));
@@ -88,7 +88,7 @@ function withAnOpToBlame(graph: FlowGraph, missing: ReadonlySet<number>, diagnos
   return new Set([...missing].filter((node) => !innocent.includes(node)));
 }
 
-/** All nodes that forward edges lead to from some, those themselves included. */
+/** All nodes that can be reached along forward edges, including the starting nodes. */
 export function reach(graph: FlowGraph, from: ReadonlySet<number>, follows: (edge: number) => boolean): Set<number> {
   const seen = new Set(from);
   const queue = [...from];
@@ -104,7 +104,7 @@ export function reach(graph: FlowGraph, from: ReadonlySet<number>, follows: (edg
   return seen;
 }
 
-/** The op that a finding blames is marked, and where no finding has a word on a cut, the op at it. */
+/** Marks the op that a finding names, and if no finding covers a cut, the op at the cut. */
 function marksOf(graph: FlowGraph, cuts: readonly boolean[], diagnosis: Diagnosis | null): Mark[] {
   const marks: Mark[] = graph.nodes.map(() => null);
   const explained = new Set<number>();
@@ -125,7 +125,7 @@ function marksOf(graph: FlowGraph, cuts: readonly boolean[], diagnosis: Diagnosi
   return marks;
 }
 
-/** What is inside each item, by its id; for nodes, the node itself. */
+/** The contents of each item, by id; for nodes, the node itself. */
 export interface Troubles {
   readonly blocking: Int32Array;
   readonly warnings: Int32Array;
@@ -134,7 +134,7 @@ export interface Troubles {
   readonly nan: Int32Array;
 }
 
-/** Counts rolled up from the nodes to every group around them. */
+/** Counts, summed up from the nodes to every enclosing group. */
 export function troublesOf(flow: Flow, items: readonly {readonly parent: number}[]): Troubles {
   const troubles: Troubles = {
     blocking: new Int32Array(items.length),

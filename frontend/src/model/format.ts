@@ -1,8 +1,8 @@
-/** Numbers and names as a person reads them: three figures at most, a true minus sign, absence as absence. */
+/** Numbers and names in readable form: at most three figures, a true minus sign, absence as absence. */
 
 const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 
-/** A magnitude: `0`, `0.0123`, `12.3`, `1.23e−8`; a dash where there is none. */
+/** A magnitude: `0`, `0.0123`, `12.3`, `1.23e−8`; a dash if there is none. */
 export function formatNumber(value: number | null | undefined): string {
   if (value === null || value === undefined || Number.isNaN(value)) {
     return "–";
@@ -48,7 +48,7 @@ export function formatShape(shape: readonly number[] | null): string {
   return shape === null ? "unknown shape" : `(${shape.map((size) => (size < 0 ? "?" : size)).join(", ")})`;
 }
 
-/** The end of a path, which is what tells files apart. */
+/** The end of a path, which distinguishes files. */
 export function fileName(path: string): string {
   return path.split(/[/\\]/).at(-1) ?? path;
 }

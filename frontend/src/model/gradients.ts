@@ -3,18 +3,18 @@
 import {GRADIENT_STATISTICS, VARIABLE_STATISTICS, type Outcome, type Trace} from "../record.ts";
 import type {FlowGraph} from "./graph.ts";
 
-/** Statistics of one gradient at one step; NaN where the step did not measure it. */
+/** Statistics of one gradient at one step; NaN if the step did not measure it. */
 export type Statistics = Readonly<Record<(typeof GRADIENT_STATISTICS)[number], number>>;
 
 export interface Answer {
   readonly outcome: Outcome | "not_recorded";
-  /** Row of the numbers; -1 unless the outcome is `value`. */
+  /** Its row of statistics; -1 unless the outcome is `value`. */
   readonly row: number;
 }
 
 const NOT_RECORDED: Answer = {outcome: "not_recorded", row: -1};
 
-/** What the tape answered for one target. */
+/** The tape's answers for one target. */
 export interface Answers {
   /** For each edge of the graph, the answer for its tensor. */
   readonly edges: readonly Answer[];
@@ -39,7 +39,7 @@ export function answersFor(graph: FlowGraph, target: number): Answers {
   return {edges, variables, tensor};
 }
 
-/** The target that most variables get a gradient from, the last of several: inner tapes come before the loss. */
+/** The target from which most variables get a gradient, the last of several: inner tapes come before the loss. */
 export function mainTarget(trace: Trace): number {
   const counts = trace.targets.map(() => 0);
   for (const {target, outcome} of trace.variable_gradients) {
@@ -61,19 +61,19 @@ function tensorAnswers(trace: Trace, target: number): (op: number, output: numbe
   return (op, output) => (output === 0 ? first[op] : others.get(tensorKey(op, output))) ?? NOT_RECORDED;
 }
 
-/** Outputs of one op are far fewer than this. */
+/** There are fewer outputs of one op than this. */
 const OUTPUTS = 65536;
 
 function tensorKey(op: number, output: number): number {
   return op * OUTPUTS + output;
 }
 
-/** The numbers of one step: a window on the numbers of its chunk. */
+/** The statistics of one step: a view of the statistics of its chunk. */
 export class StepNumbers {
   readonly #gradients: Float32Array;
   readonly #variables: Float32Array;
 
-  /** `position`: which of the chunk's steps; `steps`: how many it has. */
+  /** `position`: the index of the step in the chunk; `steps`: the number of its steps. */
   constructor(gradients: Float32Array, variables: Float32Array, position: number, steps: number) {
     this.#gradients = slice(gradients, position, steps);
     this.#variables = slice(variables, position, steps);
@@ -94,7 +94,7 @@ export class StepNumbers {
     return {kind: this.kind(row), norm: this.norm(row)};
   }
 
-  /** Over the finite elements; NaN if there is no such row, or the step did not measure it. */
+  /** Over the finite elements; NaN if there is no such row, or if the step did not measure it. */
   norm(row: number): number {
     return row < 0 ? NaN : (this.#gradients[row * GRADIENT_STATISTICS.length] ?? NaN);
   }
@@ -121,7 +121,7 @@ export class StepNumbers {
   }
 }
 
-/** The least and the largest finite norm above zero among rows of statistics; Infinity and 0 if there is none. */
+/** The smallest and the largest finite norm above zero among rows of statistics; Infinity and 0 if there is none. */
 export function extentOf(gradients: Float32Array): readonly [number, number] {
   let [smallest, largest] = [Infinity, 0];
   for (let at = 0; at < gradients.length; at += GRADIENT_STATISTICS.length) {

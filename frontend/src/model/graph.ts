@@ -1,6 +1,6 @@
 /**
- * The trace as a graph that a person would draw: a variable is a node, in the place of the ops that read it; a loss
- * is a node; an Identity is no node. Ops that blocked a gradient, or that a finding blames, always stay.
+ * The trace as the graph that is drawn: a variable is a node that replaces the ops that read it; a loss is a node; an
+ * Identity is not. Ops that blocked a gradient, or that a finding names, are always kept.
  */
 
 import type {Edge, Op, Passes, Trace} from "../record.ts";
@@ -11,21 +11,21 @@ export type NodeKind = "op" | "variable" | "loss";
 export interface FlowNode {
   readonly id: number;
   readonly kind: NodeKind;
-  /** Index of it in the trace's ops, variables or targets. */
+  /** Its index in the trace's ops, variables or targets. */
   readonly index: number;
   /** Its full name; unique among nodes of its kind. */
   readonly name: string;
-  /** What it is called beside its scope. */
+  /** Its name without the scope. */
   readonly label: string;
 }
 
 export interface FlowEdge {
   readonly from: number;
   readonly to: number;
-  /** The op whose output this is; -1 where it is the value of a variable itself. */
+  /** The op whose output this is; -1 if it is the value of a variable itself. */
   readonly op: number;
   readonly output: number;
-  /** The variable whose gradient is this tensor's gradient too; -1 for all others. */
+  /** The variable whose gradient equals this tensor's gradient; -1 for all others. */
   readonly variable: number;
   /** Which input of the consumer; -1 into a loss. */
   readonly input: number;
@@ -40,19 +40,19 @@ export interface FlowGraph {
   /** Edges by their `from`, and by their `to`. */
   readonly outgoing: readonly (readonly number[])[];
   readonly incoming: readonly (readonly number[])[];
-  /** The node that stands for each op. */
+  /** The node that represents each op. */
   readonly nodeOfOp: readonly number[];
   /** The node of each variable; -1 for those that are not drawn. */
   readonly nodeOfVariable: readonly number[];
   readonly nodeOfTarget: readonly number[];
 }
 
-/** Whether a gradient that arrives at the consumer goes on to this input, as far as anybody knows. */
+/** Whether a gradient that arrives at the consumer is propagated to this input, as far as known. */
 export function isOpen(passes: Passes): boolean {
   return passes === "yes" || passes === "unknown";
 }
 
-/** Whether another node stands for an op, unless it is kept. */
+/** Whether another node represents an op, unless it is kept. */
 export function isFolded(op: Op): boolean {
   return isPlainRead(op) || isPlainIdentity(op);
 }
@@ -80,7 +80,7 @@ function isPlainIdentity(op: Op): boolean {
 
 const NO_EDGES: readonly number[] = [];
 
-/** The edges at each node, in their order. Lists as long as they have to be: of many nodes, room to grow is memory. */
+/** The edges at each node, in order. The lists have exact sizes: for many nodes, spare capacity would cost memory. */
 function edgesBy(count: number, edges: readonly FlowEdge[], endOf: (edge: FlowEdge) => number): (readonly number[])[] {
   const counts = new Int32Array(count);
   for (const edge of edges) {
@@ -166,7 +166,7 @@ class Builder {
     };
   }
 
-  /** The node in whose place an op needs none of its own. Its input's node is known: ops come in order. */
+  /** The node that represents an op without its own node. Its input's node is known: ops come in order. */
   #standIn(op: Op, index: number): number | undefined {
     if (this.#kept.has(index)) {
       return undefined;
@@ -177,7 +177,7 @@ class Builder {
     return isPlainIdentity(op) ? this.#nodeOfOp[op.inputs[0].op] : undefined;
   }
 
-  /** How many inputs read each variable: the only reader's gradient is the variable's. */
+  /** Number of inputs that read each variable: the gradient of a single reader is the variable's. */
   #readersOfVariables(): number[] {
     const readers = this.#trace.variables.map(() => 0);
     for (const op of this.#trace.ops) {

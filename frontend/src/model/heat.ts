@@ -1,4 +1,4 @@
-/** Variables by steps: what each cell of the heat map is, and in which order the rows stand. */
+/** Variables by steps: the content of each cell of the heat map, and the order of the rows. */
 
 import type {Diagnosis} from "../record.ts";
 import type {FlowGraph} from "./graph.ts";
@@ -13,10 +13,10 @@ export const QUANTITIES: readonly {readonly quantity: Quantity; readonly title: 
   {quantity: "weight", title: "Weight norm"},
 ];
 
-/** `none`: the tape answered None. `unrecorded`: nobody asked, or the step did not measure it. */
+/** `none`: the tape returned None. `unrecorded`: not requested, or not measured in that step. */
 export type Cell = "finite" | "zero" | "nan" | "inf" | "none" | "unrecorded";
 
-/** As the route `heat` codes it. */
+/** The encoding of the route `heat`. */
 export function cellOf(value: number): Cell {
   if (Number.isNaN(value)) {
     return "nan";
@@ -33,7 +33,7 @@ export class Heat {
   readonly columns: number;
   readonly #steps: number;
 
-  /** `rows`: how many variables; `steps`: how many steps the columns stand for. */
+  /** `rows`: number of variables; `steps`: number of steps that the columns represent. */
   constructor(values: Float32Array, rows: number, steps: number) {
     this.values = values;
     this.rows = rows;
@@ -45,18 +45,18 @@ export class Heat {
     return this.values[column * this.rows + row];
   }
 
-  /** Position of the last step that a column stands for: the one it shows. */
+  /** Position of the last step of a column: the one that it shows. */
   stepAt(column: number): number {
     return Math.floor(((column + 1) * this.#steps) / this.columns) - 1;
   }
 
-  /** The column that a step, by its position, is in. */
+  /** The column that contains a step, by position. */
   columnOf(step: number): number {
     const guess = Math.floor((step * this.columns) / this.#steps);
     return Math.min(this.columns - 1, this.stepAt(guess) < step ? guess + 1 : guess);
   }
 
-  /** The first column in which a row is not finite; beyond the last where it always is. Gaps do not count. */
+  /** The first column in which a row is not finite; one past the last if it is always finite. Gaps do not count. */
   firstTrouble(row: number): number {
     for (let column = 0; column < this.columns; column += 1) {
       const cell = cellOf(this.at(column, row));
@@ -98,7 +98,7 @@ export const ORDERS: readonly {readonly order: Order; readonly title: string}[] 
   {order: "name", title: "by name"},
 ];
 
-/** The rows that have anything to show, in an order; `words` must all be in a name. */
+/** The rows that have anything to show, in an order; all `words` must be in the name. */
 export function orderedRows(
   heat: Heat,
   graph: FlowGraph,
@@ -124,7 +124,7 @@ export function orderedRows(
   return rows.sort(compare[order]);
 }
 
-/** For each variable how many ops lie at most between it and a loss; Infinity where there is no way. */
+/** For each variable, the largest number of ops between it and a loss; Infinity if there is no path. */
 export function depthsOf(graph: FlowGraph): readonly number[] {
   const depth = graph.nodes.map(({kind}): number => (kind === "loss" ? 0 : -1));
   const waiting = graph.nodes.map(({id}) => graph.outgoing[id].filter((edge) => !graph.edges[edge].carried).length);

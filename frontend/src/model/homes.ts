@@ -1,12 +1,12 @@
-/** Which scope each node is drawn in. Names say it, except where TensorFlow's names do not help a reader. */
+/** The scope in which each node is drawn: that of its name, unless TensorFlow's names do not help a reader. */
 
 import type {FlowGraph, FlowNode} from "./graph.ts";
 import {commonScope, isWithin, lastPart, scopeOf} from "./names.ts";
 
-/** An op without a scope may depend on others without one; their chains are short. */
+/** Ops without a scope may depend on others without one; such chains are short. */
 const ROUNDS = 6;
 
-/** The scope of each node: of ops by name or, lacking that, by neighbours; of variables where they are used. */
+/** The scope of each node: for ops by name or, if they have none, by neighbours; for variables where they are used. */
 export function homesOf(graph: FlowGraph): string[] {
   const homes = graph.nodes.map((node) => (node.kind === "op" ? scopeOf(node.name) : ""));
   const layerScopes = scopesByLayerName(graph);
@@ -19,7 +19,9 @@ export function homesOf(graph: FlowGraph): string[] {
   return homes;
 }
 
-/** In the order of the trace. A name may belong to hundreds: every block of a model may call its layers alike. */
+/**
+ * In the order of the trace. Hundreds may share a name: every block of a model may use the same names for its layers.
+ */
 function scopesByLayerName(graph: FlowGraph): Map<string, Set<string>> {
   const scopes = new Map<string, Set<string>>();
   for (const {name, scope} of graph.trace.layers) {
@@ -34,8 +36,8 @@ function scopesByLayerName(graph: FlowGraph): Map<string, Set<string>> {
 }
 
 /**
- * The scope of the layer that owns the variable if that uses it; else the scope that holds all its users; else that
- * of the first user. A variable that nobody uses stands beside its layer, or in a scope of its own.
+ * The scope of the layer that owns the variable, if that uses it; otherwise the scope that contains all its users;
+ * otherwise that of the first user. An unused variable is placed next to its layer, or in a separate scope.
  */
 function homeOfVariable(
   graph: FlowGraph,
@@ -56,7 +58,7 @@ function homeOfVariable(
 
 const NO_LAYERS: ReadonlySet<string> = new Set();
 
-/** The outermost of some scopes around the first user that is in any. */
+/** The outermost of some scopes around the first user that is in any of them. */
 function outermostOf(scopes: ReadonlySet<string>, users: readonly string[]): string | undefined {
   for (const user of users) {
     let found: string | undefined;
@@ -70,7 +72,7 @@ function outermostOf(scopes: ReadonlySet<string>, users: readonly string[]): str
   return undefined;
 }
 
-/** Ops that custom gradients and function calls make outside of every scope join their neighbours. */
+/** Ops that custom gradients and function calls create outside of every scope join their neighbours. */
 function rehomeOrphans(graph: FlowGraph, homes: string[]): void {
   let orphans = graph.nodes.filter((node) => node.kind === "op" && homes[node.id] === "");
   for (let round = 0; round < ROUNDS && orphans.length > 0; round += 1) {

@@ -1,4 +1,4 @@
-/** What the colour of an edge tells. */
+/** The measure that the colour of an edge shows. */
 
 import {formatNumber} from "./format.ts";
 import type {Answers, StepNumbers} from "./gradients.ts";
@@ -62,7 +62,7 @@ function perOp(graph: FlowGraph, norms: Float64Array): Float64Array {
   return norms.map((norm, edge) => norm / arriving[graph.edges[edge].to]);
 }
 
-/** A measured number in words. */
+/** A measured value in words. */
 export function tellMeasured(measure: Measure, value: number): string {
   const told: Record<Measure, string> = {
     norm: `gradient norm ${formatNumber(value)}`,

@@ -1,4 +1,4 @@
-/** A trace made ready for drawing: all that stays the same while steps, losses and open groups change. */
+/** A trace prepared for drawing: everything that stays the same while steps, losses and open groups change. */
 
 import type {Diagnosis, Trace} from "../record.ts";
 import {flowGraph, isFolded} from "./graph.ts";
@@ -15,7 +15,7 @@ export function modelOf(trace: Trace, kept: ReadonlySet<number>): Model {
   return {tree, flows: groupFlows(tree)};
 }
 
-/** Ops that a diagnosis blames and that are folded away otherwise: they have to be seen. */
+/** Ops that a diagnosis names and that would otherwise be folded away: they must be visible. */
 export function blamedOps(trace: Trace, diagnosis: Diagnosis | null): Set<number> {
   const culprits = (diagnosis?.findings ?? []).map((finding) => finding.culprit);
   return new Set(culprits.filter((op) => op >= 0 && op < trace.ops.length && isFolded(trace.ops[op])));

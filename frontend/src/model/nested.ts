@@ -1,4 +1,4 @@
-/** Which ops lie in the body of a function, a loop or a branch, as their names tell: the trace has them inlined. */
+/** Which ops are in the body of a function, a loop or a branch, judging by their names: the trace has them inlined. */
 
 import type {Op} from "../record.ts";
 
@@ -7,7 +7,7 @@ const CALL = /(^|\/)(Stateful)?PartitionedCall(_\d+)?\//;
 
 export function liesInFunction(ops: readonly Op[], index: number): boolean {
   const op = ops[index];
-  // An output of a branching stands beside the branches; a variable of a loop is in the loop.
+  // // An output of a conditional is next to the branches; a variable of a loop is in the loop.
   const name = isBranching(op) ? bodyOf(op) : op.name;
   return CALL.test(op.name) || ops.some((each) => isControl(each) && name.startsWith(`${bodyOf(each)}/`));
 }
@@ -20,7 +20,7 @@ function isBranching(op: Op): boolean {
   return /^(Stateless)?(If|Case)$/.test(op.type);
 }
 
-/** The scope of the bodies that belong to one output of a branching, or one variable of a loop. */
+/** The scope of the bodies that belong to one output of a conditional, or one variable of a loop. */
 function bodyOf(op: Op): string {
   return op.name.replace(/\/(output|loop_variable)_\d+$/, "");
 }

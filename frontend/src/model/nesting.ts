@@ -1,4 +1,7 @@
-/** Who is inside whom, and which edges lead in and out: every item's descendants are a stretch of one list. */
+/**
+ * The nesting of items, and the edges that lead in and out: the descendants of every item are a contiguous part of one
+ * list.
+ */
 
 import {isGroup, type Tree} from "./tree.ts";
 
@@ -8,7 +11,7 @@ export class Nesting {
   readonly #begin: Int32Array;
   readonly #end: Int32Array;
   readonly #parent: Int32Array;
-  /** Room for edges that are being looked for. */
+  /** Scratch space for edges. */
   readonly #found: Int32Array;
   /** Ends of each edge. */
   readonly from: Int32Array;
@@ -52,7 +55,7 @@ export class Nesting {
     return place >= this.#begin[group] && place < this.#end[group];
   }
 
-  /** The innermost group that holds both. */
+  /** The innermost group that contains both. */
   common(a: number, b: number): number {
     let group = this.#parent[a];
     while (!this.isInside(b, group)) {
@@ -61,7 +64,7 @@ export class Nesting {
     return group;
   }
 
-  /** The child of a group that an item in it is, or is inside. */
+  /** The child of a group that an item is, or is inside of. */
   childOf(group: number, item: number): number {
     let child = item;
     while (this.#parent[child] !== group) {
@@ -90,13 +93,13 @@ export class Nesting {
     }
   }
 
-  /** Edges that are seen inside a group, between its children or from one to the outside: each once, in order. */
+  /** Edges that are visible inside of a group, between its children or from one to the outside: each once, in order. */
   edgesIn(group: number): Int32Array {
     const found = this.#found;
     let count = 0;
     for (const child of this.#tree.items[group].children) {
       this.eachCrossing(child, (edge) => {
-        // One between two children was met at the child that it leaves.
+        // // An edge between two children was already visited at the child that it leaves.
         if (this.isInside(this.from[edge], child) || !this.isInside(this.from[edge], group)) {
           found[count] = edge;
           count += 1;

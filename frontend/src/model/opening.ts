@@ -4,17 +4,17 @@ import type {Diagnosis} from "../record.ts";
 import {pathOf, type Path} from "./paths.ts";
 import {ancestorsOf, isGroup, type Tree} from "./tree.ts";
 
-/** A path through more groups than this stays closed but for its ends and its cut. */
+/** A path through more groups than this stays closed except for its ends and its cut. */
 const MOST_GROUPS = 12;
-/** So many nodes behind the cut belong to the picture of it. */
+/** Number of nodes after the cut that are shown with it. */
 const BEHIND = 2;
-/** Findings whose paths are open from the start. */
+/** Number of findings whose paths are open at the start. */
 const MOST_FINDINGS = 4;
-/** A picture of fewer items than this shows too little to start with, of more too much. */
+/** Fewer items than this show too little to start with, more show too much. */
 const FEW_ITEMS = 10;
 const MANY_ITEMS = 40;
 
-/** The groups to open so that it is seen how a path begins, where it is cut, and what comes right after. */
+/** The groups to open to show the beginning of a path, its cut, and what comes right after it. */
 export function groupsToShow(tree: Tree, path: Path): Set<number> {
   const cut = path.nodes.indexOf(path.culprit);
   const until = cut < 0 ? path.nodes : path.nodes.slice(0, cut + 1 + BEHIND);
@@ -30,7 +30,7 @@ function groupsAround(tree: Tree, nodes: readonly number[]): Set<number> {
   return new Set(nodes.flatMap((node) => ancestorsOf(tree, node)));
 }
 
-/** What is open at the start: the groups on the paths of errors and warnings, or enough to see a model. */
+/** The groups that are open at the start: those on the paths of errors and warnings, or enough to show a model. */
 export function initiallyOpen(tree: Tree, diagnosis: Diagnosis | null): Set<number> {
   const worst = (diagnosis?.findings ?? []).filter((finding) => finding.severity !== "info").slice(0, MOST_FINDINGS);
   const open = new Set<number>();

@@ -1,25 +1,25 @@
-/** An edit as a unified diff, and what it did as a sentence: as `tb_gradflow/serve/patch.py` says them. */
+/** An edit as a unified diff, and its result as a sentence, as in `tb_gradflow/serve/patch.py`. */
 
 import type {Edit, Finding, Passage, Tried} from "../record.ts";
 import {differing, linesOfPieces, type Piece} from "./python.ts";
 
-/** Lines around an edit, as far as the log has them. `git apply` finds no place for a diff without any. */
+/** Context lines around an edit, as far as the log has them. `git apply` cannot place a diff without context. */
 const CONTEXT = 3;
 const NAMED = 3;
 const SPECIAL = /["\\\u0000-\u001f\u007f]/g;
 
-/** The lines that go and those that come. */
+/** The removed and the added lines. */
 export function changedLines({before, after}: Edit): {readonly old: readonly string[]; readonly fresh: readonly string[]} {
   return {old: before.split("\n"), fresh: after === "" ? [] : after.split("\n")};
 }
 
 export interface ShownLine {
   readonly pieces: readonly Piece[];
-  /** The pieces that make the difference, from and up to; none where a line has no other to be compared with. */
+  /** The changed pieces of each line, as ranges; none if there is no line to compare with. */
   readonly changed: readonly [from: number, end: number];
 }
 
-/** The same to be looked at: without the indentation that all of them have, and with what is different marked. */
+/** The same for display: without the common indentation, and with the differences marked. */
 export function shownLines(edit: Edit): {readonly old: readonly ShownLine[]; readonly fresh: readonly ShownLine[]} {
   const {old, fresh} = changedLines(edit);
   const margin = marginOf([...old, ...fresh]);
@@ -34,7 +34,7 @@ export function shownLines(edit: Edit): {readonly old: readonly ShownLine[]; rea
   return {old: shown(before, 1), fresh: shown(after, 2)};
 }
 
-/** How many characters of white space all lines begin with; empty ones do not count. */
+/** Number of white-space characters with which all lines begin; empty lines do not count. */
 function marginOf(lines: readonly string[]): number {
   const starts = lines.filter((line) => line.trim() !== "").map((line) => line.slice(0, line.length - line.trimStart().length));
   const [first = "", ...others] = starts;
@@ -48,7 +48,7 @@ function marginOf(lines: readonly string[]): number {
   return common.length;
 }
 
-/** What `git apply` takes. */
+/** The patch for `git apply`. */
 export function patchOf(edit: Edit, passages: readonly Passage[]): string {
   const {old, fresh} = changedLines(edit);
   const [before, after] = around(edit, passages);
@@ -70,14 +70,14 @@ function around(edit: Edit, passages: readonly Passage[]): readonly [readonly st
   return [[], []];
 }
 
-/** As git writes it: quoted where it must be, and ended by a tab where it has a space. */
+/** In git's form: quoted if necessary, and followed by a tab if it has a space. */
 function path(side: string, file: string): string {
   const whole = `${side}/${file}`;
   const quoted = whole.replace(SPECIAL, (found) => `\\${found.charCodeAt(0).toString(8).padStart(3, "0")}`);
   return quoted !== whole ? `"${quoted}"` : whole.includes(" ") ? `${whole}\t` : whole;
 }
 
-/** What the edit did in the step that was explained. */
+/** The result of the edit in the step that was explained. */
 export function triedInWords({works, loss, gradient_norm, with_others}: Tried): string {
   const norms = gradient_norm.slice(0, NAMED).map(({variable, norm}) => `\`${variable}\` now gets a gradient of norm ${figures(norm)}`);
   const more = gradient_norm.length - NAMED;
@@ -95,7 +95,7 @@ function figures(value: number): string {
   return String(Number(value.toPrecision(3)));
 }
 
-/** Why nobody knows what an edit does. */
+/** Why the result of an edit is not known. */
 export function untriedInWords({not_tried}: Finding): string {
   return not_tried || "The edit has not been run: `tb_gradflow.explain(..., try_fixes=True)` tries it on a batch.";
 }

@@ -1,17 +1,17 @@
-/** The way that a finding speaks of: from its variables over the op to blame to the loss. */
+/** The path of a finding: from its variables through the op that causes it to the loss. */
 
 import type {Finding} from "../record.ts";
 import type {FlowGraph} from "./graph.ts";
 import {ancestorsOf, type Tree} from "./tree.ts";
 
 export interface Path {
-  /** Nodes in the order of the way, the first variable first, the loss last if the way gets there. */
+  /** Nodes in path order, the first variable first, the loss last if the path gets there. */
   readonly nodes: readonly number[];
   /** Edges between them. */
   readonly edges: ReadonlySet<number>;
-  /** The node of the op to blame; -1 where there is none. */
+  /** The node of the op that causes the finding; -1 if there is none. */
   readonly culprit: number;
-  /** All variables the finding is about, on the way or not. */
+  /** All variables of the finding, on the path or not. */
   readonly variables: readonly number[];
 }
 
@@ -41,7 +41,7 @@ function edgesAlong(graph: FlowGraph, nodes: readonly number[]): Set<number> {
   return edges;
 }
 
-/** The items of a path, visible or not: its nodes and variables, and every group around one. */
+/** The items of a path, visible or not: its nodes and variables, and every enclosing group. */
 export function itemsOnPath(tree: Tree, path: Path): Set<number> {
   const items = new Set<number>([...path.nodes, ...path.variables]);
   for (const node of [...items]) {
@@ -52,7 +52,7 @@ export function itemsOnPath(tree: Tree, path: Path): Set<number> {
   return items;
 }
 
-/** What a path is about: the op to blame, or where it begins; -1 if it is empty. */
+/** The main item of a path: the op that causes the finding, or the start; -1 if it is empty. */
 export function mainOf(path: Path): number {
   return path.culprit >= 0 ? path.culprit : (path.nodes[0] ?? -1);
 }

@@ -1,4 +1,4 @@
-/** Python source in pieces of one kind, so that it can be drawn in colours. Reads lines out of their context, too. */
+/** Splits Python source into tokens for syntax colouring. Also handles lines without their context. */
 
 export type Kind = "comment" | "string" | "number" | "keyword" | "plain";
 
@@ -12,7 +12,7 @@ const KEYWORDS = new Set(
     "match nonlocal not or pass raise return try while with yield self").split(" "),
 );
 
-/** What a word means that is a keyword in few places only: `match = 1` is a name. */
+/** The meaning of a word that is a keyword only in some places: `match = 1` is a name. */
 const SOFT = new Set(["match", "case"]);
 
 const TRIPLE = String.raw`"""(?:\\[\s\S]|[^\\])*?(?:"""|$)|'''(?:\\[\s\S]|[^\\])*?(?:'''|$)`;
@@ -29,7 +29,7 @@ const TOKEN = new RegExp(
   "giu",
 );
 
-/** The pieces of a text; put together, they are the text. */
+/** The tokens of a text; concatenated, they are the text. */
 export function piecesOf(code: string): readonly Piece[] {
   return [...code.matchAll(TOKEN)].map(({0: text, index, groups}) => ({kind: kindOf(groups ?? {}, code.slice(index + text.length)), text}));
 }
@@ -48,7 +48,7 @@ function kindOf({comment, string, number, word}: Record<string, string | undefin
   return isKeyword ? "keyword" : "plain";
 }
 
-/** The same line by line; what goes over several lines is one piece on each. */
+/** The same line by line; a token over several lines is split into one for each line. */
 export function linesOfPieces(code: string): readonly (readonly Piece[])[] {
   const lines: Piece[][] = [[]];
   for (const {kind, text} of piecesOf(code)) {
@@ -64,7 +64,7 @@ export function linesOfPieces(code: string): readonly (readonly Piece[])[] {
   return lines;
 }
 
-/** Of two lines, which pieces of each are not in the other: from, and up to. Common pieces at both ends are the same. */
+/** For two lines, the range of tokens of each that differs from the other. Common tokens at both ends are left out. */
 export function differing(before: readonly Piece[], after: readonly Piece[]): readonly [from: number, endBefore: number, endAfter: number] {
   const least = Math.min(before.length, after.length);
   let from = 0;

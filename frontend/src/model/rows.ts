@@ -1,22 +1,22 @@
-/** The table of variables: its rows, their order, and which of them are wanted. */
+/** The table of variables: its rows, their order, and the filter. */
 
 import type {Diagnosis, Status, Trace} from "../record.ts";
 import type {Answers, StepNumbers} from "./gradients.ts";
 import {explainedIn} from "./findings.ts";
 import {STATUS, STATUS_ORDER} from "./words.ts";
 
-/** Numbers are null where there is none, NaN where an element is NaN, or not finite in a way that was not recorded. */
+/** Numbers are null if there is none; NaN if an element is NaN, or is not finite in a way that was not recorded. */
 export interface Row {
   readonly variable: number;
   readonly name: string;
   readonly status: Status | null;
-  /** Whether findings say of it nothing but that it is as it should be. */
+  /** Whether findings only say that its state is intended. */
   readonly explained: boolean;
   readonly norm: number | null;
   readonly maxAbs: number | null;
   readonly weight: number | null;
   readonly update: number | null;
-  /** Of the update's norm to the weight's. */
+  /** The update's norm divided by the weight's. */
   readonly ratio: number | null;
 }
 
@@ -27,10 +27,10 @@ export interface Sorting {
   readonly descending: boolean;
 }
 
-/** As the table begins; alike rows stand in the model's order. */
+/** The initial order; equal rows are in the model's order. */
 export const WORST_FIRST: Sorting = {column: "status", descending: false};
 
-/** Whether it ought to train and has no gradient that could do so. Frozen variables are meant to have none. */
+/** Whether it should train but has no usable gradient. Frozen variables are meant to have none. */
 export function isTroubled({status, explained}: Row): boolean {
   return status !== null && STATUS[status].tone === "bad" && !explained;
 }
@@ -46,7 +46,7 @@ export function rowsOf(
     const {row} = answers.variables[index];
     const gradient = numbers?.gradient(row) ?? null;
     const [weight, update] = (numbers?.isFinite(index) ?? true) ? [measured(numbers?.weightNorm(index)), measured(numbers?.updateNorm(index))] : [NaN, NaN];
-    // What was measured is of the finite elements alone, of which there may be none.
+    // // The statistics cover only the finite elements, of which there may be none.
     const known = {nan: NaN, inf: Infinity}[String(numbers?.kind(row))];
     return {
       variable: index,
@@ -66,7 +66,7 @@ function measured(value: number | undefined): number | null {
   return value === undefined || Number.isNaN(value) ? null : value;
 }
 
-/** Rows whose name or status has every word of the filter in it. */
+/** Rows whose name or status contains every word of the filter. */
 export function filtered(rows: readonly Row[], filter: string): readonly Row[] {
   const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
   return rows.filter((row) => {
@@ -75,7 +75,7 @@ export function filtered(rows: readonly Row[], filter: string): readonly Row[] {
   });
 }
 
-/** Absent numbers come last in either direction; equal rows stay in the model's order. */
+/** Missing numbers come last in either direction; equal rows stay in the model's order. */
 export function sorted(rows: readonly Row[], {column, descending}: Sorting): readonly Row[] {
   const direction = descending ? -1 : 1;
   return [...rows].sort((a, b) => {
@@ -89,7 +89,7 @@ export function sorted(rows: readonly Row[], {column, descending}: Sorting): rea
 
 function valueOf(row: Row, column: Column): string | number | null {
   if (column === "status") {
-    // What is explained needs no look before what is well.
+    // // Explained rows come after those that are well.
     const order = row.status === null ? null : STATUS_ORDER.indexOf(row.status);
     return row.explained && order !== null ? Math.max(order, STATUS_ORDER.indexOf("connected") - 0.5) : order;
   }

@@ -1,4 +1,4 @@
-/** All runs of a log directory: which to look at first, in which order, which of them a reader wants to see. */
+/** All runs of a log directory: which to open first, their order, and the filter. */
 
 import type {Health, Hyperparameter, RunEntry, Standing} from "../api/routes.ts";
 
@@ -12,8 +12,8 @@ export const HEALTH: Readonly<Record<Health, {readonly icon: string; readonly wo
 export const HEALTHS: readonly Health[] = ["error", "warning", "unknown", "healthy"];
 
 /**
- * The run to open where nobody has chosen one: the worst of those that were looked at, of these the newest. Where nobody
- * has looked, or nothing is wrong, the newest. Null if there is none.
+ * The run to open if the reader has not chosen one: the worst of the analysed runs, the newest of these. If none is
+ * analysed, or none is broken, the newest. Null if there is none.
  */
 export function runToOpen(runs: readonly RunEntry[]): RunEntry | null {
   const rank = ({health, error}: RunEntry): number => (error !== null ? 3 : health === "error" ? 0 : health === "warning" ? 1 : 2);
@@ -23,7 +23,7 @@ export function runToOpen(runs: readonly RunEntry[]): RunEntry | null {
   );
 }
 
-/** A line for each run; of those that nobody has judged yet, what is known of them. */
+/** A line for each run; for runs that are not analysed yet, what is known of them. */
 export function linesOf(runs: readonly RunEntry[], standings: readonly Standing[]): readonly Standing[] {
   const known = new Map(standings.map((standing) => [standing.run, standing]));
   return runs.map(({run, name, error, health}) => {
@@ -32,10 +32,10 @@ export function linesOf(runs: readonly RunEntry[], standings: readonly Standing[
   });
 }
 
-/** Of a hyperparameter its name after a mark that no other column has. */
+/** For a hyperparameter, its name after a prefix that no other column has. */
 export type RunColumn = "health" | "name" | "first" | "cause" | "loss" | "recorded" | `=${string}`;
 
-/** What a run has in a column that it may be sorted by. */
+/** The value of a run in a sortable column. */
 function valueIn(run: Standing, column: Exclude<RunColumn, "health">): Hyperparameter | null {
   return column.startsWith("=") ? (run.hyperparameters[column.slice(1)] ?? null) : run[column as "name" | "first" | "cause" | "loss" | "recorded"];
 }
@@ -44,7 +44,7 @@ export function settingInWords(value: Hyperparameter | undefined): string {
   return typeof value === "number" ? formatSetting(value) : value === undefined ? "" : String(value);
 }
 
-/** A number as somebody chose it: `0.001`, `64`. */
+/** A number in its shortest form: `0.001`, `64`. */
 function formatSetting(value: number): string {
   return String(Number(value.toPrecision(6)));
 }
@@ -55,13 +55,13 @@ export interface RunSorting {
 }
 
 export interface RunFilter {
-  /** Words that all have to be somewhere in the line, whatever their case. */
+  /** Words that must all be in the line, ignoring case. */
   readonly words: string;
   /** Null for any. */
   readonly health: Health | null;
 }
 
-/** Those that a reader wants to see. */
+/** The runs that match a filter. */
 export function filteredRuns(runs: readonly Standing[], {words, health}: RunFilter): readonly Standing[] {
   const wanted = words.toLowerCase().split(/\s+/).filter((word) => word !== "");
   return runs.filter((run) => {
@@ -71,7 +71,7 @@ export function filteredRuns(runs: readonly Standing[], {words, health}: RunFilt
   });
 }
 
-/** Worst first and of these the newest; or by a column, those without a value last. */
+/** Worst first, and the newest first within each; or by a column, those without a value last. */
 export function sortedRuns(runs: readonly Standing[], sorting: RunSorting | null): readonly Standing[] {
   const worst = (a: Standing, b: Standing): number => HEALTHS.indexOf(a.health) - HEALTHS.indexOf(b.health) || b.recorded - a.recorded;
   if (sorting === null || sorting.column === "health") {
@@ -86,14 +86,14 @@ export function sortedRuns(runs: readonly Standing[], sorting: RunSorting | null
   });
 }
 
-/** How many runs are how; all of them under null. */
+/** Number of runs for each health; all of them under null. */
 export function countsOf(runs: readonly Standing[]): ReadonlyMap<Health | null, number> {
   const counts = new Map<Health | null, number>([[null, runs.length]]);
   runs.forEach(({health}) => counts.set(health, (counts.get(health) ?? 0) + 1));
   return counts;
 }
 
-/** How long ago, in the largest unit that makes one: `3 minutes ago`. */
+/** The time since then, in the largest unit that fits: `3 minutes ago`. */
 export function agoInWords(seconds: number): string {
   const units = [["day", 86_400], ["hour", 3600], ["minute", 60]] as const;
   const [unit, size] = units.find(([, each]) => seconds >= each) ?? ["second", 1];

@@ -1,20 +1,20 @@
-/** What TensorBoard knows of a run besides its gradients: its scalars, by the names of the runs that have them. */
+/** The scalars that TensorBoard knows, by the names of the runs that have them. */
 
 /** The tags of each of TensorBoard's runs. */
 export type Scalars = ReadonlyMap<string, readonly string[]>;
 
 export interface Filters {
-  /** Regular expressions, as the tab of time series takes them. Empty for all. */
+  /** Regular expressions for the Time Series tab. Empty for all. */
   readonly runs: string;
   readonly tags: string;
 }
 
-/** Below the directory of a run, where its gradients lie. */
+/** The sub-directory of a run that contains its gradients. */
 const OURS = /(^|\/)gradflow$/;
 
 /**
- * What shows the loss of a run, or whatever else it has; null where it has no scalars. `run`: TensorBoard's name of it,
- * which says where its gradients lie: beside them, and below, Keras writes.
+ * The filter that shows the loss of a run, or whatever else it has; null if it has no scalars. `run`: TensorBoard's
+ * name of it, which is the directory of its gradients: Keras writes into its parent and below that.
  */
 export function filtersFor(run: string, scalars: Scalars): Filters | null {
   const name = run.replace(OURS, "");

@@ -1,4 +1,4 @@
-/** The scale of magnitudes: logarithmic, in whole decades, the same for all steps that were seen. */
+/** The scale of magnitudes: logarithmic, in whole decades, the same for all loaded steps. */
 
 export interface Scale {
   /** Exponents of ten. */
@@ -6,14 +6,14 @@ export interface Scale {
   readonly high: number;
 }
 
-/** Narrower scales would make noise look like a difference. */
+/** A narrower scale would make noise look like a difference. */
 const LEAST_DECADES = 4;
-/** Wider ones would make all healthy gradients look alike; what is below is drawn as the lowest. */
+/** A wider scale would make all healthy gradients look the same; smaller values are drawn as the lowest. */
 const MOST_DECADES = 12;
 
 export const START: Scale = {low: -4, high: 0};
 
-/** The smallest scale that holds what `scale` held and these norms too. Never narrower than before. */
+/** The smallest scale that covers `scale` and these norms too. Never narrower than before. */
 export function widened(scale: Scale | null, smallest: number, largest: number): Scale {
   if (!(smallest > 0) || !(largest >= smallest) || !Number.isFinite(largest)) {
     return scale ?? START;
@@ -23,7 +23,7 @@ export function widened(scale: Scale | null, smallest: number, largest: number):
   return {low: Math.max(lowest, high - MOST_DECADES), high};
 }
 
-/** Where a norm stands on the scale: 0 at the low end or below, 1 at the high end or above. */
+/** The position of a norm on the scale: 0 at the low end or below, 1 at the high end or above. */
 export function position(scale: Scale, norm: number): number {
   const decades = scale.high - scale.low;
   return Math.min(1, Math.max(0, (Math.log10(norm) - scale.low) / decades));

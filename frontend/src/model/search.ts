@@ -1,28 +1,28 @@
-/** Finds items of a tree by name, type of op, cause of a finding, or line of code: every word must be in one of them. */
+/** Finds items of a tree by name, op type, cause of a finding, or line of code: every word must be in one of them. */
 
 import type {Diagnosis} from "../record.ts";
 import {fileName} from "./format.ts";
 import type {FlowNode} from "./graph.ts";
 import {isGroup, type Tree} from "./tree.ts";
 
-/** What of an item the words were found in. */
+/** The field of an item in which the words were found. */
 export type Where = "name" | "type" | "cause" | "code";
 
 export interface Hit {
   readonly item: number;
   readonly where: Where;
-  /** What it says there. */
+  /** The text of that field. */
   readonly text: string;
 }
 
-/** Searched by all words: the better place comes first. */
+/** Words are searched in all of these; the better field comes first. */
 const PLACES: readonly Where[] = ["name", "type", "cause", "code"];
 
 interface Entry {
   readonly item: number;
-  /** As they are shown, by place; an empty one is never found. */
+  /** The displayed texts, by field; an empty one never matches. */
   readonly texts: readonly string[];
-  /** In small letters. */
+  /** In lower case. */
   readonly folded: readonly string[];
   readonly label: string;
 }
@@ -39,7 +39,7 @@ export function indexOf(tree: Tree, diagnosis: Diagnosis | null): Index {
       const type = node === null ? (layer?.type ?? "") : typeOf(tree, node);
       const texts = [name || label, type, [...(causes.get(id) ?? [])].join(", "), node === null ? "" : codeOf(tree, node)];
       const folded = texts.map((text) => text.toLowerCase());
-      // Whoever read a report knows the cause with underscores.
+      // // Reports write causes with underscores.
       folded[2] += ` ${folded[2].replaceAll(" ", "_")}`;
       return {item: id, texts, folded, label: label.toLowerCase()};
     });
@@ -69,8 +69,8 @@ function causesOf({graph}: Tree, diagnosis: Diagnosis | null): Map<number, Set<s
 }
 
 /**
- * Hits for a query, the best first: names before types before causes before code, exact labels before all. A word may
- * say where it wants to be found, as in `type:matmul`.
+ * Hits for a query, the best first: names before types before causes before code, exact matches first. A word may name
+ * its field, as in `type:matmul`.
  */
 export function search(index: Index, query: string): readonly Hit[] {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean).map(wordOf);
@@ -90,7 +90,7 @@ export function search(index: Index, query: string): readonly Hit[] {
 
 interface Word {
   readonly text: string;
-  /** Position of the place it must be in; -1 for any. */
+  /** Index of the required field; -1 for any. */
   readonly place: number;
 }
 
@@ -100,7 +100,7 @@ function wordOf(word: string): Word {
   return cut > 0 && place >= 0 ? {text: word.slice(cut + 1), place} : {text: word, place: -1};
 }
 
-/** The worst of the places that the words are in; -1 if one is nowhere. */
+/** The worst of the fields that contain the words; -1 if a word is in none. */
 function placeOf({folded}: Entry, words: readonly Word[]): number {
   let worst = 0;
   for (const {text, place} of words) {

@@ -1,15 +1,15 @@
 /**
- * What is drawn between the children of each group. An edge of the graph becomes one segment in the innermost group
- * that holds both its ends, and one in every group around either end below that, from or to a *port* on the group's
- * border. Segments with the same ends are one, and hold many edges.
+ * The links that are drawn between the children of each group. An edge of the graph becomes one segment in the
+ * innermost group that contains both its ends, and one in every group around either end below that, from or to a *port*
+ * on the group's border. Segments with the same ends are merged, and hold many edges.
  */
 
 import {Nesting} from "./nesting.ts";
 import {isGroup, type Tree} from "./tree.ts";
 
-/** A place on a group's border where edges from, or to, one neighbour outside go through. */
+/** A point on a group's border where edges from, or to, one neighbour outside pass through. */
 export interface Port {
-  /** The item outside that the edges come from or go to; -1 where many share the port. */
+  /** The item outside that the edges come from or go to; -1 if many share the port. */
   readonly outside: number;
   readonly inward: boolean;
 }
@@ -20,7 +20,9 @@ export interface Segment {
   readonly to: number;
   /** Indices in the graph's edges. */
   readonly edges: number[];
-  /** Where the segment ends at an open group, the key of the port it goes on through, by `portKey`; -1 elsewhere. */
+  /**
+   * If the segment ends at an open group, the key of the port through which it continues, by `portKey`; otherwise -1.
+   */
   readonly fromPort: number;
   readonly toPort: number;
 }
@@ -33,19 +35,19 @@ export interface GroupFlow {
 /** A group with more neighbours than this has one port for all of them. */
 const MOST_PORTS = 10;
 
-/** The flow inside each group. */
+/** The segments inside of each group. */
 export interface Flows {
   get(group: number): GroupFlow;
 }
 
-/** Tells the ports of a group apart: a number from zero. */
+/** A number from zero that identifies a port of a group. */
 export function portKey(outside: number, inward: boolean): number {
   return 2 * (outside + 1) + (inward ? 1 : 0);
 }
 
 const NO_PORT = -1;
 
-/** Flows are made when they are first asked for: of thirty thousand ops few groups are ever open. */
+/** Created on first use: of thirty thousand ops few groups are ever open. */
 export function groupFlows(tree: Tree): Flows {
   const flows = new Map<number, GroupFlow>();
   const nesting = new Nesting(tree);
@@ -64,14 +66,14 @@ export function groupFlows(tree: Tree): Flows {
 
 function flowInside(tree: Tree, nesting: Nesting, crowds: Crowds, group: number): GroupFlow {
   const draft = new Draft(tree, nesting, crowds, group);
-  // In the order of the graph, so that the picture does not depend on how the edges were found.
+  // // In the order of the graph, so that the picture does not depend on how the edges were found.
   for (const edge of nesting.edgesIn(group)) {
     draft.add(edge);
   }
   return {ports: draft.ports, segments: draft.segments};
 }
 
-/** Which sides of groups have too many neighbours for a port each. */
+/** The sides of groups with too many neighbours for a port each. */
 class Crowds {
   readonly #tree: Tree;
   readonly #nesting: Nesting;
@@ -83,7 +85,7 @@ class Crowds {
     this.#nesting = nesting;
   }
 
-  /** The key of the port of an item towards one outside; none for what is no group. */
+  /** The key of the port of an item towards an outside item; none if it is not a group. */
   portOf(item: number, outside: number, inward: boolean): number {
     return isGroup(this.#tree, item) ? portKey(this.#has(item, inward) ? -1 : outside, inward) : NO_PORT;
   }
@@ -111,25 +113,25 @@ class Crowds {
   }
 }
 
-/** The flow inside one group in the making. */
+/** The segments inside of one group, while they are built. */
 class Draft {
   readonly ports: Port[] = [];
   readonly segments: Segment[] = [];
   readonly #nesting: Nesting;
   readonly #crowds: Crowds;
   readonly #group: number;
-  /** Most ids of items that there can be. */
+  /** The maximum number of item ids. */
   readonly #most: number;
   /** Positions of ports, by their keys. */
   readonly #portAt = new Map<number, number>();
-  /** Segments by their ends: several where they go on through different ports. */
+  /** Segments by their ends: several if they continue through different ports. */
   readonly #byEnds = new Map<number, Segment[]>();
 
   constructor(tree: Tree, nesting: Nesting, crowds: Crowds, group: number) {
     [this.#nesting, this.#crowds, this.#group, this.#most] = [nesting, crowds, group, tree.items.length];
   }
 
-  /** The part of an edge that is inside the group: between two of its children, or between a child and a port. */
+  /** The part of an edge inside of the group: between two of its children, or between a child and a port. */
   add(edge: number): void {
     const group = this.#group;
     const nesting = this.#nesting;
@@ -142,7 +144,7 @@ class Draft {
     this.#put(leaves ? left : this.#port(left, true), enters ? right : this.#port(right, false), leftPort, rightPort, edge);
   }
 
-  /** What holds one end of an edge where the other is not. */
+  /** The item that contains one end of an edge but not the other. */
   #outside(end: number, other: number): number {
     return this.#nesting.childOf(this.#nesting.common(end, other), end);
   }
@@ -160,7 +162,7 @@ class Draft {
   }
 
   #put(from: number, to: number, fromPort: number, toPort: number, edge: number): void {
-    // Ports are fewer than items: every pair of ends has a number of its own.
+    // // Ports are fewer than items, so every pair of ends has a unique number.
     const ends = (from + this.#most) * 2 * this.#most + to + this.#most;
     const known = this.#byEnds.get(ends);
     const same = known?.find((each) => each.fromPort === fromPort && each.toPort === toPort);

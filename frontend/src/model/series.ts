@@ -1,15 +1,15 @@
-/** Series over the steps, as the charts take them. */
+/** Series over the steps, in the form of the charts. */
 
 import {GRADIENT_STATISTICS, VARIABLE_STATISTICS} from "../record.ts";
 import {cellOf, type Cell, type Heat} from "./heat.ts";
 
 export interface Series {
   readonly label: string;
-  /** Null leaves a gap; undefined is passed over. */
+  /** Null leaves a gap; undefined is skipped. */
   readonly values: readonly (number | null | undefined)[];
-  /** At the foot of the chart, of each step: why there is a gap. */
+  /** For each step, the reason of a gap, shown at the bottom of the chart. */
   readonly signs?: readonly (string | null)[];
-  /** Position among the colours of charts; by default, of the series. */
+  /** Index of its chart colour; by default, the index of the series. */
   readonly colour?: number;
   readonly dashed?: boolean;
 }
@@ -34,21 +34,24 @@ function column(values: Float32Array, width: number, index: number): (number | n
   return Array.from({length: values.length / width}, (_, row) => values[row * width + index]);
 }
 
-/** One line of a chart: a variable, or what is made of all of them, in one run. */
+/** One line of a chart: a variable, or an aggregate of all of them, in one run. */
 export interface Track {
   readonly label: string;
   readonly steps: readonly number[];
-  /** As the route `heat` codes them, one a step. */
+  /** In the encoding of the route `heat`, one for each step. */
   readonly values: readonly number[];
-  /** Tracks of one colour belong together. */
+  /** Tracks with the same colour belong together. */
   readonly colour: number;
-  /** Whether it is of the run beside. */
+  /** Whether it belongs to the compared run. */
   readonly dashed: boolean;
-  /** As `values`: what is wrong at a step though there is a number. */
+  /** Like `values`: the problem at a step even though there is a number. */
   readonly troubles?: readonly number[];
 }
 
-/** Tracks over all steps of any of them. A step that a track does not have interrupts nothing; what is no number does. */
+/**
+ * Tracks over all steps of any of them. A step that a track does not have is skipped; a value that is not a number
+ * leaves a gap.
+ */
 export function chartOf(tracks: readonly Track[]): {readonly steps: readonly number[]; readonly series: readonly Series[]} {
   const steps = [...new Set(tracks.flatMap((track) => track.steps))].sort((a, b) => a - b);
   const place = new Map(steps.map((step, index) => [step, index]));
@@ -66,7 +69,7 @@ export function chartOf(tracks: readonly Track[]): {readonly steps: readonly num
   return {steps, series};
 }
 
-/** What stands at the foot of a chart where its line has a gap. */
+/** The sign at the bottom of a chart where its line has a gap. */
 const SIGNS: Record<Cell, string | null> = {finite: null, zero: "0", nan: "?", inf: "∞", none: "∅", unrecorded: null};
 
 /** One row of a heat map as a track. */
@@ -93,7 +96,7 @@ export function spread(heat: Heat, rows: readonly number[], steps: readonly numb
     colour,
     dashed,
   });
-  // One NaN among thousands is what the chart is looked at for.
+  // // One NaN among thousands is what a reader looks for in the chart.
   const troubles = Array.from({length: heat.columns}, (_, column) => {
     const values = rows.map((row) => heat.at(column, row));
     return values.some(Number.isNaN) ? NaN : values.includes(Infinity) ? Infinity : 1;

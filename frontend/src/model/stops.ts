@@ -1,4 +1,4 @@
-/** A path op by op: what there is at each, from the variable to the loss. */
+/** A path op by op: the facts at each stop, from the variable to the loss. */
 
 import type {Source} from "../record.ts";
 import {detailsOf, type TensorDetail} from "./details.ts";
@@ -11,14 +11,14 @@ export interface Stop {
   readonly node: number;
   readonly name: string;
   readonly kind: "variable" | "op" | "loss";
-  /** Norm of its gradient, or what it got in the place of one; a dash where nothing was measured. */
+  /** Norm of its gradient, or its status instead; a dash if nothing was measured. */
   readonly gradient: string;
-  /** The same in a sentence's words. */
+  /** The same as a phrase. */
   readonly words: string;
   readonly tone: "good" | "bad" | "quiet";
-  /** Whether it is the op to blame. */
+  /** Whether it is the op that causes the finding. */
   readonly isCulprit: boolean;
-  /** The line that made it. */
+  /** The line that created it. */
   readonly source: Source | null;
 }
 
@@ -46,7 +46,9 @@ function gradientOf(tensor: TensorDetail | undefined, numbers: StepNumbers | nul
   return {gradient, words: `gradient norm ${gradient}`, tone: nan_count > 0 || inf_count > 0 || norm === 0 ? "bad" : "good"};
 }
 
-/** The stop before the selected item, or after it, and no further than the ends; from elsewhere, the op to blame. */
+/**
+ * The stop before or after the selected item, not beyond the ends; without a selection, the op that causes the finding.
+ */
 export function nextStop(stops: readonly Stop[], selected: number, step: 1 | -1): Stop | null {
   const at = stops.findIndex(({node}) => node === selected);
   if (at < 0) {

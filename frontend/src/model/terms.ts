@@ -1,8 +1,8 @@
-/** The terms of a loss by layer: the part of the gradient that each gives it, and which two pull against each other. */
+/** The terms of a loss by layer: the share of each in the gradient, and the most opposed pair. */
 
 import type {TermReport} from "../record.ts";
 
-/** Two terms and the angle between what they teach a layer. */
+/** Two terms and the cosine between their gradients for a layer. */
 export interface Angle {
   readonly one: string;
   readonly other: string;
@@ -11,13 +11,13 @@ export interface Angle {
 
 export interface LayerTerms {
   readonly layer: string;
-  /** For each term of the loss, its norm over the sum of all norms; null where it does not reach the layer. */
+  /** For each term of the loss, its norm divided by the sum of all norms; null if it does not reach the layer. */
   readonly shares: readonly (number | null)[];
-  /** The two that pull most against each other; null where no two have an angle. */
+  /** The two most opposed terms; null if no two have a cosine. */
   readonly conflict: Angle | null;
 }
 
-/** The losses that have terms, in order, each with its own. */
+/** The losses that have terms, in order, each with its terms. */
 export function losses(terms: readonly TermReport[]): TermReport[][] {
   const targets = [...new Set(terms.map((term) => term.target))];
   return targets.map((target) => terms.filter((term) => term.target === target));
@@ -54,7 +54,7 @@ function conflictOf(terms: readonly TermReport[], layer: string): Angle | null {
   return found;
 }
 
-/** Of the gradients of all variables of the layer that both reach, as one vector each. */
+/** Between the gradients of all variables of the layer that both terms reach, as one vector each. */
 function cosineOf(one: TermReport, other: TermReport, layer: string): number | null {
   let [product, first, second] = [0, 0, 0];
   for (const each of one.variables.filter((known) => layerOf(known.variable) === layer)) {
@@ -70,7 +70,7 @@ function cosineOf(one: TermReport, other: TermReport, layer: string): number | n
   return size > 0 ? Math.max(-1, Math.min(1, product / size)) : null;
 }
 
-/** `34.9 %`; never 0 or 100 for what is neither. */
+/** `34.9 %`; never 0 or 100 unless exact. */
 export function percent(share: number): string {
   if (share > 0 && share < 0.001) {
     return "<0.1 %";

@@ -1,22 +1,22 @@
-/** What stands along the slider: the loss over the recorded steps, and where findings begin. */
+/** The data of the slider: the loss over the recorded steps, and where findings begin. */
 
 import type {Course} from "../api/routes.ts";
 import type {Severity} from "../record.ts";
 
 /** Along the slider from 0 to 1, and up from 0 to 1. */
 export interface LossCurve {
-  /** Stretches of finite values: x and y in turn. */
+  /** Ranges of finite values: x and y alternating. */
   readonly lines: readonly (readonly number[])[];
   /** Where the loss is not finite. */
   readonly gaps: readonly number[];
 }
 
-/** So many points are as good as more on any screen. */
+/** More points are not visible on any screen. */
 const POINTS = 600;
-/** A loss that spans more than this is drawn on a logarithm. */
+/** A loss with a larger range is drawn on a logarithmic scale. */
 const WIDE = 50;
 
-/** `losses`: of each step; null where not finite, undefined where the step has none. */
+/** `losses`: for each step; null if not finite, undefined if the step has none. */
 export function lossCurve(losses: readonly (number | null | undefined)[]): LossCurve {
   const known = losses.filter((loss) => typeof loss === "number");
   const [low, high] = extremes(known);
@@ -44,7 +44,7 @@ export function lossCurve(losses: readonly (number | null | undefined)[]): LossC
   return {lines, gaps};
 }
 
-/** The least and the largest, without spreading a long list over a call. */
+/** The minimum and the maximum, without spreading a long list over a call. */
 function extremes(values: readonly number[]): [number, number] {
   return values.reduce<[number, number]>(([low, high], value) => [Math.min(low, value), Math.max(high, value)], [Infinity, -Infinity]);
 }
@@ -55,19 +55,19 @@ function sampled(count: number): number[] {
   return count > 0 && positions.at(-1) !== count - 1 ? [...positions, count - 1] : positions;
 }
 
-/** Where along the steps something begins. */
+/** A step at which something begins. */
 export interface Beginning {
   /** Position among the recorded steps. */
   readonly at: number;
   readonly step: number;
-  /** Of the worst of them. */
+  /** The severity of the worst of them. */
   readonly severity: Severity;
   readonly causes: readonly string[];
 }
 
 const WORST: readonly Severity[] = ["error", "warning", "info"];
 
-/** The first step of each finding that is no mere information; those of one step together. */
+/** The first step of each finding that is more than information; those of one step together. */
 export function beginningsIn(course: Course | null, steps: readonly number[]): readonly Beginning[] {
   const byStep = new Map<number, Set<number>>();
   const seen = new Set<number>();

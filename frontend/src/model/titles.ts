@@ -1,4 +1,4 @@
-/** What is written on the items of a tree. */
+/** The texts on the items of a tree. */
 
 import {plural} from "./format.ts";
 import {isGroup, type Tree} from "./tree.ts";
@@ -16,7 +16,7 @@ export function titleOf(tree: Tree, item: number): string {
   return label;
 }
 
-/** The second line of a group: the class of the layer, and how much is inside. */
+/** The second line of a group: the class of the layer, and the number of nodes inside. */
 export function subtitleOf(tree: Tree, item: number): string {
   const {layer, size} = tree.items[item];
   const inside = plural(size, "node");

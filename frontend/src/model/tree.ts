@@ -12,15 +12,15 @@ import {lastPart, scopeOf} from "./names.ts";
 export interface Item {
   readonly id: number;
   readonly label: string;
-  /** Full name: of a node its own, of a group its scope; of a group made here, one that tells it apart. */
+  /** Full name: a node's own name, a group's scope; for an artificial group, a unique name. */
   readonly name: string;
   readonly parent: number;
-  /** Items inside, of groups. */
+  /** For groups, the items inside. */
   readonly children: readonly number[];
   /** The layer whose scope this is. */
   readonly layer: Layer | null;
   readonly depth: number;
-  /** How many nodes are inside; 1 for a node. */
+  /** Number of nodes inside; 1 for a node. */
   readonly size: number;
 }
 
@@ -81,7 +81,7 @@ function scopeTree(graph: FlowGraph, homes: readonly string[]): Draft {
     }
   }
   for (const node of graph.nodes) {
-    // TensorFlow opens a scope of the op's own name for what belongs to it; the op stands inside.
+    // // TensorFlow opens a scope with the op's own name for its parts; the op is placed inside of it.
     const home = node.kind === "op" && groups.has(node.name) ? node.name : homes[node.id];
     const parent = groups.get(home) as Draft;
     parent.children.push(leaf(node.id, node.label, node.name, parent));
@@ -104,7 +104,7 @@ function addScope(groups: Map<string, Draft>, layers: ReadonlyMap<string, Layer>
   }
 }
 
-/** Puts groups of our own between a large group and its children. */
+/** Inserts artificial groups between a large group and its children. */
 function clusterLargeGroups(graph: FlowGraph, root: Draft): void {
   for (const group of inOrder(root)) {
     if (group.children.length === 0) {
@@ -132,7 +132,7 @@ function wrap(parent: Draft, label: string, members: Draft[]): Draft {
   return wrapper;
 }
 
-/** A group of one is that one, under both names. */
+/** A group of one is replaced by its member, under both names. */
 function mergeSingles(root: Draft): void {
   const groups = inOrder(root).filter((item) => item.parent !== null && item.children.length === 1);
   for (const group of groups) {

@@ -1,4 +1,4 @@
-/** The record's words as a person reads them. */
+/** The record's words in readable form. */
 
 import type {Passes, Severity, Status} from "../record.ts";
 import type {Answer} from "./gradients.ts";
@@ -24,7 +24,7 @@ export const STATUS: Readonly<Record<Status, StatusWords>> = {
   error: {icon: "!", word: "error", tone: "bad"},
 };
 
-/** From what a person should see first to what needs no look. */
+/** From the most to the least urgent. */
 export const STATUS_ORDER: readonly Status[] = [
   "error",
   "nan",

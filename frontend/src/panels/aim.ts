@@ -1,4 +1,4 @@
-/** Which of several losses is shown. */
+/** Selects which of several losses is shown. */
 
 import {inOrder} from "../model/findings.ts";
 import type {State} from "../state/state.ts";
@@ -7,8 +7,8 @@ export class Aim {
   #aimed = "";
 
   /**
-   * The target that was asked for by its name, if the trace has it. Else, once for each recording, the one that the
-   * worst finding is about: with another the graph would show nothing of what the findings say.
+   * The requested target, if the trace has it. Otherwise, once for each recording, the target of the worst finding:
+   * with another one the graph would show nothing of the findings.
    */
   target({trace, target, diagnosis, overview}: State, name: string): number {
     const named = trace?.targets.findIndex((each) => each.name === name) ?? -1;

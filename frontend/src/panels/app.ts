@@ -1,4 +1,4 @@
-/** The whole page: what is chosen goes down to the panels, what they report comes back up here. */
+/** The whole page: the selections go down to the panels, and their events come back up here. */
 
 import {html, LitElement, nothing, type PropertyValues, type TemplateResult} from "lit";
 import {cssVariables, DARK, LIGHT, type Palette} from "../draw/palette.ts";
@@ -37,9 +37,9 @@ import {appStyles} from "./app_styles.ts";
 import {drawerStyles} from "./drawer_styles.ts";
 import {shared} from "./styles.ts";
 
-/** Milliseconds after which what can wait is done. */
+/** Milliseconds after which deferred work is done. */
 const REST = 60;
-/** A frame lower or narrower than this shows the graph alone at first. */
+/** A lower or narrower frame shows only the graph at first. */
 const ROOM_FOR_TABLE = 820;
 
 export class App extends LitElement {
@@ -55,27 +55,27 @@ export class App extends LitElement {
     scalars: {state: true},
   };
   store: Store | null = null;
-  /** The run and step to begin with, where the address names none. */
+  /** The initial run and step, if the address names none. */
   start: {readonly run: string; readonly step: number | null} | null = null;
   declare palette: Palette;
   declare view: View;
-  /** Whether the findings are to be shown; null while nobody has said, and it is a matter of room. */
+  /** Whether to show the findings; null until the reader chooses, and then the space decides. */
   declare side: boolean | null;
   /** Whether the table shows only variables without a usable gradient. */
   declare onlyTroubled: boolean;
-  /** Items that the search found; null while nobody searches. */
+  /** Items that the search found; null while there is no search. */
   declare found: ReadonlySet<number> | null;
   declare keysShown: boolean;
-  /** The sizes that the reader has drawn panes to. */
+  /** The sizes to which the reader has resized panes. */
   declare drawn: Chosen;
-  /** Whether the reader has been told how to read the picture. */
+  /** Whether the reader has seen how to read the picture. */
   declare hinted: boolean;
 
-  /** What others have written beside us; null while nobody has asked. */
+  /** The scalars of other plugins in this log; null until they are requested. */
   declare scalars: Scalars | null;
 
   readonly #derived = new Derived();
-  /** How a run is looked at if the address has no word on it. */
+  /** The view of a run if the address does not contain one. */
   readonly #start: View = {
     selected: "",
     finding: null,
@@ -88,7 +88,7 @@ export class App extends LitElement {
     all: false,
   };
   readonly #written = new Written(this.#start);
-  /** Whether the camera is to go to what is selected, once that is there. */
+  /** Whether the camera should move to the selection, once that exists. */
   #mustReveal = false;
   readonly #aim = new Aim();
   #finishing = 0;
@@ -118,7 +118,7 @@ export class App extends LitElement {
     const change = (): void => this.requestUpdate();
     const key = (event: KeyboardEvent): void => press(event, this.store === null ? [] : shortcuts(this.#scope()));
     this.store?.addEventListener("change", change);
-    window.addEventListener("resize", change); // A frame may begin without any width, and be given one later.
+    window.addEventListener("resize", change); // A frame may start with no width, and get one later.
     const theme = watchTheme((dark) => {
       this.palette = dark ? DARK : LIGHT;
     });
@@ -201,7 +201,7 @@ export class App extends LitElement {
       this.#written.write(this.store.state, this.view);
     }
     clearTimeout(this.#finishing);
-    // Not before the frame that is being made is on the screen.
+    // // Not before the current frame is on the screen.
     requestAnimationFrame(() => {
       clearTimeout(this.#finishing);
       this.#finishing = window.setTimeout(() => {
@@ -211,7 +211,7 @@ export class App extends LitElement {
     });
   }
 
-  /** Once for each run: TensorBoard may have read more of it by then. */
+  /** Once for each run: TensorBoard may have loaded more of it by then. */
   #learnScalars(): void {
     const {run = null} = this.store?.state ?? {};
     if (this.#derived.diagnosis === null || run === this.#askedScalarsOf) {
@@ -224,7 +224,7 @@ export class App extends LitElement {
     );
   }
 
-  /** Where TensorBoard shows the scalars of the run; null where it has none. */
+  /** The address of the run's scalars in TensorBoard; null if it has none. */
   get #timeSeries(): string | null {
     const {run = null} = this.store?.state ?? {};
     const filters = run === null || this.scalars === null ? null : filtersFor(run, this.scalars);
@@ -253,7 +253,7 @@ export class App extends LitElement {
     return {store, derived, view, palette, selected, found, side, onlyTroubled, playing, other, otherProblem, sizes, ask};
   }
 
-  /** Of the table in the drawer; null where something else is in it. */
+  /** For the table in the drawer; null if the drawer shows something else. */
   get #rows(): number | null {
     const variables = this.store?.state.trace?.variables;
     return this.view.tab === "variables" && variables !== undefined ? variables.length : null;
@@ -302,7 +302,7 @@ export class App extends LitElement {
     focusOn: (element) => this.renderRoot.querySelector<HTMLElement>(element)?.focus(),
   };
 
-  /** What an address says that the reader went back, or forward, to. */
+  /** The view in an address after the reader went back or forward. */
   #goBackTo(place: Place): void {
     const store = this.store as Store;
     const step = place.step === undefined ? undefined : Number(place.step);
@@ -323,13 +323,13 @@ export class App extends LitElement {
     return new Set(tree === undefined ? [] : items.flatMap((item) => [item, ...ancestorsOf(tree, item)]));
   }
 
-  /** Who presses this wants to see them, so the table unfolds too. */
+  /** Whoever presses this wants to see them, so the table opens too. */
   #toggleTroubled(): void {
     this.onlyTroubled = !(this.view.tab === "variables" && this.onlyTroubled);
     this.#look({tab: "variables"});
   }
 
-  /** What is selected and open stays so, by name, if the other run has it. */
+  /** The selection and the open groups are kept, by name, if the other run has them. */
   #chooseRun(run: string): void {
     this.#look({finding: null, all: false});
     if (run === this.store?.state.run) {
@@ -348,12 +348,12 @@ export class App extends LitElement {
     this.#view?.reveal(item);
   }
 
-  /** Those of the chosen finding's path. */
+  /** The items of the chosen finding's path. */
   get #stops(): readonly Stop[] {
     return this.#derived.stopsOf(this.view.finding);
   }
 
-  /** The camera moves no further than it must: the path is in view. */
+  /** The camera moves no further than necessary to show the path. */
   #goAlong(node: number): void {
     this.#view?.openAround([node]);
     this.#select(node);

@@ -1,4 +1,4 @@
-/** The frame of the page. */
+/** Styles of the page's frame. */
 
 import {css} from "lit";
 

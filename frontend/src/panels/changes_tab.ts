@@ -1,4 +1,4 @@
-/** What is different from the run beside: in one sentence, in findings, in variables, in ops. */
+/** The differences from the compared run: in one sentence, in findings, in variables, in ops. */
 
 import {html, nothing, type TemplateResult} from "lit";
 import type {FindingChange, OpChange, VariableChange} from "../model/compare.ts";
@@ -9,7 +9,7 @@ import type {Status} from "../record.ts";
 import {firstSentence, prose} from "./prose.ts";
 import type {Scope} from "./scope.ts";
 
-/** A longer list is not read. */
+/** Nobody reads a longer list. */
 const MANY = 200;
 const FINDINGS = {gone: "went", came: "came", stayed: "stayed"} as const;
 const ORDER = ["worse", "repaired", "changed", "new", "gone"] as const;

@@ -1,4 +1,7 @@
-/** Series over the steps on a logarithmic axis. What a logarithm cannot show leaves a gap, and a sign at the foot. */
+/**
+ * Series over the steps on a logarithmic axis. Values that a logarithm cannot show leave a gap, and a sign at the
+ * bottom.
+ */
 
 import {css, html, LitElement, unsafeCSS, type PropertyValues, type TemplateResult} from "lit";
 import uPlot from "uplot";
@@ -9,9 +12,9 @@ import type {Palette} from "../draw/palette.ts";
 import {LIGHT, lineColours} from "../draw/palette.ts";
 import {shared} from "./styles.ts";
 
-/** Of a chart whose element does not say how high it is. */
+/** The height of a chart whose element does not set one. */
 const HEIGHT = 150;
-/** What the legend below takes, in pixels. */
+/** The height of the legend below, in pixels. */
 const LEGEND = 46;
 
 export class Chart extends LitElement {
@@ -29,7 +32,7 @@ export class Chart extends LitElement {
   declare at: number;
   declare palette: Palette;
   declare label: string;
-  /** Whether it is as high as its element. */
+  /** Whether it fills the height of its element. */
   declare fills: boolean;
 
   #plot: uPlot | null = null;
@@ -105,7 +108,7 @@ export class Chart extends LitElement {
     this.#tellStep();
   }
 
-  /** The legend has the numbers of the chosen step while nobody points at another. */
+  /** The legend shows the numbers of the chosen step unless the reader points at another. */
   #tellStep(): void {
     const idx = this.steps.indexOf(this.at);
     if (idx >= 0 && this.#plot?.cursor.idx == null) {
@@ -133,7 +136,7 @@ export class Chart extends LitElement {
           width: 1.6,
           ...(dashed === true ? {dash: [6, 4]} : {}),
           points: {show: this.steps.length < 40, size: 5},
-          // Of the series itself: what is drawn has no zero.
+          // // Of the series itself: the drawn data has no zero.
           value: (_: uPlot, __: number | null, ___: number, at: number | null) => formatNumber(at === null ? null : this.series[index].values[at]),
         })),
       ],
@@ -158,7 +161,7 @@ export class Chart extends LitElement {
     ctx.restore();
   }
 
-  /** Signs that would lie over one another are left out. */
+  /** Overlapping signs are left out. */
   #drawSigns(plot: uPlot): void {
     const {ctx, bbox} = plot;
     const colours = lineColours(this.palette);
@@ -197,7 +200,7 @@ function loggable(value: number | null | undefined): number | null | undefined {
   return value === undefined || (value !== null && value > 0 && Number.isFinite(value)) ? value : null;
 }
 
-/** Whole decades around the data; some range even where there is none. */
+/** Whole decades around the data; a minimal range even if the data has none. */
 function logRange(_: uPlot, low: number | null, high: number | null): [number, number] {
   if (low === null || high === null || !(low > 0)) {
     return [0.1, 1];
@@ -206,7 +209,7 @@ function logRange(_: uPlot, low: number | null, high: number | null): [number, n
   return [10 ** bottom, 10 ** Math.max(top, bottom + 1)];
 }
 
-/** Lines at powers of ten alone, where there are several: those between would be one grey area. */
+/** Lines only at powers of ten, if there are several: the lines between would form one grey area. */
 function decades(_: uPlot, splits: number[]): (number | null)[] {
   const whole = splits.map((split) => (Number.isInteger(Math.round(Math.log10(split) * 1e6) / 1e6) ? split : null));
   return whole.filter((split) => split !== null).length > 2 ? whole : splits;

@@ -1,10 +1,10 @@
-/** Python code on the page: in its own lines, which scroll and never break, and in colours. */
+/** Python code on the page: in its own lines, which scroll and never wrap, and in colours. */
 
 import {css, html, nothing, type TemplateResult} from "lit";
 import type {ShownLine} from "../model/patch.ts";
 import {piecesOf, type Piece} from "../model/python.ts";
 
-/** The colours of one line. `changed`: the pieces that are marked, from and up to. */
+/** The colours of one line. `changed`: the ranges to mark. */
 export function coloured(pieces: readonly Piece[], changed: readonly [number, number] = [0, 0]): TemplateResult {
   const [from, end] = changed;
   const parts = (of: readonly Piece[]): (TemplateResult | string)[] => of.map(({kind, text}) => (kind === "plain" ? text : html`<span class=${kind}>${text}</span>`));
@@ -15,12 +15,12 @@ export function line(code: string): TemplateResult {
   return coloured(piecesOf(code));
 }
 
-/** Lines of code one below the other, as wide as the longest. */
+/** Lines of code below one another, as wide as the longest. */
 export function block(lines: readonly TemplateResult[]): TemplateResult {
   return html`<code class="block"><span class="lines">${lines}</span></code>`;
 }
 
-/** Lines that go, and those that come. */
+/** Removed and added lines. */
 export function diff(old: readonly ShownLine[], fresh: readonly ShownLine[]): TemplateResult {
   return block([
     ...old.map(({pieces, changed}) => html`<del><i>−</i>${coloured(pieces, changed)}

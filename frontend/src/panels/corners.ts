@@ -1,18 +1,18 @@
-/** What lies over the graph in its corners, and how much of a way that covers. */
+/** The overlays in the graph's corners, and how much of a path they cover. */
 
 import type {Camera, Rectangle} from "../draw/camera.ts";
 import type {Size} from "../layout/sizes.ts";
 
-/** Pixels between a corner and what lies in it, and between that and the graph. */
+/** Pixels between a corner and its overlay, and between that and the graph. */
 const GAP = 12;
 const TOOLS: Size = {width: 166, height: 30};
 const MAP: Size = {width: 150, height: 120};
-/** In less height what is next to the buttons, names of groups at most, is given up. */
+/** At a lower height, the area next to the buttons, at most names of groups, is given up. */
 const HIGH = 300;
-/** The map is there in no less width. */
+/** The map is not shown in a narrower frame. */
 export const ROOM_FOR_MAP = 540;
 
-/** The places, on the screen, that are covered in a free space of that size. */
+/** The covered rectangles, on the screen, in a free space of that size. */
 export function cornersOf({width, height}: Size, legend: Size): readonly Rectangle[] {
   const grown = ({width, height}: Size): Size => ({width: width + 2 * GAP, height: height + 2 * GAP});
   const [left, right, top] = [grown(legend), grown(MAP), grown(TOOLS)];
@@ -23,7 +23,7 @@ export function cornersOf({width, height}: Size, legend: Size): readonly Rectang
   ];
 }
 
-/** The free space, and parts of it that have fewer corners: beside each of them, and above them all. */
+/** The free space, and parts of it with fewer corners: next to each corner, and above all of them. */
 export function areasOf({width, height}: Size, legend: Size): readonly Rectangle[] {
   const [{height: top}, ...low] = cornersOf({width, height}, legend);
   const left = Math.max(0, ...low.filter(({x}) => x === 0).map((corner) => corner.width));
@@ -40,10 +40,10 @@ export function areasOf({width, height}: Size, legend: Size): readonly Rectangle
   ].filter((area) => area.width > 0 && area.height > 0);
 }
 
-/** What lies behind the thing that matters, and one more, is worth so much less than the way there. */
+/** The weight of items after the main one and its successor, relative to the path to it. */
 const BEHIND = 0.01;
 
-/** How bad it is that boxes are covered or not seen at all; the one at `at` counts for more than all the others. */
+/** A penalty for boxes that are covered or not visible; the one at `at` counts for more than all others. */
 export function coveredOf(camera: Camera, boxes: readonly Rectangle[], at: number, corners: readonly Rectangle[], {width, height}: Size): number {
   const worth = (index: number): number => (index === at ? boxes.length : at < 0 || index <= at + 1 ? 1 : BEHIND);
   const weigh = (box: Rectangle, index: number): number => {

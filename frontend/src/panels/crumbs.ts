@@ -1,4 +1,4 @@
-/** The groups that the reader is inside of and whose headers are above the view: their names stay in sight. */
+/** The groups around the reader's view whose headers are above it: their names stay visible. */
 
 import {css, html, LitElement, type TemplateResult} from "lit";
 import type {Part, Scene} from "../layout/scene.ts";
@@ -7,7 +7,7 @@ import type {Tree} from "../model/tree.ts";
 import {shared} from "./styles.ts";
 import type {Viewport} from "./viewport.ts";
 
-/** In the world: height of a group's header. */
+/** The height of a group's header, in world units. */
 const HEADER = 26;
 /** More would be a list to read. */
 const MOST = 4;
@@ -59,7 +59,7 @@ export class Crumbs extends LitElement {
 
   /** Outermost first; only the innermost few. */
   show(tree: Tree | null, scene: Scene | null, viewport: Viewport): void {
-    // The first part is all of it, which has no header.
+    // // The first part is the whole scene, which has no header.
     const around = (scene?.parts ?? []).filter((part, at) => at > 0 && isLeftAbove(part, viewport)).slice(-MOST);
     const inside = around.map(({layout}) => layout.routes.group);
     if (inside.length !== this.groups.length || inside.some((item, at) => item !== this.groups[at].item)) {
@@ -73,7 +73,7 @@ export class Crumbs extends LitElement {
   }
 }
 
-/** Whether the middle of what is seen is inside a group whose header is not seen. */
+/** Whether the centre of the view is inside of a group whose header is not visible. */
 function isLeftAbove({x, y, layout: {width, height}}: Part, {camera, view, room}: Viewport): boolean {
   const {zoom} = camera;
   const [left, top] = [x * zoom + camera.x, y * zoom + camera.y];

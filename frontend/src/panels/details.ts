@@ -1,4 +1,4 @@
-/** The panel of the selected item: what it is, its numbers at the step and over all steps, its line of code. */
+/** The panel of the selected item: what it is, its statistics at the step and over all steps, its line of code. */
 
 import {html, LitElement, nothing, type PropertyValues, type TemplateResult} from "lit";
 import type {Source as DataSource} from "../api/source.ts";
@@ -16,7 +16,7 @@ import {block, codeStyles, line} from "./code.ts";
 import {detailsStyles} from "./details_styles.ts";
 import {shared} from "./styles.ts";
 
-/** A list in the panel is no longer than this. */
+/** Lists in the panel are no longer than this. */
 const FEW = 8;
 
 export class DetailsPanel extends LitElement {
@@ -40,7 +40,7 @@ export class DetailsPanel extends LitElement {
   declare item: number;
   declare answers: Answers | null;
   declare numbers: StepNumbers | null;
-  /** Of the selected variable. */
+  /** For the selected variable. */
   declare status: Status | null;
   declare step: number;
   declare palette: Palette;
@@ -134,7 +134,7 @@ export class DetailsPanel extends LitElement {
       </dl>`;
   }
 
-  /** First, because the numbers after it are of the other elements, and are zero where there is none. */
+  /** First, because the statistics after it cover the other elements, and are zero if there are none. */
   #notFinite({nan_count, inf_count}: Statistics): TemplateResult | typeof nothing {
     return nan_count > 0 || inf_count > 0
       ? html`<dl>
@@ -207,7 +207,7 @@ export class DetailsPanel extends LitElement {
     this.dispatchEvent(new CustomEvent<number>("gf-go", {detail: item}));
   }
 
-  /** Asks for the series of the first gradient, and of the weights, once for each item and number of steps. */
+  /** Requests the series of the first gradient, and of the weights, once for each item and number of steps. */
   async #loadSeries(): Promise<void> {
     const row = this.#details?.tensors[0]?.answer.row ?? -1;
     const variable = this.#details?.variable ?? -1;
@@ -229,7 +229,7 @@ export class DetailsPanel extends LitElement {
       }
     } catch (error) {
       this.problem = error instanceof Error ? error.message : String(error);
-      // The next look for new steps asks again.
+      // // The next refresh requests it again.
       this.#asked = this.#asked === wanted ? "" : this.#asked;
     }
   }

@@ -1,4 +1,4 @@
-/** How the panel of details looks. */
+/** Styles of the details panel. */
 
 import {css} from "lit";
 

@@ -1,4 +1,4 @@
-/** The drawer at the bottom: its tabs, how many variables are in trouble, and what is behind the chosen tab. */
+/** The drawer at the bottom: its tabs, the number of variables with problems, and the content of the chosen tab. */
 
 import {html, nothing, type TemplateResult} from "lit";
 import {formatCount} from "../model/format.ts";
@@ -37,14 +37,14 @@ export function drawer(scope: Scope): TemplateResult {
 }
 
 function handle({view, ask}: Scope, tab: Tab, count: number): TemplateResult {
-  // One stop of the Tab key for all of them: arrows lead on from there.
+  // // One stop of the Tab key for all of them: arrow keys move between them.
   const first = tab === (view.tab ?? TABS[0]);
   return html`<button role="tab" class="handle" tabindex=${first ? 0 : -1} aria-selected=${String(view.tab === tab)} aria-controls=${view.tab === tab ? "numbers" : nothing} @click=${() => ask.look({tab: view.tab === tab ? null : tab})}>
     ${TITLES[tab]} ${tab === "variables" ? html`<span class="muted number">${formatCount(count)}</span>` : nothing}
   </button>`;
 }
 
-/** Arrow keys lead from one tab to the next, round the ends. */
+/** Arrow keys move from one tab to the next, wrapping around. */
 function walk(event: KeyboardEvent, ask: Asked): void {
   const handles = [...(event.currentTarget as Element).children] as HTMLElement[];
   const at = handles.indexOf(event.target as HTMLElement);
@@ -74,7 +74,7 @@ function content(scope: Scope, tab: Tab, rows: readonly Row[], troubled: number)
   return contents[tab]();
 }
 
-/** Whether nothing is known of the run, nor will be. */
+/** Whether nothing is known about the run, and nothing will be. */
 function isUnreadable({store, derived}: Scope): boolean {
   return derived.condition === null && problemsOf(store.state, derived.problem).size > 0;
 }

@@ -1,4 +1,4 @@
-/** The drawer at the bottom, and its list of changes. */
+/** Styles of the drawer at the bottom, and its list of changes. */
 
 import {css} from "lit";
 

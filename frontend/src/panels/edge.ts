@@ -1,4 +1,4 @@
-/** The edge of a pane by which a reader draws it. */
+/** The edge of a pane, with which the reader resizes it. */
 
 import {html, type TemplateResult} from "lit";
 import {limitsOf, type Pane} from "../state/panes.ts";

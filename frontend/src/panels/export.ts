@@ -1,4 +1,4 @@
-/** The menu of what can be taken home: the picture, and the numbers behind it. */
+/** The export menu: the picture, and the data behind it. */
 
 import {html, type TemplateResult} from "lit";
 import {linkToShare} from "../host/address.ts";
@@ -17,7 +17,7 @@ export function exportMenu(scope: Scope): TemplateResult {
     ...wholeRun(scope),
     ...link(scope),
   ];
-  // A menu that closes when one of its entries was chosen.
+  // // A menu that closes when one of its entries was chosen.
   const choose = (event: Event, run: () => void): void => {
     (event.currentTarget as Element).closest("details")?.removeAttribute("open");
     run();
@@ -36,21 +36,21 @@ export function exportMenu(scope: Scope): TemplateResult {
       event.stopPropagation();
     }
   };
-  // Browsers that give no focus to a clicked button give it to what is around it, which is still inside.
+  // // Browsers that do not focus a clicked button focus its container, which is still inside.
   return html`<details class="menu" @focusout=${leave} @keydown=${key}>
     <summary aria-label="Export" title="Export the picture or the data">⤓</summary>
     <div class="entries" tabindex="-1">${entries.map(([words, run]) => html`<button @click=${(event: Event) => choose(event, run)}>${words}</button>`)}</div>
   </details>`;
 }
 
-/** The run with this viewer in one file; not where this is one. */
+/** The run with this viewer in one file; not in such a file itself. */
 function wholeRun({store}: Scope): readonly (readonly [string, () => void])[] {
   const {overview} = store.state;
   const address = overview === null ? null : store.source.fileOf(overview.run, store.step);
   return address === null ? [] : [["This run as an HTML page", () => downloadFrom(`${fileStem(overview?.name ?? "run", -1)}.html`, address)]];
 }
 
-/** Only where it leads another person here. */
+/** Only if the link works for another person. */
 function link({store}: Scope): readonly (readonly [string, () => void])[] {
   const address = (): string | null => linkToShare(store.source.isLive, store.step);
   return address() === null ? [] : [["Copy the link", () => void copyText(address() ?? "")]];

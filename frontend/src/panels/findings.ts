@@ -1,4 +1,4 @@
-/** The list of findings: cards, worst first; what is only explained is folded away. */
+/** The list of findings: cards, worst first; explained findings are folded away. */
 
 import {html, LitElement, nothing, type PropertyValues, type TemplateResult} from "lit";
 import {copyText} from "../host/clipboard.ts";
@@ -30,24 +30,24 @@ export class FindingsPanel extends LitElement {
     copied: {state: true},
   };
   declare diagnosis: Diagnosis | null;
-  /** Lines of code that the trace knows. */
+  /** Lines of code in the trace. */
   declare sources: readonly Source[];
-  /** Parts of the user's files that the trace knows. */
+  /** Parts of the user's files in the trace. */
   declare passages: readonly Passage[];
   /** Key of the finding whose path is lit. */
   declare chosen: string | null;
-  /** Where the page about a cause is; null if there is none. */
+  /** The address of the page about a cause; null if there is none. */
   declare pageOf: (cause: string) => string | null;
-  /** The path of the chosen finding; empty where it has none. */
+  /** The path of the chosen finding; empty if it has none. */
   declare stops: readonly Stop[];
   /** The item that is shown in the graph; -1 for none. */
   declare selected: number;
-  /** Where TensorBoard shows the run's scalars; null where it has none. */
+  /** The address of the run's scalars in TensorBoard; null if it has none. */
   declare timeSeries: string | null;
   declare step: number;
   declare copied: string;
 
-  /** Whether the chosen card is to be brought into view, once it is there. */
+  /** Whether to scroll to the chosen card, once it exists. */
   #mustShow = false;
 
   static override styles = [shared, codeStyles, findingsStyles, followStyles, termsStyles];
@@ -95,7 +95,7 @@ export class FindingsPanel extends LitElement {
     }
   }
 
-  /** Scrolls the list of the path, and nothing else: who reads the card is not led away from it. */
+  /** Scrolls only the list of the path: a reader of the card is not moved away from it. */
   #showStop(): void {
     const stop = this.renderRoot.querySelector<HTMLElement>('.follow [aria-current="step"]');
     const list = stop?.closest("ol");
@@ -146,7 +146,7 @@ export class FindingsPanel extends LitElement {
     </article>`;
   }
 
-  /** Leads to a page with a program that has it, the reason and the repair. */
+  /** Links to a page with an example program, the reason and the fix. */
   #cause(cause: string): TemplateResult {
     const [words, page] = [cause.replaceAll("_", " "), this.pageOf(cause)];
     return page === null
@@ -154,7 +154,7 @@ export class FindingsPanel extends LitElement {
       : html`<a href=${page} target="_blank" rel="noopener" title="What it is, an example program, and the fix" @click=${(event: Event) => event.stopPropagation()}>${words}</a>`;
   }
 
-  /** TensorBoard's address takes no step: the words name it. */
+  /** A TensorBoard address cannot contain a step, so the text names it. */
   #elsewhere(): TemplateResult | typeof nothing {
     return this.timeSeries === null
       ? nothing
@@ -190,7 +190,10 @@ export class FindingsPanel extends LitElement {
     return html`${this.#edit(`edit ${keyOf(finding)}`, "The edit", edit, [said, cost])} ${this.#alternatives(finding)}`;
   }
 
-  /** The lines that go and come; what is copied has those around them too, as `git apply` wants it. Then what it did, and what it costs. */
+  /**
+   * The removed and added lines; the copied patch also has the lines around them, for `git apply`. Then the result of
+   * the edit, and its cost.
+   */
   #edit(key: string, title: string, edit: Edit, said: readonly string[]): TemplateResult {
     const {old, fresh} = shownLines(edit);
     return html`<div class="fix edit">

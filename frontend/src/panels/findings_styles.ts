@@ -1,4 +1,4 @@
-/** How the cards of findings look. */
+/** Styles of the cards of findings. */
 
 import {css} from "lit";
 

@@ -1,4 +1,4 @@
-/** The path of the chosen finding as a list, to be followed op by op from the variable to the loss. */
+/** The path of the chosen finding as a list, to follow op by op from the variable to the loss. */
 
 import {css, html, nothing, type TemplateResult} from "lit";
 import {fileName} from "../model/format.ts";

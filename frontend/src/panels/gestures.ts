@@ -1,4 +1,4 @@
-/** Pointer, wheel and keys on the graph, as what they mean. */
+/** Translates pointer, wheel and keys on the graph into actions. */
 
 import type {Direction} from "../layout/steer.ts";
 import type {Viewport} from "./viewport.ts";
@@ -6,9 +6,9 @@ import type {Viewport} from "./viewport.ts";
 /** A press that moved less than this is a click. */
 const CLICK_DISTANCE = 4;
 const ARROW = 60;
-/** Pixels that the least turn of a wheel sends. */
+/** Pixels of the smallest turn of a wheel. */
 const NOTCH = 50;
-/** Milliseconds within which turns are of one device. */
+/** Milliseconds within which wheel events are attributed to the same device. */
 const GOES_ON = 200;
 
 export interface Gesture {
@@ -19,7 +19,7 @@ export interface Gesture {
   leave(): void;
   showAll(): void;
   toggleSelected(): void;
-  /** Selects what is next in that direction. */
+  /** Selects the next item in that direction. */
   steer(direction: Direction): void;
 }
 
@@ -35,7 +35,7 @@ export class Gestures {
     this.#gesture = gesture;
   }
 
-  /** A mouse's wheel zooms, and so do two fingers that spread; two fingers that wander on a trackpad pan. */
+  /** A mouse's wheel zooms, and so does a two-finger pinch; two fingers that move on a trackpad pan. */
   readonly wheel = (event: WheelEvent): void => {
     event.preventDefault();
     const lines = event.deltaMode === 1 ? 16 : 1;
@@ -49,7 +49,7 @@ export class Gestures {
     }
   };
 
-  /** Trackpads send many small steps, and sideways ones; a wheel's are large, or lines, and only up and down. */
+  /** Trackpads send many small steps, also horizontal ones; a wheel's are large, or in lines, and only vertical. */
   #isWheel({deltaMode, deltaX, deltaY, timeStamp}: WheelEvent): boolean {
     const goesOn = timeStamp - this.#wheeled < GOES_ON;
     this.#wheeled = timeStamp;

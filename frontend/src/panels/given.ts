@@ -1,4 +1,4 @@
-/** Properties that an element is given by the one around it. */
+/** Properties that an element gets from its parent. */
 
 import type {PropertyDeclaration} from "lit";
 

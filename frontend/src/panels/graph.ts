@@ -1,4 +1,4 @@
-/** The graph: what is open, where the reader looks, what is pointed at. A hidden list says in words what is drawn. */
+/** The graph: open groups, the camera, the hovered item. A hidden list describes what is drawn. */
 
 import {html, LitElement, nothing, type PropertyValues, type TemplateResult} from "lit";
 import {pointedAt} from "../draw/hit.ts";
@@ -39,22 +39,22 @@ export class GraphView extends LitElement {
   declare model: Model | null;
   declare condition: Condition | null;
   declare initiallyOpen: ReadonlySet<number>;
-  /** The groups to be open; null for what is open anyway. */
+  /** The groups to open; null for the default. */
   declare open: ReadonlySet<number> | null;
-  /** Items that a search found; null while nothing is searched for. */
+  /** Items that a search found; null while there is no search. */
   declare found: ReadonlySet<number> | null;
-  /** The way of the worst finding: where to look first. */
+  /** The path of the worst finding: shown first. */
   declare worst: Path | null;
-  /** Whether that, and what is open anyway, is known from a report. */
+  /** Whether that path, and the default groups, are known from a report. */
   declare judged: boolean;
-  /** The way that is lit; everything else steps back. */
+  /** The lit path; everything else is dimmed. */
   declare path: Path | null;
   /** An item; -1 for none. */
   declare selected: number;
   /** Pixels on the right that a panel covers. */
   declare covered: number;
   declare palette: Palette;
-  /** What is laid out now; null while there is nothing. */
+  /** The current layout; null while there is nothing. */
   declare scene: Scene | null;
   declare hovered: number;
   declare tip: Tip | null;
@@ -99,7 +99,7 @@ export class GraphView extends LitElement {
 
   override willUpdate(changed: PropertyValues<this>): void {
     this.#viewport.covered = this.covered;
-    // Who has touched nothing yet sees what they would have seen, had the report been there before.
+    // // A reader who has touched nothing sees the same as if the report had been there before.
     const begins = this.judged && changed.get("judged") === false && this.open === null && this.#viewport.isFresh;
     if (changed.has("model") || begins) {
       this.#unfold(begins);
@@ -145,7 +145,7 @@ export class GraphView extends LitElement {
     if (this.#mustPlace && this.#picture !== null && this.#viewport.view.width > 0) {
       this.#mustPlace = false;
       this.#leading.begin(this.#unfolding as Unfolding, this.worst);
-      // The legend comes only now, before anything is painted.
+      // // The legend appears only now, before anything is painted.
       requestAnimationFrame(this.#beginAgain);
     }
     if (this.selected >= 0 && (changed.has("selected") || changed.has("covered"))) {
@@ -172,7 +172,7 @@ export class GraphView extends LitElement {
     this.showAll();
   }
 
-  /** Opens what hides a path and shows where it is cut, with as much of the way there as can be read. */
+  /** Opens the groups that hide a path and shows its cut, with as much of the path as can be read. */
   showPath(path: Path): void {
     if (this.model !== null) {
       this.#rearrange((unfolding, {tree}) => unfolding.openAlso(groupsToShow(tree, path)));
@@ -180,7 +180,7 @@ export class GraphView extends LitElement {
     }
   }
 
-  /** What is laid out, as a file. */
+  /** The layout as a file. */
   async picture(kind: "svg" | "png"): Promise<Blob | null> {
     const [picture, scene] = [this.#picture, this.scene];
     return picture === null || scene === null ? null : pictureAs(kind, picture, scene, this.#focus, this.palette);
@@ -190,7 +190,7 @@ export class GraphView extends LitElement {
     this.#rearrange((unfolding, {tree}) => unfolding.openAlso(new Set(items.flatMap((item) => ancestorsOf(tree, item)))));
   }
 
-  /** Opens the groups around an item and goes there. */
+  /** Opens the groups around an item and moves to it. */
   reveal(item: number): void {
     if (this.model !== null && item >= 0) {
       this.#rearrange((unfolding, {tree}) => unfolding.openAlso(new Set(ancestorsOf(tree, item))));
@@ -198,7 +198,7 @@ export class GraphView extends LitElement {
     }
   }
 
-  /** Opens a group or closes it; what was clicked stays under the pointer, if all of it is seen there. */
+  /** Opens or closes a group; the clicked part stays under the pointer, if all of the group is visible there. */
   toggle(item: number): void {
     this.#rearrange((unfolding) => {
       if (unfolding.isGroup(item)) {
@@ -221,7 +221,7 @@ export class GraphView extends LitElement {
     }
   }
 
-  /** Another trace of the same run is looked at as the one before; another run from its beginning. */
+  /** Another trace of the same run keeps the view; another run starts with the first view. */
   #unfold(anew: boolean): void {
     const before = anew ? null : this.#unfolding;
     const {model} = this;
@@ -239,7 +239,7 @@ export class GraphView extends LitElement {
     }
   }
 
-  /** Who has touched nothing yet has the first look in a frame that became another, too. */
+  /** A reader who has touched nothing gets the first view again when the frame changes its size. */
   readonly #beginAgain = (): void => {
     if (this.#viewport.isFresh && !this.#mustPlace && this.#unfolding !== null) {
       this.#leading.begin(this.#unfolding, this.worst);
@@ -260,7 +260,7 @@ export class GraphView extends LitElement {
     }
   }
 
-  /** Selects the box that lies next in a direction, and brings it into view. */
+  /** Selects the next box in a direction, and brings it into view. */
   #steer(direction: Direction): void {
     const item = steered(this.scene?.placed ?? [], this.selected, direction);
     if (item >= 0) {
@@ -273,7 +273,7 @@ export class GraphView extends LitElement {
     this.dispatchEvent(new CustomEvent<number>("gf-select", {detail: item}));
   }
 
-  /** The sign of a group wants one click, the rest of it two. */
+  /** The sign of a group reacts to one click, the rest of it to two. */
   #click(x: number, y: number, twice = false): void {
     const {box, toggles} = pointedAt(this.#picture, this.#viewport.camera, x, y);
     if (box !== null && toggles !== twice) {

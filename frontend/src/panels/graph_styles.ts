@@ -1,4 +1,4 @@
-/** How the parts of the graph's element stand. */
+/** Styles of the parts of the graph's element. */
 
 import {css} from "lit";
 

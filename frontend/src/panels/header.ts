@@ -1,4 +1,4 @@
-/** The top lines: which run and loss, what to find; which step. */
+/** The top lines: run, loss and search; and the step. */
 
 import {html, nothing, type TemplateResult} from "lit";
 import {costInWords, percent} from "../model/cost.ts";
@@ -14,7 +14,7 @@ import "./timeline.ts";
 export function header(scope: Scope): TemplateResult {
   const {derived, view, store, ask} = scope;
   if (view.all && (store.state.runs?.length ?? 0) > 1) {
-    // The rest is about one run.
+    // // The rest is about one run.
     return html`<header>
       ${allRunsButton(scope)} ${runPicker(scope)}
       <button class="quiet last" aria-label="Keys" title="Keys (?)" @click=${ask.toggleKeys}>?</button>
@@ -47,7 +47,7 @@ export function timeline({store, derived, ask, playing}: Scope): TemplateResult 
   ></gf-timeline>`;
 }
 
-/** The list of all runs, in the place of one. */
+/** The list of all runs instead of one. */
 export function allRuns({store, ask}: Scope): TemplateResult {
   const {runs, run, standings} = store.state;
   return html`<gf-runs
@@ -61,7 +61,7 @@ export function allRuns({store, ask}: Scope): TemplateResult {
   ></gf-runs>`;
 }
 
-/** Only where there are several; it says how many of them are in trouble, as far as that is known. */
+/** Only if there are several; shows how many of them have problems, as far as known. */
 function allRunsButton({store, view, ask}: Scope): TemplateResult | typeof nothing {
   const {runs, standings} = store.state;
   if ((runs?.length ?? 0) < 2) {
@@ -89,7 +89,7 @@ function runPicker({store, ask}: Scope): TemplateResult {
   </label>`;
 }
 
-/** Only where a directory was recorded into more than once. */
+/** Only if the directory was recorded into more than once. */
 function earlier({store}: Scope): TemplateResult | typeof nothing {
   const count = store.state.overview?.earlier_sessions ?? 0;
   return count === 0
@@ -97,7 +97,7 @@ function earlier({store}: Scope): TemplateResult | typeof nothing {
     : html`<span class="muted spacious" title="The log directory holds ${plural(count, "earlier recording")}, which this page does not show. Give each training its own directory to see them all.">newest of ${count + 1} recordings</span>`;
 }
 
-/** Only where the log says it, and there was a step without it to compare with. */
+/** Only if the log contains it, and there was a step without recording to compare with. */
 function cost({store}: Scope): TemplateResult | typeof nothing {
   const known = store.state.overview?.cost ?? null;
   return known === null || known.seconds === 0 || known.recorded === known.steps
@@ -105,7 +105,7 @@ function cost({store}: Scope): TemplateResult | typeof nothing {
     : html`<span class="muted spacious" title=${costInWords(known)}>recording: ${percent(known.share)} of the time</span>`;
 }
 
-/** Only where there is another run. */
+/** Only if there is another run. */
 function besidePicker({store, view, ask}: Scope): TemplateResult | typeof nothing {
   const {runs, run} = store.state;
   const others = (runs ?? []).filter((entry) => entry.run !== run && entry.error === null);
@@ -116,7 +116,7 @@ function besidePicker({store, view, ask}: Scope): TemplateResult | typeof nothin
     const {value} = event.target as HTMLSelectElement;
     ask.look(value === "" ? {beside: null} : {beside: value, tab: "changes"});
   };
-  // Where there is no room for the words beside the list, they stand in it.
+  // // If there is no space for the label next to the list, it is in the list.
   const nobody = hasRoom() ? "no other run" : "compare with …";
   return html`<label class="picker beside" title=${others.find((entry) => entry.run === view.beside)?.name ?? ""}
     ><span class="muted wide">Compare with</span>
@@ -127,7 +127,7 @@ function besidePicker({store, view, ask}: Scope): TemplateResult | typeof nothin
   </label>`;
 }
 
-/** Only where there is a choice. */
+/** Only if there is a choice. */
 function lossPicker({store, ask}: Scope): TemplateResult | typeof nothing {
   const {trace, target} = store.state;
   if (trace === null || trace.targets.length < 2) {

@@ -1,4 +1,4 @@
-/** The heat map: variables by steps. A click goes to both; the arrow keys walk over it. */
+/** The heat map: variables by steps. A click selects both; the arrow keys move over it. */
 
 import {html, LitElement, type PropertyValues, type TemplateResult} from "lit";
 import type {Overview} from "../api/routes.ts";
@@ -15,7 +15,7 @@ import {heatLegend} from "./heat_legend.ts";
 import {heatStyles} from "./heat_styles.ts";
 import {shared} from "./styles.ts";
 
-/** So many columns are told apart on any screen. */
+/** No screen can show more columns distinctly. */
 const COLUMNS = 512;
 const NARROW = 700;
 
@@ -42,7 +42,7 @@ export class HeatPanel extends LitElement {
   declare graph: FlowGraph | null;
   declare target: number;
   declare diagnosis: Diagnosis | null;
-  /** Of the norms of gradients, the same as in the graph. */
+  /** For norms of gradients, the same as in the graph. */
   declare scale: Scale | null;
   /** Position of the chosen step. */
   declare at: number;
@@ -54,7 +54,7 @@ export class HeatPanel extends LitElement {
   declare filter: string;
   declare heat: Heat | null;
   declare problem: string;
-  /** Row, by its place, and column under the pointer or the keys. */
+  /** Row and column under the pointer or the keyboard cursor, by position. */
   declare pointed: {readonly row: number; readonly column: number} | null;
 
   #rows: readonly number[] = [];
@@ -173,7 +173,7 @@ export class HeatPanel extends LitElement {
     const box = scroller.getBoundingClientRect();
     const row = Math.floor((event.clientY - box.top + scroller.scrollTop) / ROW);
     const share = (event.clientX - box.left - this.#names) / (scroller.clientWidth - this.#names);
-    // Over the names it is the row at the chosen step.
+    // // Over the names it is the row at the chosen step.
     const column = share < 0 ? this.heat.columnOf(Math.max(0, this.at)) : Math.min(this.heat.columns - 1, Math.floor(share * this.heat.columns));
     this.pointed = row < this.#rows.length ? {row, column} : null;
   };
@@ -205,7 +205,7 @@ export class HeatPanel extends LitElement {
     }
   }
 
-  /** Asks again when there are more steps, another trace, loss or quantity. */
+  /** Requests again when there are more steps, or for another trace, loss or quantity. */
   async #load(): Promise<void> {
     const {overview, graph, source, target, quantity} = this;
     if (overview === null || graph === null || source === null || overview.steps.length === 0) {
@@ -224,7 +224,7 @@ export class HeatPanel extends LitElement {
       }
     } catch (error) {
       this.problem = error instanceof Error ? error.message : String(error);
-      // The next look for new steps asks again.
+      // // The next refresh requests it again.
       this.#asked = this.#asked === wanted ? "" : this.#asked;
     }
   }

@@ -1,4 +1,4 @@
-/** What the cells of the heat map mean: the scale, and the five looks of what is no number. */
+/** The meaning of the heat map's cells: the scale, and the five patterns for values that are not numbers. */
 
 import {html, type TemplateResult} from "lit";
 import {patternOf, TILE, type Special} from "../draw/cells.ts";
@@ -28,7 +28,7 @@ export function heatLegend(scale: Scale, palette: Palette): TemplateResult {
 
 const tiles = new Map<string, string>();
 
-/** A tile of the pattern as an image of CSS. */
+/** A tile of the pattern as a CSS image. */
 function tile(look: Special, palette: Palette): string {
   const key = `${look} ${palette.dark}`;
   let known = tiles.get(key);

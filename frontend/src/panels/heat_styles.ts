@@ -1,4 +1,4 @@
-/** How the heat map's parts stand. */
+/** Styles of the heat map. */
 
 import {css} from "lit";
 

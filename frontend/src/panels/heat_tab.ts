@@ -1,4 +1,4 @@
-/** The heat map, given what is shown. */
+/** Connects the heat map to the page's state. */
 
 import {html, type TemplateResult} from "lit";
 import "./heat.ts";

@@ -1,8 +1,8 @@
-/** How to read the picture, for who sees it for the first time; the list of keys says it again. */
+/** How to read the picture, for new readers; the list of keys repeats it. */
 
 import {css, html, type TemplateResult} from "lit";
 
-/** Under this name it is kept that it was read. */
+/** The storage key that records that it was read. */
 export const HINT = "hint";
 
 export function howToRead(): TemplateResult {

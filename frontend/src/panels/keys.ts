@@ -1,17 +1,17 @@
-/** The keys that work everywhere in the page, and the list of all keys. */
+/** The keys that work everywhere on the page, and the list of all keys. */
 
 import {html, type TemplateResult} from "lit";
 import {howToRead} from "./hint.ts";
 import {ref} from "lit/directives/ref.js";
 
 export interface Shortcut {
-  /** As `KeyboardEvent.key` has it. */
+  /** As in `KeyboardEvent.key`. */
   readonly key: string;
   readonly words: string;
   readonly run: () => void;
 }
 
-/** Those of the graph, while it has the focus. */
+/** The graph's own keys, while it has the focus. */
 const GRAPH: readonly (readonly [string, string])[] = [
   ["← ↑ → ↓", "select the next item in that direction"],
   ["Enter", "open or close the selected group"],
@@ -20,11 +20,11 @@ const GRAPH: readonly (readonly [string, string])[] = [
   ["Wheel, pinch; two fingers", "zoom; move the view"],
 ];
 
-/** Runs what a key stands for, unless it is meant for a field or for the browser. */
+/** Runs the action of a key, unless it is meant for a field or for the browser. */
 export function press(event: KeyboardEvent, shortcuts: readonly Shortcut[]): void {
   const target = event.composedPath()[0];
   const typing = target instanceof HTMLInputElement && target.type === "search";
-  // A list is gone through by the first letters of what it offers.
+  // // Typing in a list selects entries by their first letters.
   const choosing = target instanceof HTMLSelectElement && event.key !== "Escape";
   const pressing = event.key === " " && (target instanceof HTMLButtonElement || (target instanceof HTMLElement && target.tagName === "SUMMARY"));
   const reading = event.composedPath().some((each) => each instanceof HTMLDialogElement);
@@ -38,7 +38,7 @@ export function press(event: KeyboardEvent, shortcuts: readonly Shortcut[]): voi
   }
 }
 
-/** With the focus in it, and back where it was when it is closed. It is in the page only after it was made. */
+/** It gets the focus, and returns it when it is closed. It is in the page only after it was opened. */
 function asModal(dialog: Element | undefined): void {
   queueMicrotask(() => dialog?.isConnected === true && (dialog as HTMLDialogElement).showModal());
 }

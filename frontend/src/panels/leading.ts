@@ -1,4 +1,7 @@
-/** Leads the reader to something: past the legend, which lies over the graph and folds and unfolds by itself. */
+/**
+ * Moves the reader's view to something, past the legend, which covers part of the graph and folds and unfolds
+ * automatically.
+ */
 
 import {centredOn} from "../draw/camera.ts";
 import type {Size} from "../layout/sizes.ts";
@@ -8,7 +11,7 @@ import type {Legend} from "./legend.ts";
 import {firstLook, lookAlong} from "./looks.ts";
 import type {Viewport} from "./viewport.ts";
 
-/** The legend folded, in pixels, and a width in which it may lie over whatever it lies over. */
+/** The folded legend, in pixels, and a width below which it may cover anything. */
 const FOLDED: Size = {width: 90, height: 36};
 const ROOM_FOR_LEGEND = 900;
 
@@ -21,7 +24,7 @@ export class Leading {
     this.#legend = legend;
   }
 
-  /** Where nothing is wrong, and the frame is narrow, the legend folds if that shows more of what is to be seen first. */
+  /** If nothing is wrong and the frame is narrow, the legend folds if that shows more of the first view. */
   begin(unfolding: Unfolding, worst: Path | null): void {
     this.#measure();
     const viewport = this.#viewport;
@@ -43,7 +46,7 @@ export class Leading {
     }
   }
 
-  /** `unfolding` is asked again on the way: groups may open meanwhile. */
+  /** `unfolding` is read again during the move: groups may open in the meantime. */
   along(unfolding: () => Unfolding | null, way: readonly number[], item: number): void {
     this.#viewport.fly(() => {
       this.#measure();
@@ -51,7 +54,7 @@ export class Leading {
     });
   }
 
-  /** Where a panel or the legend now lies over an item, it is brought out; a group that is open is too large for that. */
+  /** If a panel or the legend now covers an item, it is moved into view; an open group is too large for that. */
   uncover(unfolding: Unfolding | null, item: number): void {
     this.#measure();
     unfolding?.placed([item]).forEach((box) => box.open || this.#viewport.uncover(box));
@@ -61,7 +64,7 @@ export class Leading {
     this.#viewport.fly(() => this.#viewport.whole(scene()));
   }
 
-  /** To a point of the world. */
+  /** Moves to a point of the world. */
   readonly to = ({detail: {x, y, fly}}: CustomEvent<{x: number; y: number; fly: boolean}>): void => {
     const {view, camera} = this.#viewport;
     const goal = centredOn({x, y, width: 0, height: 0}, view, camera.zoom);

@@ -1,4 +1,4 @@
-/** What the colours and lines mean. */
+/** The meaning of colours and lines. */
 
 import {css, html, LitElement, nothing, svg, type TemplateResult} from "lit";
 import {magnitudeColour, magnitudeWidth} from "../draw/colour.ts";
@@ -12,7 +12,7 @@ import type {Scale} from "../model/scale.ts";
 import {shared} from "./styles.ts";
 
 const WIDTH = 150;
-/** In a narrower frame the graph needs the place more. */
+/** In a narrower frame the graph needs the space more. */
 const ROOM = 700;
 const PIECES = 42;
 
@@ -26,14 +26,14 @@ export class Legend extends LitElement {
     chosen: {state: true},
   };
   declare measured: Measured | null;
-  /** What there is in the graph: the rest needs no explanation. */
+  /** The looks that occur in the graph: the rest needs no explanation. */
   declare looks: ReadonlySet<Look>;
-  /** Whether it is known which gradients are missed. */
+  /** Whether it is known which gradients are missing. */
   declare judged: boolean;
   declare palette: Palette;
   /** Pixels of width that no panel covers. */
   declare room: number;
-  /** Whether somebody wants it unfolded; null while nobody has said. */
+  /** Whether the reader wants it unfolded; null until the reader chooses. */
   declare chosen: boolean | null;
 
   static override styles = [
@@ -116,7 +116,7 @@ export class Legend extends LitElement {
     this.chosen = null;
   }
 
-  /** Folds, unless somebody wanted it unfolded. */
+  /** Folds, unless the reader has unfolded it. */
   giveWay(): void {
     this.chosen ??= false;
   }

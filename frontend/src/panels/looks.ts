@@ -1,4 +1,4 @@
-/** Where to look: at first, and at a way. */
+/** Camera positions: for the first view, and for a path. */
 
 import type {Camera, Rectangle} from "../draw/camera.ts";
 import type {Placed} from "../layout/scene.ts";
@@ -6,10 +6,10 @@ import type {Unfolding} from "../layout/unfolding.ts";
 import {mainOf, type Path} from "../model/paths.ts";
 import type {Viewport} from "./viewport.ts";
 
-/** In the world: the header of a group ends at most so far above what stands first in it. */
+/** In world units: the distance of a group's header to its first item is at most this. */
 const HEADER = 80;
 
-/** A look at an item of a way; as it is if there is nothing to look at, as with a finding about no op and no variable. */
+/** The view of an item of a path; unchanged if there is nothing to show, as for a finding without an op or a variable. */
 export function lookAlong(viewport: Viewport, unfolding: Unfolding | null, way: readonly number[], item: number): Camera {
   if (unfolding === null || item < 0) {
     return viewport.camera;
@@ -21,10 +21,10 @@ export function lookAlong(viewport: Viewport, unfolding: Unfolding | null, way: 
   }
   const groups = [...unfolding.scene.byItem.values()].filter(({open}) => open);
   const at = places.indexOf(main);
-  // What is seen whole and large is not made smaller to look at a part of it.
+  // // Something that is completely visible and large is not made smaller to show a part of it.
   const most = Math.max(1, viewport.whole(unfolding.scene).zoom);
   const [plain, headed] = [places, places.map((place) => withHeaders(place, groups))].map((way) => viewport.along(way, at, most));
-  // The beginning of a way says more than the names above it, where there is no room for both.
+  // // The beginning of a path says more than the names above it, if there is no space for both.
   const beginning = places.find((place) => seesHeightOf(place, plain, viewport.view.height));
   return beginning === undefined || seesHeightOf(beginning, headed, viewport.view.height) ? headed : plain;
 }
@@ -33,7 +33,7 @@ function seesHeightOf({y, height}: Placed, camera: Camera, view: number): boolea
   return y * camera.zoom + camera.y >= 0 && (y + height) * camera.zoom + camera.y <= view;
 }
 
-/** The first look: all of it, or where the worst is, or the beginning. */
+/** The first view: everything, or the worst place, or the beginning. */
 export function firstLook(viewport: Viewport, unfolding: Unfolding, worst: Path | null): Camera {
   const boxes = [...unfolding.scene.byItem.values()].filter(({open}) => !open);
   const beginning = viewport.beginning(unfolding.scene, boxes);
@@ -42,11 +42,11 @@ export function firstLook(viewport: Viewport, unfolding: Unfolding, worst: Path 
   return nowhere || (readable && viewport.shows(beginning, unfolding.standIns(worst.nodes))) ? beginning : lookAlong(viewport, unfolding, worst.nodes, mainOf(worst));
 }
 
-/** A thing together with the headers right above it: they say what it is a part of. */
+/** An item together with the headers right above it, which say what it is part of. */
 function withHeaders(place: Placed, groups: readonly Placed[]): Rectangle {
   const {x, y, width, height} = place;
   const around = groups.filter((group) => group !== place && contains(group, place));
-  // The innermost first.
+  // // The innermost first.
   const top = around.sort((a, b) => b.y - a.y).reduce((top, group) => (top - group.y <= HEADER ? group.y : top), y);
   return {x, y: top, width, height: height + y - top};
 }

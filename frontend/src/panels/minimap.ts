@@ -1,4 +1,4 @@
-/** The whole scene as a thumbnail, with the window on it. A click or a drag looks there. */
+/** The whole scene as a thumbnail, with the visible window. A click or a drag moves the view there. */
 
 import {css, html, LitElement, type TemplateResult} from "lit";
 import {toWorld, type Rectangle} from "../draw/camera.ts";
@@ -13,7 +13,7 @@ const MAP = {width: 150, height: 120};
 
 export class Minimap extends LitElement {
   #scene: Size = {width: 1, height: 1};
-  /** The map without the window on it, and what it was painted of. */
+  /** The map without the window, and the picture from which it was painted. */
   readonly #map = document.createElement("canvas");
   #painted: readonly unknown[] = [];
   #shown: readonly unknown[] = [];
@@ -44,7 +44,7 @@ export class Minimap extends LitElement {
     return html`<canvas aria-hidden="true" @pointerdown=${this.#press} @pointermove=${this.#drag}></canvas>`;
   }
 
-  /** Draws a picture again if it, or the window on it, is another than before; hides itself where it is of no use. */
+  /** Draws the map again if the picture or the window has changed; hides it if it is not useful. */
   show(picture: Picture | null, scene: Size | null, viewport: Viewport, palette: Palette): void {
     this.hidden = picture === null || scene === null || viewport.room < ROOM_FOR_MAP || viewport.seesAllOf(scene);
     if (picture !== null && scene !== null && !this.hidden) {

@@ -1,4 +1,4 @@
-/** The graph in words, hidden from the eye: for screen readers, and for whoever wants to know what is drawn. */
+/** The graph as text, visually hidden: for screen readers, and for tests of what is drawn. */
 
 import {html, LitElement, nothing, type TemplateResult} from "lit";
 import type {Picture, PictureBox, PictureEdge} from "../draw/picture.ts";
@@ -9,7 +9,7 @@ import type {Tree} from "../model/tree.ts";
 import {STATUS} from "../model/words.ts";
 import {shared} from "./styles.ts";
 
-/** A longer list helps nobody; what is in trouble or lit comes first. */
+/** A longer list does not help; problems and lit items come first. */
 const LONGEST = 600;
 
 const CHANGED = {
@@ -19,7 +19,7 @@ const CHANGED = {
   changed: "different from the other run",
 };
 
-/** What is to be said of a box beside its name. */
+/** The state of a box, in words. */
 export function stateOf(box: PictureBox): string[] {
   const state: string[] = [];
   if (box.mark !== null) {
@@ -32,7 +32,7 @@ export function stateOf(box: PictureBox): string[] {
     state.push(`gradient norm ${formatNumber(box.magnitude.norm)}`);
   }
   if (box.copies > 1) {
-    state.push(`one of ${box.copies} alike`);
+    state.push(`one of ${box.copies} identical ones`);
   }
   if (box.kind === "group" && box.badge > 0) {
     state.push(`${plural(box.badge, "problem")} inside`);
@@ -76,7 +76,7 @@ export class Mirror extends LitElement {
     this.selected = -1;
   }
 
-  /** After the frame with the picture that it tells of: the eye need not wait for the ear. */
+  /** After the frame with its picture: the visual update need not wait for it. */
   protected override async scheduleUpdate(): Promise<void> {
     await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
     super.scheduleUpdate();

@@ -1,16 +1,16 @@
-/** Sentences of the record on the page: what stands between backticks is code. */
+/** Sentences of the record on the page: text in backticks is code. */
 
 import {html, type TemplateResult} from "lit";
 import {block, line} from "./code.ts";
 
-/** Code of more characters would break between lines of text: it has a line of its own. */
+/** Longer code would wrap inside of the text, so it gets its own line. */
 const INLINE = 26;
 
 export function prose(text: string): TemplateResult {
   return html`${text.split("`").map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : part))}`;
 }
 
-/** The same with lines of their own for long code, in the place of the mark that ends a clause after it. */
+/** The same with separate lines for long code, instead of the punctuation mark after it. */
 export function instruction(text: string): TemplateResult {
   const parts = text.split("`");
   const isLong = (index: number): boolean => index % 2 === 1 && index < parts.length - 1 && parts[index].length > INLINE;
@@ -26,13 +26,13 @@ function withoutMark(text: string): string {
   return text.replace(/^[.,;:]\s*/, "");
 }
 
-/** What stands between backticks, a line each; all of the text if nothing does. */
+/** The texts in backticks, one on each line; the whole text if there are none. */
 export function codeIn(text: string): string {
   const code = text.split("`").filter((_, index) => index % 2 === 1);
   return code.length === 0 ? text : code.join("\n");
 }
 
-/** The first sentence, and the rest. A full stop inside code ends none. */
+/** The first sentence, and the rest. A full stop inside of code does not end a sentence. */
 export function firstSentence(text: string): [string, string] {
   for (const match of text.matchAll(/[.!?:](?=\s)/g)) {
     const end = match.index + 1;

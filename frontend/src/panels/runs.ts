@@ -1,4 +1,4 @@
-/** All runs of the log directory, worst first. Only rows in view are in the page: sweeps have thousands. */
+/** All runs of the log directory, worst first. Only visible rows are in the page: sweeps have thousands. */
 
 import {html, LitElement, nothing, type PropertyValues, type TemplateResult} from "lit";
 import type {Health, RunEntry, Standing, Standings} from "../api/routes.ts";
@@ -9,7 +9,7 @@ import {prose} from "./prose.ts";
 import {ROW_HEIGHT, runsStyles} from "./runs_styles.ts";
 import {shared} from "./styles.ts";
 
-/** Rows above and below the view that are there too. */
+/** Number of rows above and below the visible ones that are in the page. */
 const SPARE = 6;
 
 interface Column {
@@ -40,24 +40,24 @@ export class RunsPanel extends LitElement {
     top: {state: true},
   };
   declare runs: readonly RunEntry[];
-  /** Null while nobody has judged any. */
+  /** Null until a run is analysed. */
   declare standings: Standings | null;
-  /** The one that is open. */
+  /** The open run. */
   declare run: string | null;
-  /** Where the page about a cause is; null if there is none. */
+  /** The address of the page about a cause; null if there is none. */
   declare pageOf: (cause: string) => string | null;
   declare words: string;
   declare health: Health | null;
   declare sorting: RunSorting | null;
-  /** One or two that are to be compared. */
+  /** One or two runs to compare. */
   declare chosen: readonly string[];
-  /** Position of the first row in view. */
+  /** Index of the first visible row. */
   declare top: number;
 
   #all: readonly Standing[] = [];
   #shown: readonly Standing[] = [];
   #height = 600;
-  /** Position of the row that the Tab key leads to. */
+  /** Index of the row that the Tab key reaches. */
   #reached = 0;
   readonly #resized = new ResizeObserver(() => this.#measure());
 
@@ -155,7 +155,7 @@ export class RunsPanel extends LitElement {
       : html`<button class="compare" @click=${() => this.#tell("gf-compare", this.#inTime())}>Compare these two</button>`;
   }
 
-  /** The older of the two first: what is compared with it came later. */
+  /** The older of the two first: the other run is compared with it. */
   #inTime(): readonly string[] {
     const began = (run: string): number => this.runs.find((entry) => entry.run === run)?.began ?? 0;
     return [...this.chosen].sort((a, b) => began(a) - began(b));
@@ -165,7 +165,7 @@ export class RunsPanel extends LitElement {
     return this.standings?.hyperparameters.slice(0, MOST_SETTINGS) ?? [];
   }
 
-  /** Hyperparameters stand before what they may be the reason of. */
+  /** Hyperparameters come before what they may have caused. */
   get #columns(): readonly Column[] {
     const settings = this.#settings.map((name): Column => ({column: `=${name}`, title: name, hint: `Hyperparameter ${name}`}));
     return [...COLUMNS.slice(0, 2), ...settings, ...COLUMNS.slice(2)];
@@ -227,7 +227,7 @@ export class RunsPanel extends LitElement {
     this.renderRoot.querySelector(".scroller")?.scrollTo({top: 0});
   }
 
-  /** Two at most: a third takes the place of the first. */
+  /** At most two: a third replaces the first. */
   #choose(run: string): void {
     this.chosen = this.chosen.includes(run) ? this.chosen.filter((each) => each !== run) : [...this.chosen, run].slice(-2);
   }
@@ -259,7 +259,7 @@ export class RunsPanel extends LitElement {
     this.renderRoot.querySelector<HTMLElement>(`[aria-rowindex="${index + 2}"]`)?.focus({preventScroll: true});
   }
 
-  /** Numbers begin with the largest, words with the first; a third click puts the worst first again. */
+  /** Numbers are sorted from the largest, words from the first; a third click sorts by health again. */
   #sort(column: RunColumn): void {
     const first = isNumber(column);
     if (this.sorting?.column !== column) {

@@ -1,4 +1,4 @@
-/** How the table of all runs looks. */
+/** Styles of the table of all runs. */
 
 import {css} from "lit";
 

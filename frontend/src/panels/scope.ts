@@ -1,4 +1,4 @@
-/** What the parts of the page are given: what is shown, and what they may ask for. */
+/** The interface of the page's parts: what is shown, and what they may request. */
 
 import type {Palette} from "../draw/palette.ts";
 import type {Finding} from "../record.ts";
@@ -15,19 +15,19 @@ export interface Scope {
   readonly palette: Palette;
   /** The selected item; -1 for none. */
   readonly selected: number;
-  /** Items that the search found; null while nobody searches. */
+  /** Items that the search found; null while there is no search. */
   readonly found: ReadonlySet<number> | null;
   /** Whether the findings are shown. */
   readonly side: boolean;
   /** Whether the table shows only variables without a usable gradient. */
   readonly onlyTroubled: boolean;
-  /** The run that the shown one is compared with; null if there is none, or nothing is known of it yet. */
+  /** The compared run; null if there is none, or nothing is known of it yet. */
   readonly other: Other | null;
-  /** Why there is no such run, in words. */
+  /** A message that says why there is no such run. */
   readonly otherProblem: string;
-  /** Whether the steps are being played. */
+  /** Whether the steps are playing. */
   readonly playing: boolean;
-  /** Pixels that each pane takes of the frame, where it is shown. */
+  /** The size of each pane in pixels, if it is shown. */
   readonly sizes: Readonly<Record<Pane, number>>;
   readonly ask: Asked;
 }
@@ -37,11 +37,11 @@ export interface Asked {
   chooseRun(run: string): void;
   /** Opens the second, compared with the first. */
   compareRuns(before: string, now: string): void;
-  /** By position among the recorded steps. */
+  /** By index among the recorded steps. */
   chooseStep(at: number): void;
-  /** -1 lets go. */
+  /** -1 clears the selection. */
   select(item: number): void;
-  /** Selects and brings into view. */
+  /** Selects an item and brings it into view. */
   go(item: number): void;
   goToVariable(variable: number): void;
   showFinding(finding: Finding): void;
@@ -52,7 +52,7 @@ export interface Asked {
   toggleSide(): void;
   toggleTroubled(): void;
   toggleKeys(): void;
-  /** Null for the usual size. */
+  /** Null for the default size. */
   resize(pane: Pane, size: number | null): void;
   /** Null when the search is over. */
   light(items: readonly number[] | null): void;
@@ -60,7 +60,7 @@ export interface Asked {
   picture(kind: "svg" | "png"): Promise<Blob | null>;
   /** Opens the groups around items. */
   openAround(items: readonly number[]): void;
-  /** Gives the keyboard to a part of the page. */
+  /** Moves the focus to a part of the page. */
   focusOn(element: "gf-search" | "gf-graph"): void;
 }
 

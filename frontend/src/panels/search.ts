@@ -1,4 +1,4 @@
-/** The field that finds items, and the list of what it found. Hits are lit in the graph while the field is in use. */
+/** The search field, and the list of its results. Results are lit in the graph while the field is in use. */
 
 import {html, LitElement, nothing, type PropertyValues, type TemplateResult} from "lit";
 import {formatCount} from "../model/format.ts";
@@ -7,7 +7,7 @@ import type {Tree} from "../model/tree.ts";
 import {searchStyles} from "./search_styles.ts";
 import {shared} from "./styles.ts";
 
-/** A longer list is not read; the number of all hits is told. */
+/** Nobody reads a longer list; the number of all results is shown. */
 const SHOWN = 60;
 
 export class SearchField extends LitElement {
@@ -21,7 +21,7 @@ export class SearchField extends LitElement {
   declare tree: Tree | null;
   declare index: () => Index;
   declare query: string;
-  /** Position of the hit that Enter goes to. */
+  /** Index of the result that Enter opens. */
   declare at: number;
   declare unfolded: boolean;
 
@@ -94,7 +94,7 @@ export class SearchField extends LitElement {
 
   #hit({item, where, text}: Hit, index: number): TemplateResult {
     const {name, label} = (this.tree as Tree).items[item];
-    // Before the field loses the focus, and with it the list.
+    // // Before the field loses the focus, and with it the list.
     return html`<li id="hit-${index}" role="option" aria-selected=${String(index === this.at)} @pointerdown=${(event: Event) => this.#choose(event, index)}>
       <span class="label">${where === "name" ? label : name}</span>
       <span class="name">${where === "name" ? name : `${where}: ${text}`}</span>
@@ -138,7 +138,7 @@ export class SearchField extends LitElement {
     }
   }
 
-  /** What is to be lit; null while nobody is searching. */
+  /** The items to light; null while there is no search. */
   #tellFound(): void {
     const found = this.unfolded && this.#hits.length > 0 ? this.#hits.map(({item}) => item) : null;
     this.dispatchEvent(new CustomEvent<readonly number[] | null>("gf-found", {detail: found}));

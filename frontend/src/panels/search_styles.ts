@@ -1,4 +1,4 @@
-/** How the field and its list stand. */
+/** Styles of the search field and its list. */
 
 import {css} from "lit";
 

@@ -14,10 +14,10 @@ import {given} from "./given.ts";
 import {shared} from "./styles.ts";
 
 const COLUMNS = 512;
-/** More lines nobody follows. */
+/** More lines cannot be followed. */
 const MOST = 12;
 
-/** A run whose numbers are drawn. */
+/** A run whose statistics are drawn. */
 export interface Drawn {
   readonly overview: Overview;
   readonly trace: Trace;
@@ -32,9 +32,9 @@ export class SeriesPanel extends LitElement {
     problem: {state: true},
   };
   declare source: Source | null;
-  /** The shown run, then the one beside. */
+  /** The shown run, then the compared one. */
   declare runs: readonly Drawn[];
-  /** Of variables; what all of them do if there are none. */
+  /** Names of variables; if there are none, all variables are summarised. */
   declare names: readonly string[];
   declare step: number;
   declare palette: Palette;
@@ -112,11 +112,11 @@ export class SeriesPanel extends LitElement {
         <input type="search" list="variables" placeholder="Add a variable" aria-label="Add a variable" @change=${this.#add} />
         <datalist id="variables">${all.map(({name}) => html`<option value=${name}></option>`)}</datalist>
         ${this.names.map(
-          (name, index) => html`<button class="chip" title="Take ${name} out" aria-label="Take ${name} out" @click=${() => this.#tell(this.names.filter((each) => each !== name))}>
+          (name, index) => html`<button class="chip" title="Remove ${name}" aria-label="Remove ${name}" @click=${() => this.#tell(this.names.filter((each) => each !== name))}>
             <i style="background:${colours[index % colours.length]}"></i>${name} <span aria-hidden="true">✕</span>
           </button>`,
         )}
-        ${this.names.length === 0 ? html`<span class="muted">${all.length === 1 ? "The only variable" : `All ${formatCount(all.length)} variables`}; select one in the graph or the table, or add some.</span>` : nothing}
+        ${this.names.length === 0 ? html`<span class="muted">${all.length === 1 ? "The only variable" : `All ${formatCount(all.length)} variables`}; select one in the graph or the table, or add some here.</span>` : nothing}
         ${this.runs.length > 1 ? html`<span class="muted">– – – ${this.runs[1].overview.name}</span>` : nothing}
       </div>
       ${this.problem === "" ? nothing : html`<div class="problem" role="alert">${this.problem}</div>`}
@@ -178,13 +178,13 @@ export class SeriesPanel extends LitElement {
       }
     } catch (error) {
       this.problem = error instanceof Error ? error.message : String(error);
-      // The next look for new steps asks again.
+      // // The next refresh requests it again.
       this.#asked = this.#asked === wanted ? "" : this.#asked;
     }
   }
 }
 
-/** The variable of a name, or of one that only numbers tell apart from it; -1 if there is none. */
+/** The variable with a name, or with a name that differs only by numbers; -1 if there is none. */
 function rowNamed({variables}: Trace, name: string): number {
   const exact = variables.findIndex((variable) => variable.name === name);
   return exact >= 0 ? exact : variables.findIndex((variable) => unnumbered(variable.name) === unnumbered(name));

@@ -1,4 +1,4 @@
-/** The charts, given what is shown: the selected variable, and those that were added to it. */
+/** Connects the charts to the page's state: the selected variable, and those that were added. */
 
 import {html, type TemplateResult} from "lit";
 import {selectedVariable, type Scope} from "./scope.ts";

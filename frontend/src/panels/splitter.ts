@@ -1,11 +1,11 @@
-/** The edge of a pane: it is drawn with the pointer, or with the arrow keys. */
+/** The edge of a pane, which can be moved with the pointer or with the arrow keys. */
 
 import {css, html, LitElement, type TemplateResult} from "lit";
 import type {Limits} from "../state/panes.ts";
 
 const STEP = 40;
 
-/** Which edge of its pane it is. */
+/** The side of its pane. */
 export type Edge = "top" | "left" | "right";
 
 export class Splitter extends LitElement {
@@ -88,7 +88,7 @@ export class Splitter extends LitElement {
     }
   };
 
-  /** An arrow moves the edge where it points to. */
+  /** An arrow key moves the edge in its direction. */
   readonly #key = (event: KeyboardEvent): void => {
     const {least, most} = this.limits;
     const outwards = {top: "ArrowUp", left: "ArrowLeft", right: "ArrowRight"}[this.edge];
@@ -100,7 +100,7 @@ export class Splitter extends LitElement {
     }
   };
 
-  /** Null for what it is where nobody says. */
+  /** Null for the default size. */
   #tell(size: number | null): void {
     const {least, most} = this.limits;
     this.dispatchEvent(new CustomEvent<number | null>("gf-resize", {detail: size === null ? null : Math.max(least, Math.min(most, size))}));

@@ -1,4 +1,4 @@
-/** The graph, and what lies over it: the legend and the panel of the selected item. */
+/** The graph, with the legend and the panel of the selected item over it. */
 
 import {html, nothing, type TemplateResult} from "lit";
 import "./details.ts";
@@ -38,7 +38,7 @@ export function stage(scope: Scope): TemplateResult {
   </div>`;
 }
 
-/** What is awaited before anything can be drawn. */
+/** What is being loaded before anything can be drawn. */
 function waiting({store, derived}: Scope): TemplateResult | typeof nothing {
   const {runs, run, overview, trace, problems} = store.state;
   if (derived.model !== null || derived.problem !== "" || problems.size > 0) {
@@ -54,7 +54,7 @@ function waiting({store, derived}: Scope): TemplateResult | typeof nothing {
   );
 }
 
-/** What a search found; while changes are looked at, those. */
+/** The results of a search; or, on the tab of changes, the changes. */
 function lit({found, view, derived}: Scope): ReadonlySet<number> | null {
   const changes = view.tab === "changes" && view.finding === null ? derived.condition?.changes : null;
   return found ?? (changes && changes.items.size > 0 ? changes.items : null);

@@ -1,4 +1,4 @@
-/** The sentence on top, what went wrong while loading, and what to do where there is nothing yet. */
+/** The summary at the top, loading errors, and instructions if there is nothing yet. */
 
 import {html, nothing, type TemplateResult} from "lit";
 import {inOrder, keyOf} from "../model/findings.ts";
@@ -7,12 +7,12 @@ import type {Diagnosis} from "../record.ts";
 import type {State} from "../state/state.ts";
 import {prose} from "./prose.ts";
 
-/** `chosen`: key of the finding that is shown; null for none. */
+/** `chosen`: key of the shown finding; null for none. */
 export function summaryStrip(diagnosis: Diagnosis | null, chosen: string | null, go: (step: 1 | -1) => void): TemplateResult | typeof nothing {
   if (diagnosis === null) {
     return html`<div class="summary" role="status">
       <span class="icon" aria-hidden="true">…</span>
-      <span class="sentence muted">Judging the gradient: findings come when that is done.</span>
+      <span class="sentence muted">Analysing the gradient: findings come when that is done.</span>
     </div>`;
   }
   const at = inOrder(diagnosis.findings).findIndex((finding) => keyOf(finding) === chosen);
@@ -39,13 +39,13 @@ export function problemsStrip(problems: ReadonlyMap<string, string>): TemplateRe
   return html`<div class="problems" role="alert">${words.map((problem) => html`<div>${problem}</div>`)}</div>`;
 }
 
-/** The page before there is anything to show: where things will be. */
+/** The page before there is anything to show: placeholders. */
 export function skeleton(words: string): TemplateResult {
   return html`<div class="skeleton" aria-hidden="true"><i></i><i></i><i></i></div>
     <main class="waiting" role="status">${words}</main>`;
 }
 
-/** How far a long load is, from 0 to 1, and what it is at. */
+/** The progress of a long load, from 0 to 1, and its current activity. */
 export function progress(words: string, share: number): TemplateResult {
   return html`<div class="progress" role="status">
     <div class="skeleton boxes" aria-hidden="true"><i></i><i></i><i></i></div>
@@ -54,7 +54,7 @@ export function progress(words: string, share: number): TemplateResult {
   </div>`;
 }
 
-/** In place of numbers: what is wrong, and what to do about it, stands at the top of the page. */
+/** Shown instead of data: the message at the top says what is wrong and what to do. */
 export function nothingToList(): TemplateResult {
   return html`<p class="unlisted">Nothing to list: the data could not be read. See the message at the top.</p>`;
 }
@@ -63,14 +63,14 @@ export function nothingToDraw(): TemplateResult {
   return html`<p class="nothing">Nothing to draw: in this step there is no op between a trainable variable and a loss.</p>`;
 }
 
-/** A session began, and that is all that can be read. */
+/** A session began, and nothing else can be read. */
 export function nothingYet(): TemplateResult {
   return html`<p class="nothing" role="status">
-    No step of this run is here yet. If its training has come to its first recorded step, which may take a minute, its log is cut off or damaged: copy it again, or record anew.
+    This run has no step yet. The first recorded step may take a minute. If the training is already past it, the log is truncated or damaged: copy it again, or record again.
   </p>`;
 }
 
-/** There may be runs: nobody is told to record any. */
+/** There may be runs, so this does not suggest recording one. */
 export function unknownRuns(): TemplateResult {
   return html`<main class="waiting">The runs could not be read. This page retries every few seconds.</main>`;
 }

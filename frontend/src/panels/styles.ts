@@ -1,4 +1,4 @@
-/** What all panels look like: letters, buttons, scrollbars. Colours come from the palette as CSS variables. */
+/** Common styles of all panels: fonts, buttons, scrollbars. Colours come from the palette as CSS variables. */
 
 import {css} from "lit";
 

@@ -1,4 +1,4 @@
-/** The matrix of the terms of each loss by layers: shares of the gradient, and the cosine of those that pull apart. */
+/** The matrix of the terms of each loss by layers: shares of the gradient, and the cosine of opposed terms. */
 
 import {css, html, nothing, type TemplateResult} from "lit";
 import {formatNumber} from "../model/format.ts";
@@ -38,10 +38,10 @@ export const termsStyles = css`
   }
 `;
 
-// From here on two terms pull against each other more than beside each other.
+// // From here on, two terms oppose each other.
 const AGAINST = -0.5;
 
-/** Nothing where no term was measured. */
+/** Nothing if no term was measured. */
 export function termsTable(terms: readonly TermReport[]): TemplateResult | typeof nothing {
   if (terms.length === 0) {
     return nothing;

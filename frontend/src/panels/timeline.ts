@@ -1,4 +1,4 @@
-/** The slider over the recorded steps, the loss along it, marks where findings begin, and a button that plays them. */
+/** The slider over the recorded steps, the loss along it, marks where findings begin, and a play button. */
 
 import {html, LitElement, nothing, svg, type TemplateResult} from "lit";
 import type {Course} from "../api/routes.ts";
@@ -12,7 +12,7 @@ import {timelineStyles} from "./timeline_styles.ts";
 export class Timeline extends LitElement {
   static override properties = given("steps", "losses", "at", "course", "playing");
   declare steps: readonly number[];
-  /** Of each step; null where not finite, undefined where the step has none. */
+  /** For each step; null if not finite, undefined if the step has none. */
   declare losses: readonly (number | null | undefined)[];
   declare at: number;
   declare course: Course | null;

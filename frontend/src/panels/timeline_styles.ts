@@ -1,4 +1,4 @@
-/** How the slider and what stands along it lie over each other. */
+/** Styles of the slider and its overlays. */
 
 import {css} from "lit";
 

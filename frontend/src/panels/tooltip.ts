@@ -1,4 +1,4 @@
-/** What the thing under the pointer is, in a line or two. */
+/** The item under the pointer, in a line or two. */
 
 import {html, type TemplateResult} from "lit";
 import type {Condition} from "../draw/look.ts";
@@ -8,21 +8,21 @@ import {describeBundle} from "../model/bundle.ts";
 import {tellMeasured} from "../model/measure.ts";
 import {stateOf} from "./mirror.ts";
 
-/** Words at a point of the view. */
+/** Text at a point of the view. */
 export interface Tip {
   readonly x: number;
   readonly y: number;
   readonly lines: readonly string[];
 }
 
-/** Beside its point, and inside the view. */
+/** Next to its point, and inside of the view. */
 export function tooltip({x, y, lines}: Tip, view: Size): TemplateResult {
   const left = Math.min(x + 14, Math.max(0, view.width - 360));
   const top = Math.min(y + 16, Math.max(0, view.height - 90));
   return html`<div class="tip" style="left:${left}px;top:${top}px">${lines.map((line) => html`<div>${line}</div>`)}</div>`;
 }
 
-/** What to say of a box or an edge at a point; null if nothing. */
+/** The text for a box or an edge at a point; null if there is nothing. */
 export function tooltipOf(condition: Condition, box: PictureBox | null, edge: PictureEdge | null, x: number, y: number): Tip | null {
   const lines = edge !== null ? linesOfEdge(condition, edge) : box !== null ? linesOfBox(condition, box) : [];
   return lines.length === 0 ? null : {x, y, lines};

@@ -1,4 +1,4 @@
-/** The table of variables. Only rows in view are in the page: models have tens of thousands. */
+/** The table of variables. Only visible rows are in the page: models have tens of thousands. */
 
 import {html, LitElement, nothing, type PropertyValues, type TemplateResult} from "lit";
 import {copyText} from "../host/clipboard.ts";
@@ -10,7 +10,7 @@ import {STATUS} from "../model/words.ts";
 import {shared} from "./styles.ts";
 import {ROW_HEIGHT, variablesStyles} from "./variables_styles.ts";
 
-/** Rows above and below the view that are there too. */
+/** Number of rows above and below the visible ones that are in the page. */
 const SPARE = 6;
 
 const COLUMNS: readonly {readonly column: Column; readonly title: string; readonly hint: string}[] = [
@@ -34,19 +34,19 @@ export class VariablesPanel extends LitElement {
     copied: {state: true},
   };
   declare rows: readonly Row[];
-  /** Whether only those without a usable gradient are wanted. */
+  /** Whether to show only variables without a usable gradient. */
   declare onlyTroubled: boolean;
   /** Index of the selected variable; -1 for none. */
   declare selected: number;
   declare filter: string;
   declare sorting: Sorting | null;
-  /** Position of the first row in view. */
+  /** Index of the first visible row. */
   declare top: number;
   declare copied: boolean;
 
   #shown: readonly Row[] = [];
   #height = 300;
-  /** Position of the row that the Tab key leads to: from there, arrows lead on. */
+  /** Index of the row that the Tab key reaches: from there, arrow keys move. */
   #reached = 0;
   readonly #resized = new ResizeObserver(() => this.#measure());
 
@@ -74,7 +74,7 @@ export class VariablesPanel extends LitElement {
   }
 
   override willUpdate(changed: PropertyValues<this>): void {
-    // Scrolling alone sorts nothing: there may be fifty thousand of them.
+    // // Scrolling does not sort again: there may be fifty thousand rows.
     if (!["rows", "onlyTroubled", "filter", "sorting"].some((name) => changed.has(name as keyof VariablesPanel))) {
       return;
     }
@@ -179,7 +179,7 @@ export class VariablesPanel extends LitElement {
     this.dispatchEvent(new CustomEvent<number>("gf-variable", {detail: row.variable}));
   }
 
-  /** Numbers begin with the largest, words with the first; a third click puts the worst first again. */
+  /** Numbers are sorted from the largest, words from the first; a third click sorts by status again. */
   #sort(column: Column): void {
     const first = column !== "name" && column !== "status";
     if (this.sorting?.column !== column) {

@@ -1,4 +1,4 @@
-/** How the table of variables looks. */
+/** Styles of the table of variables. */
 
 import {css} from "lit";
 

@@ -1,33 +1,33 @@
-/** Where the reader looks: the camera, its flights, and the part of the view that is free of panels. */
+/** The reader's view: the camera, its animations, and the part of the view that is free of panels. */
 
 import {between, centredOn, fitted, moved, zoomedAt, type Camera, type Rectangle} from "../draw/camera.ts";
 import type {Size} from "../layout/sizes.ts";
 import {areasOf, cornersOf, coveredOf} from "./corners.ts";
 
-/** Milliseconds of a flight. */
+/** Milliseconds of a camera animation. */
 const FLIGHT = 320;
-/** Below this nobody can read. */
+/** Below this zoom text cannot be read. */
 const LEGIBLE = 0.55;
-/** A way is shown whole only down to this: its names are to be read, not guessed. */
+/** A path is shown as a whole only down to this zoom: its names must be readable. */
 const READABLE = 0.58;
 const COMFORTABLE = 0.85;
-/** A small graph is drawn as large as this where there is room; larger letters are no easier to read. */
+/** A small graph is enlarged up to this zoom if there is space; larger text is not easier to read. */
 const LARGEST = 1.6;
-/** In the middle of the view rather than that much larger beside it. */
+/** Centred in the view, unless it could be that much larger next to the centre. */
 const ALMOST = 0.85;
 const MARGIN = 36;
-/** Pixels that no camera moves to bring one thing in. */
+/** Pixels below which the camera does not move to show one item. */
 const FAR = 1e6;
-/** Pixels beside what a way shows: above it stands the name of its group. */
+/** Pixels around the shown part of a path: the name of its group is above it. */
 const EDGE = 30;
-/** So many things behind the one that matters belong to the look at it. */
+/** Number of items after the main one that are shown with it. */
 const AFTER = 1;
-/** Height that the buttons at the top take. */
+/** Height of the buttons at the top. */
 const BUTTONS = 16;
-/** What begins further to the left stands below them, and how far. */
+/** Items that begin further left are placed below the buttons, by this distance. */
 const BESIDE_BUTTONS = 190;
 const BELOW_BUTTONS = 54;
-/** Widths that the legend takes, at the left, and the map, at the right. */
+/** Widths of the legend, on the left, and of the map, on the right. */
 const LEGEND = 220;
 const MAP = 180;
 /** Height of the map, at the bottom. */
@@ -38,9 +38,9 @@ export class Viewport {
   view: Size = {width: 0, height: 0};
   /** Pixels on the right that a panel covers. */
   covered = 0;
-  /** What the legend takes of the corner at the bottom left. */
+  /** The part of the bottom left corner that the legend covers. */
   legend: Size = {width: 0, height: 0};
-  /** Whether the reader looks where the first look led. */
+  /** Whether the view is still the first one. */
   isFresh = false;
   isFlying = false;
   readonly #changed: () => void;
@@ -50,14 +50,14 @@ export class Viewport {
     this.#changed = changed;
   }
 
-  /** Keeps the middle in the middle. */
+  /** Keeps the centre in place. */
   resize(width: number, height: number): void {
     this.camera = moved(this.camera, (width - this.view.width) / 2, (height - this.view.height) / 2);
     this.view = {width, height};
     this.#changed();
   }
 
-  /** All of it, however small; larger than life where there is room for that with nothing over it. */
+  /** Everything, however small; enlarged if there is space for it without covering anything. */
   whole(scene: Size): Camera {
     return this.#enlarged(scene) ?? this.#reduced(scene);
   }
@@ -79,14 +79,14 @@ export class Viewport {
     return this.#besideLegend(camera, scene.width, MARGIN);
   }
 
-  /** So far to the right that the legend covers nothing, if what lies left of `right` then still keeps its distance. */
+  /** Far enough to the right that the legend covers nothing, if the part left of `right` still keeps its distance. */
   #besideLegend(camera: Camera, right: number, distance: number): Camera {
     const room = this.#free.width - distance - (camera.x + right * camera.zoom);
     const shift = Math.max(0, LEGEND - camera.x);
     return shift <= room ? moved(camera, shift, 0) : camera;
   }
 
-  /** All of it if that can be read; else the beginning of it, where the corners cover fewest of its boxes. */
+  /** Everything if it can be read; otherwise the beginning, where the corners cover the fewest boxes. */
   beginning(scene: Size, boxes: readonly Rectangle[] = []): Camera {
     const whole = this.whole(scene);
     if (whole.zoom >= LEGIBLE) {
@@ -100,7 +100,7 @@ export class Viewport {
     return cameras[covered.indexOf(Math.min(...covered))];
   }
 
-  /** How many of those boxes that a camera would show are covered, or lie beside the view; what lies below is on the way. */
+  /** Number of the boxes in view of a camera that are covered, or that are beside the view; boxes below it do not count. */
   covers(camera: Camera, boxes: readonly Rectangle[]): number {
     const begun = boxes.filter((box) => box.y * camera.zoom + camera.y < this.#free.height);
     const view = {...this.#free, height: Infinity};
@@ -108,9 +108,9 @@ export class Viewport {
   }
 
   /**
-   * The thing at position `at` of a way, and as much of the way as can be read together with it: first all from the
-   * beginning, then on towards the end. Where the beginning is too far, what comes right after goes first. `most`: how
-   * large it may be drawn.
+   * The item at index `at` of a path, and as much of the path as can be read together with it: first everything from
+   * the beginning, then on towards the end. If the beginning is too far, the items right after it come first. `most`:
+   * the maximum zoom.
    */
   along(way: readonly Rectangle[], at: number, most = 1): Camera {
     const free = this.#free;
@@ -120,7 +120,7 @@ export class Viewport {
     return looks[covered.indexOf(Math.min(...covered))];
   }
 
-  /** The same in the middle of a part of the view, whatever lies in its corners. */
+  /** The same in the centre of a part of the view, ignoring its corners. */
   #alongIn(area: Rectangle, way: readonly Rectangle[], at: number, most: number): Camera {
     const look = (first: number, last: number): Camera =>
       moved(fitted(hull(way.slice(first, last + 1)), area, most, EDGE), area.x, area.y);
@@ -141,14 +141,14 @@ export class Viewport {
     return this.#besideMap(this.#besideLegend(look(first, last), seen.x + seen.width, MAP), way[at]);
   }
 
-  /** So far to the left that the map does not cover what it is all about. */
+  /** Far enough to the left that the map does not cover the main part. */
   #besideMap(camera: Camera, main: Rectangle): Camera {
     const over = (main.x + main.width) * camera.zoom + camera.x - (this.#free.width - MAP);
     const isLow = (main.y + main.height) * camera.zoom + camera.y > this.#free.height - MAP_HEIGHT;
     return isLow && over > 0 ? moved(camera, -over, 0) : camera;
   }
 
-  /** Moves as little as shows all of a thing, with nothing over it, if there is room for it as it is. */
+  /** Moves as little as possible to show all of an item uncovered, if there is space for it at this zoom. */
   bringIn(thing: Rectangle): void {
     const goal = this.clearing(thing);
     if (goal.x !== this.camera.x || goal.y !== this.camera.y) {
@@ -156,7 +156,7 @@ export class Viewport {
     }
   }
 
-  /** The nearest camera of those that show most of a thing. */
+  /** The closest of the cameras that show most of an item. */
   clearing(thing: Rectangle): Camera {
     const free = this.#free;
     const corners = cornersOf(free, this.legend);
@@ -168,12 +168,12 @@ export class Viewport {
     return goals[costs.indexOf(Math.min(...costs))];
   }
 
-  /** Whether a camera would show all of some boxes, with nothing over them. */
+  /** Whether a camera would show all of some boxes, uncovered. */
   shows(camera: Camera, boxes: readonly Rectangle[]): boolean {
     return coveredOf(camera, boxes, -1, cornersOf(this.#free, this.legend), this.#free) === 0;
   }
 
-  /** What was selected may lie where a panel or a corner now is; who is led elsewhere is not led back. */
+  /** The selection may be where a panel or a corner is now; once the camera has moved for it, it does not move back. */
   uncover(thing: Rectangle): void {
     if (!this.isFlying && coveredOf(this.camera, [thing], 0, cornersOf(this.#free, this.legend), this.#free) > 0) {
       this.bringIn(thing);
@@ -204,7 +204,7 @@ export class Viewport {
     this.#changed();
   }
 
-  /** `goal` is asked again on the way: the view may change while it is flown through. */
+  /** `goal` is read again during the animation: the view may change in the meantime. */
   fly(goal: () => Camera): void {
     cancelAnimationFrame(this.#flight);
     [this.isFresh, this.isFlying] = [false, true];
@@ -236,7 +236,7 @@ export class Viewport {
     this.fly(() => goal);
   }
 
-  /** The part of the world that is seen, and a little more. */
+  /** The visible part of the world, and a little more. */
   window(margin = 30): Rectangle {
     const {zoom, x, y} = this.camera;
     return {

@@ -1,4 +1,4 @@
-/** The run that the shown one is compared with, at the step that is nearest to the shown one. */
+/** The compared run, at the step that is closest to the shown one. */
 
 import type {Overview} from "../api/routes.ts";
 import type {Source} from "../api/source.ts";
@@ -19,7 +19,7 @@ export class Beside {
   readonly #changed: () => void;
   /** Null while there is none, or nothing of it is known yet. */
   other: Other | null = null;
-  /** Why there is none, in words. */
+  /** A message that says why there is none. */
   problem = "";
   #overview: Overview | null = null;
   #wanted = "";
@@ -78,7 +78,7 @@ export class Beside {
   }
 }
 
-/** The recorded step next to a step; -1 if none was recorded. */
+/** The recorded step closest to a step; -1 if none was recorded. */
 export function nearest(steps: readonly number[], step: number): number {
   return steps.reduce((best, each) => (best < 0 || Math.abs(each - step) < Math.abs(best - step) ? each : best), -1);
 }

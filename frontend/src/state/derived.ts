@@ -1,4 +1,7 @@
-/** What follows from the state: the model, its flow, what is lit. Each is made again only when its causes change. */
+/**
+ * Values derived from the state: the model, its flow, the lit items. Each is computed again only when its inputs
+ * change.
+ */
 
 import type {Condition} from "../draw/look.ts";
 import {Addresses} from "../model/addresses.ts";
@@ -24,27 +27,27 @@ const NONE: ReadonlySet<number> = new Set();
 
 export class Derived {
   model: Model | null = null;
-  /** Why the trace cannot be shown, in words. */
+  /** A message that says why the trace cannot be shown. */
   problem = "";
   condition: Condition | null = null;
   initiallyOpen: ReadonlySet<number> = new Set();
-  /** Null while none for the shown trace is known. */
+  /** Null while none is known for the shown trace. */
   diagnosis: Diagnosis | null = null;
-  /** The way of the worst finding that has one and is no mere information. */
+  /** The path of the worst finding that has one and is more than information. */
   worst: Path | null = null;
-  /** Whether those know what is wrong: the graph may be shown before its report is there. */
+  /** Whether these are based on a report: the graph may be shown before its report is there. */
   judged = false;
-  /** Looks of edges that there are. */
+  /** Looks of edges that occur. */
   looks: ReadonlySet<Look> = new Set();
   addresses: Addresses | null = null;
-  /** With the run beside; null if there is none. */
+  /** Compared with the other run; null if there is none. */
   comparison: Comparison | null = null;
   #alike: Alike = NOTHING_ALIKE;
   readonly #memory = new Map<string, {causes: readonly unknown[]; value: unknown}>();
   #trace: Trace | null = null;
-  /** One that is not what it should be; nobody tries it again. */
+  /** A trace that is invalid; it is not tried again. */
   #unusable: Trace | null = null;
-  /** Ops that were ever blamed, and so have a place in the graph of this trace. */
+  /** Ops that were ever named by a finding, and therefore are nodes in the graph of this trace. */
   #kept: ReadonlySet<number> = NONE;
 
   update(state: State, other: Other | null, measure: Measure): void {
@@ -73,7 +76,7 @@ export class Derived {
       this.#prepare(state.coming);
       return;
     }
-    // Without a word on what is wrong there is no knowing what to open: wait for it, unless it will not come soon.
+    // // Without a report it is not known what to open: wait for it, unless it takes too long.
     if (this.diagnosis === null && this.#trace !== trace && !state.impatient && !state.problems.has("report")) {
       this.#prepare(trace);
       return;
@@ -89,7 +92,7 @@ export class Derived {
     this.worst = this.once("worst", [tree, this.judged], () => this.pathOf(keyOfWorst(this.diagnosis)));
     const answers = this.once("answers", [tree, target], () => answersFor(tree.graph, target));
     const {diagnosis} = this;
-    // The reports of most steps say the same: then nothing flows elsewhere.
+    // // The reports of most steps agree: then the flow is the same.
     const said = this.once("said", [diagnosis], () => saidBy(diagnosis));
     const flow = this.once("flow", [tree, answers, said], () => flowOf(tree.graph, answers, diagnosis));
     const troubles = this.once("troubles", [tree, flow], () => troublesOf(flow, tree.items));
@@ -113,7 +116,7 @@ export class Derived {
     }));
   }
 
-  /** What may come after the first picture. Answers whether there is anything new. */
+  /** Work that may come after the first picture. Returns whether it changed anything. */
   finish(): boolean {
     const {model} = this;
     const before = this.#alike;
@@ -121,13 +124,15 @@ export class Derived {
     return this.#alike !== before;
   }
 
-  /** Whether there is a trace, and nothing in it. */
+  /** Whether there is a trace without any ops. */
   get isEmpty(): boolean {
     const tree = this.model?.tree;
     return tree !== undefined && tree.items[tree.root].size === 0;
   }
 
-  /** The way of the finding with a key; null where there is none at this step, or it is about no part of the graph. */
+  /**
+   * The path of the finding with a key; null if there is none at this step, or if it is not about a part of the graph.
+   */
   pathOf(key: string | null): Path | null {
     const finding = this.diagnosis?.findings.find((each) => keyOf(each) === key);
     if (key === null || finding === undefined || this.model === null) {
@@ -138,37 +143,37 @@ export class Derived {
     return mainOf(path) < 0 && path.variables.length === 0 ? null : path;
   }
 
-  /** The path of the finding with a key, op by op; empty where it has none. */
+  /** The path of the finding with a key, op by op; empty if it has none. */
   stopsOf(key: string | null): readonly Stop[] {
     const {condition} = this;
     const path = this.pathOf(key);
     return condition === null || path === null ? [] : this.once("stops", [condition, path], () => stopsOf(path, condition.tree, condition.answers, condition.numbers));
   }
 
-  /** The address of an item; empty where there is none. */
+  /** The name of an item in addresses; empty if there is none. */
   nameOf(item: number): string {
     return this.addresses?.nameOf(item) ?? "";
   }
 
-  /** The item of an address; -1 where there is none. */
+  /** The item with a name in addresses; -1 if there is none. */
   itemNamed(name: string): number {
     return this.addresses?.itemNamed(name) ?? -1;
   }
 
-  /** The groups of a view that are open; null for those that are open anyway. */
+  /** The open groups of a view; null for the default. */
   openIn(view: View): ReadonlySet<number> | null {
     const {addresses} = this;
     const {open} = view;
     return addresses === null || open === null ? null : this.once("opened", [addresses, open], () => addresses.groupsNamed(open));
   }
 
-  /** What can be searched for; made when it is first asked for. */
+  /** The search index; created on first use. */
   readonly searchable = (): Index => {
     const {model, diagnosis} = this;
     return model === null ? [] : this.once("index", [model, diagnosis], () => indexOf(model.tree, diagnosis));
   };
 
-  /** The value, computed anew when a cause is another than last time. */
+  /** The value, computed again when an input has changed. */
   once<T>(name: string, causes: readonly unknown[], compute: () => T): T {
     const known = this.#memory.get(name);
     if (known !== undefined && causes.every((cause, index) => cause === known.causes[index])) {
@@ -189,7 +194,7 @@ export class Derived {
     }
   }
 
-  /** Does while other answers are on their way what needs none of them; nearly always it is what will be wanted. */
+  /** Computes in advance, while other responses are on their way, what will probably be needed. */
   #prepare(trace: Trace | null): void {
     if (trace !== null && this.#trace !== trace) {
       const {tree, flows} = this.once("model", [trace, NONE], () => modelOf(trace, NONE));
@@ -199,7 +204,7 @@ export class Derived {
   }
 }
 
-/** All of a report that flow depends on. */
+/** Everything in a report on which the flow depends. */
 function saidBy(diagnosis: Diagnosis | null): string {
   const variables = diagnosis?.variables.map(({name, status}) => [name, status]);
   const findings = diagnosis?.findings.map(({severity, variables, culprit, path}) => [severity, variables, culprit, path]);

@@ -1,4 +1,4 @@
-/** What is shown when something new has come: which step, which loss, which scale; and what is awaited for it. */
+/** What to show when new data has arrived: which step, which loss, which scale; and what else is needed for it. */
 
 import type {Overview} from "../api/routes.ts";
 import {extentOf, mainTarget} from "../model/gradients.ts";
@@ -6,10 +6,10 @@ import {widened, type Scale} from "../model/scale.ts";
 import type {Trace} from "../record.ts";
 import type {State} from "./state.ts";
 
-/** A model of more ops takes seconds to be judged. */
+/** A model with more ops takes seconds to analyse. */
 const MANY_OPS = 5000;
 
-/** The position to go to in a new overview: the wanted step, or the last if that is where the reader was. */
+/** The index to show in a new overview: the wanted step, or the last if the reader was at the last. */
 export function nextPosition({overview, at}: Pick<State, "overview" | "at">, next: Overview, step: number | undefined): number | null {
   const last = next.steps.length - 1;
   if (overview === null) {
@@ -22,15 +22,15 @@ export function nextPosition({overview, at}: Pick<State, "overview" | "at">, nex
   return null;
 }
 
-/** The chosen target if the trace has it; else what it is trained for. */
+/** The chosen target if the trace has it; otherwise the one that most variables are trained for. */
 export function targetIn(target: number, trace: Trace): number {
   return target >= 0 && target < trace.targets.length ? target : mainTarget(trace);
 }
 
-/** What the norms of each chunk span: all steps of one ask for it. */
+/** The range of norms of each chunk, shared by all its steps. */
 const EXTENTS = new WeakMap<Float32Array, readonly [number, number]>();
 
-/** The scale widened to hold the norms of a chunk; the same if it does. */
+/** The scale widened to cover the norms of a chunk; the same scale if it already does. */
 export function scaleWith(scale: Scale | null, gradients: Float32Array): Scale {
   const extent = EXTENTS.get(gradients) ?? extentOf(gradients);
   EXTENTS.set(gradients, extent);
@@ -38,7 +38,7 @@ export function scaleWith(scale: Scale | null, gradients: Float32Array): Scale {
   return scale !== null && wider.low === scale.low && wider.high === scale.high ? scale : wider;
 }
 
-/** Whether its report is long in coming. */
+/** Whether its report will take long. */
 export function isLarge(trace: Trace | null): boolean {
   return trace !== null && trace.ops.length > MANY_OPS;
 }

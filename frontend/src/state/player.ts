@@ -2,9 +2,9 @@
 
 import type {Store} from "./store.ts";
 
-/** Milliseconds that a step is shown at least. */
+/** Minimum milliseconds for which a step is shown. */
 const PACE = 220;
-/** However many steps there are, playing them takes about this many looks. */
+/** However many steps there are, playing shows about this many. */
 const LOOKS = 120;
 
 export class Player {
@@ -36,7 +36,7 @@ export class Player {
     this.#changed();
   }
 
-  /** From the chosen step to the last; from the beginning if that is where one is. */
+  /** From the chosen step to the last; from the beginning if the last one is chosen. */
   async #play(): Promise<void> {
     this.#turn += 1;
     const turn = this.#turn;

@@ -1,4 +1,4 @@
-/** What is known and chosen, as everything that is shown follows from it. */
+/** Everything that is loaded and selected; everything shown is derived from it. */
 
 import type {Course, Overview, RunEntry, Standings} from "../api/routes.ts";
 import type {StepNumbers} from "../model/gradients.ts";
@@ -6,32 +6,32 @@ import type {Scale} from "../model/scale.ts";
 import type {Diagnosis, Trace} from "../record.ts";
 
 export interface State {
-  /** Null until the server answered. */
+  /** Null until the server has answered. */
   readonly runs: readonly RunEntry[] | null;
-  /** How all runs are, as far as it is known; null while nobody has asked. */
+  /** The state of all runs, as far as known; null until it is requested. */
   readonly standings: Standings | null;
   readonly run: string | null;
   readonly overview: Overview | null;
-  /** Position in the overview's steps; -1 while there is none. */
+  /** Index in the overview's steps; -1 while there is none. */
   readonly at: number;
   readonly trace: Trace | null;
-  /** A trace whose numbers are on their way; null if there is none, or another is shown meanwhile. */
+  /** A trace whose statistics are on their way; null if there is none, or if another is shown in the meantime. */
   readonly coming: Trace | null;
   /** -1 until there is a trace to choose from. */
   readonly target: number;
   readonly diagnosis: Diagnosis | null;
   readonly numbers: StepNumbers | null;
-  /** Whether the report is long in coming, and nobody should wait for it. */
+  /** Whether the report takes so long that nothing should wait for it. */
   readonly impatient: boolean;
   /** Where findings begin; null until anything is known. */
   readonly course: Course | null;
-  /** The same for all steps of a run; null until there are numbers. */
+  /** The same for all steps of a run; null until there are statistics. */
   readonly scale: Scale | null;
-  /** What could not be done, by what it was. */
+  /** Failures, by what failed. */
   readonly problems: ReadonlyMap<string, string>;
 }
 
-/** Of a run of which nothing is known yet. */
+/** For a run of which nothing is known yet. */
 export const NOTHING_CHOSEN = {
   overview: null,
   at: -1,

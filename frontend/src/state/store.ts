@@ -1,6 +1,6 @@
 /**
- * What is chosen and what was loaded for it. Every failure lands in `problems`, in words, and takes nothing else
- * with it; what was chosen meanwhile wins over what arrives late.
+ * The selections and the data loaded for them. Every failure becomes a message in `problems`, and affects nothing else;
+ * a newer selection wins over data that arrives late.
  */
 
 import type {Overview} from "../api/routes.ts";
@@ -11,13 +11,13 @@ import {runToOpen} from "../model/runs.ts";
 import {isLarge, nextPosition, scaleWith, targetIn} from "./next.ts";
 import {NOTHING_CHOSEN, type State} from "./state.ts";
 
-/** A report is asked for when the slider has rested this long, in milliseconds. */
+/** A report is requested when the slider has rested this long, in milliseconds. */
 const REST = 120;
-/** Milliseconds to wait for a report, when all else is there, before the graph is shown without it. */
+/** Milliseconds to wait for a report, when everything else is there, before the graph is shown without it. */
 const PATIENCE = 250;
-/** Milliseconds between two questions where findings begin. */
+/** Milliseconds between two requests for where findings begin. */
 const BETWEEN_LOOKS = 700;
-/** Reports that are kept. */
+/** Number of cached reports. */
 const MOST_REPORTS = 200;
 
 export class Store extends EventTarget {
@@ -25,7 +25,7 @@ export class Store extends EventTarget {
   #state: State = {runs: null, standings: null, run: null, ...NOTHING_CHOSEN, problems: new Map()};
   readonly #reports = new Map<string, Diagnosis>();
   #asked = 0;
-  /** Whether somebody asks how all runs are. */
+  /** Whether the states of all runs are being requested. */
   #judging = false;
 
   constructor(source: Source) {
@@ -42,7 +42,10 @@ export class Store extends EventTarget {
     return this.#state.overview?.steps[this.#state.at] ?? -1;
   }
 
-  /** Loads the runs and shows one: the preferred if it is there, else the one that needs looking at, or the newest. */
+  /**
+   * Loads the runs and shows one: the preferred run if it exists, otherwise the one that needs attention, or the
+   * newest.
+   */
   async start(run?: string, step?: number): Promise<void> {
     await this.#loadRuns();
     const runs = this.#state.runs ?? [];
@@ -64,7 +67,7 @@ export class Store extends EventTarget {
     }
   }
 
-  /** Shows the step at a position among the recorded ones. */
+  /** Shows the step at an index among the recorded ones. */
   async chooseStep(at: number): Promise<void> {
     const {overview} = this.#state;
     if (overview === null || at < 0 || at >= overview.steps.length) {
@@ -84,7 +87,7 @@ export class Store extends EventTarget {
     }
   }
 
-  /** Looks for new runs and steps, and again for what failed. Who stands at the last step follows. */
+  /** Looks for new runs and steps, and retries what failed. A reader at the last step follows. */
   async refresh(): Promise<void> {
     await this.#loadRuns();
     if (this.#state.run === null) {
@@ -131,7 +134,7 @@ export class Store extends EventTarget {
     }
   }
 
-  /** Of a run whose first step was not completed, or not yet. */
+  /** For a run whose first step was not completed, or not yet. */
   async #loadStructure(overview: Overview): Promise<void> {
     const last = overview.traces.at(-1);
     if (last === undefined) {
@@ -154,7 +157,7 @@ export class Store extends EventTarget {
       return;
     }
     const {run, session} = overview;
-    // The first picture waits for no step but its own: all those of a chunk may be thirty times as much.
+    // // The first picture waits only for its own step: all steps of a chunk may be thirty times as much data.
     const [part, position, steps] = this.#state.numbers === null ? [chunk.steps.indexOf(step), 0, 1] : [undefined, chunk.steps.indexOf(step), chunk.steps.length];
     await this.#attempt("numbers", async () => {
       const [trace, gradients, variables] = await Promise.all([
@@ -172,7 +175,7 @@ export class Store extends EventTarget {
     });
   }
 
-  /** Those around the first that is shown: the slider will want them, and the colours are the same for all. */
+  /** The steps around the first shown one: the slider will need them, and the colour scale is common to all. */
   async #loadOtherSteps(overview: Overview, at: number): Promise<void> {
     const chunk = overview.chunks.find((each) => each.steps.includes(overview.steps[at]));
     const {run, session} = overview;
@@ -192,7 +195,7 @@ export class Store extends EventTarget {
     return trace;
   }
 
-  /** `numbers`: those of a first picture, on their way; null if there is a picture. */
+  /** `numbers`: the statistics of a first picture, on their way; null if there is a picture. */
   async #loadReport(overview: Overview, at: number, numbers: Promise<void> | null): Promise<void> {
     const step = overview.steps[at];
     const key = `${overview.run} ${overview.session.id} ${step}`;
@@ -221,14 +224,17 @@ export class Store extends EventTarget {
     });
   }
 
-  /** A server judges a large model for seconds, and answers everything else slowly meanwhile: so that comes first. */
+  /**
+   * The server analyses a large model for seconds, and answers everything else slowly in the meantime: so that comes
+   * first.
+   */
   async #untilServed({run, session, step_trace}: Overview, at: number, numbers: Promise<void>): Promise<void> {
     if (isLarge(await this.source.trace(run, session.id, step_trace[at]).catch(() => null))) {
       await numbers;
     }
   }
 
-  /** Asks as long as there is more to be known, and nobody chose another run. Nobody misses what does not come. */
+  /** Requests repeatedly while more can be known and the same run is chosen. Failures are not reported. */
   async #loadCourse(overview: Overview): Promise<void> {
     for (let complete = false; !complete && this.#state.overview === overview; ) {
       const course = await this.source.course(overview.run).catch(() => null);
@@ -240,7 +246,7 @@ export class Store extends EventTarget {
     }
   }
 
-  /** Asks how all runs are until that is known. It comes after the picture of the one that is open. */
+  /** Requests the state of all runs until it is complete, after the picture of the open run. */
   async #loadStandings(): Promise<void> {
     if (this.#judging || (this.#state.runs?.length ?? 0) < 2) {
       return;
@@ -257,7 +263,7 @@ export class Store extends EventTarget {
     this.#judging = false;
   }
 
-  /** Waits a while; false if somebody else asked meanwhile. */
+  /** Waits a while; returns false if another request was made in the meantime. */
   async #rests(): Promise<boolean> {
     this.#asked += 1;
     const asked = this.#asked;
@@ -273,7 +279,7 @@ export class Store extends EventTarget {
     return this.#state.run === run && this.#state.overview?.session.id === session.id;
   }
 
-  /** Runs `load`, then what it returns; a failure of either is told under `name`, a success takes that back. */
+  /** Runs `load`, then what it returns; a failure of either is reported under `name`, and a success removes that. */
   async #attempt(name: string, load: () => Promise<() => unknown>): Promise<void> {
     try {
       const apply = await load();
@@ -284,7 +290,7 @@ export class Store extends EventTarget {
       }
       apply();
     } catch (error) {
-      // Not a copy of before: what failed meanwhile is to be told as well.
+      // // Not a copy from before: failures in the meantime must be reported as well.
       const problems = new Map(this.#state.problems);
       problems.set(name, error instanceof Error ? error.message : String(error));
       this.#set({problems});

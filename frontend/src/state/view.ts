@@ -1,4 +1,4 @@
-/** How a run is looked at, beside which run and which step: all of it by name, so that it means the same elsewhere. */
+/** The view of a run, the compared run and the step: all of it by name, so that it has the same meaning elsewhere. */
 
 import type {Place} from "../host/address.ts";
 import {LONGEST} from "../model/addresses.ts";
@@ -16,31 +16,31 @@ export const TITLES: Readonly<Record<Tab, string>> = {
 };
 
 export interface View {
-  /** Address of an item; empty for none. */
+  /** Name of an item; empty for none. */
   readonly selected: string;
-  /** Key of the finding whose way is lit. */
+  /** Key of the finding whose path is lit. */
   readonly finding: string | null;
-  /** Addresses of open groups; null for those that are open at the start. */
+  /** Names of open groups; null for the default. */
   readonly open: readonly string[] | null;
-  /** What is below the graph; null for nothing. */
+  /** The tab of the drawer; null if it is closed. */
   readonly tab: Tab | null;
-  /** Name of the loss that was chosen; empty for none. */
+  /** Name of the chosen loss; empty for none. */
   readonly loss: string;
-  /** The run that the shown one is compared with. */
+  /** The compared run. */
   readonly beside: string | null;
   readonly measure: Measure;
-  /** Names of the variables in the series, beside the selected one. */
+  /** Names of the variables in the charts, besides the selected one. */
   readonly charted: readonly string[];
-  /** Whether all runs are listed, in the place of one. */
+  /** Whether all runs are listed instead of one. */
   readonly all: boolean;
 }
 
-/** Stands between names; TensorFlow has none of it in its own. */
+/** Separates names; TensorFlow does not use it in its own. */
 const BETWEEN = "|";
 const NONE = "-";
 const YES = "1";
 
-/** What the address says; the rest as in `start`. */
+/** The view in the address; the rest as in `start`. */
 export function viewOf(place: Place, start: View): View {
   const {tab, measure, open} = place;
   return {

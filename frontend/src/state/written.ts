@@ -1,30 +1,30 @@
-/** Keeps the address of the page as the page is. */
+/** Keeps the address of the page up to date with its view. */
 
 import {writePlace, type Place} from "../host/address.ts";
 import type {State} from "./state.ts";
 import {placeOf, type View} from "./view.ts";
 
-/** Milliseconds that a step has to stay before the address says it: browsers count how often that is changed. */
+/** Milliseconds that a step must stay before the address contains it: browsers limit how often that may change. */
 const REST = 150;
 
 export class Written {
   readonly #start: View;
-  /** What the address says; null before anything was written there. */
+  /** The view in the address; null before anything was written there. */
   #place: Place | null = null;
   #waiting = 0;
 
-  /** `start`: how a run is looked at if the address has no word on it. */
+  /** `start`: the view of a run if the address does not contain one. */
   constructor(start: View) {
     this.#start = start;
   }
 
-  /** The address was changed by somebody else: what comes next is no step of the reader's. */
+  /** The address was changed from outside: the next change is not a step of the reader's. */
   forget(): void {
     this.#cancel();
     this.#place = null;
   }
 
-  /** Another step replaces what the address says; anything else is a step that can be taken back. */
+  /** Another step replaces the address; anything else is a step that can be undone with the back button. */
   write({overview, run, at}: State, view: View): void {
     if (overview === null) {
       return;

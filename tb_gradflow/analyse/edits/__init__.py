@@ -1,1 +1,1 @@
-"""Fixes as edits of the user's source: which lines, and what to write in their place."""
+"""Fixes as edits of the user's source: which lines to replace, and the new text."""

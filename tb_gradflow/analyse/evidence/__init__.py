@@ -1,1 +1,1 @@
-"""What a cause is judged by: the suspect op, and what is known of the values around it."""
+"""The evidence for a cause: the suspect op, and the known values around it."""

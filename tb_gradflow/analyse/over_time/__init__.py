@@ -1,1 +1,1 @@
-"""What the recorded steps of a run say together: since when weights are not finite, and which never change."""
+"""Conclusions from all recorded steps of a run: since when weights are not finite, and which never change."""

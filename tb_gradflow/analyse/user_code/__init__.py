@@ -1,1 +1,1 @@
-"""The user's source as a syntax tree, the place of an op in it, and changes of it put together into an edit."""
+"""The user's source as a syntax tree, the position of an op in it, and how changes are combined into an edit."""

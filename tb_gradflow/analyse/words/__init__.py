@@ -1,1 +1,1 @@
-"""How findings speak: names of variables and ops, the user's code taken apart, and phrases that causes share."""
+"""The words of findings: names of variables and ops, expressions from the user's code, phrases that causes share."""

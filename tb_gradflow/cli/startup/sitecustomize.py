@@ -1,7 +1,7 @@
-"""Runs as Python starts, in a program that `tb-gradflow run` has started: the program is to notice nothing of it.
+"""Runs when Python starts, in a program that `tb-gradflow run` has started. The program must not notice it.
 
-Python imports a module of this name from the first directory of its path that has one. This one takes itself off the
-path, runs the one that would have been found without it, and waits for TensorFlow to be imported.
+Python imports a module of this name from the first directory on its path that has one. This module removes itself from
+the path, runs the module that would have been found without it, and waits until TensorFlow is imported.
 """
 
 import importlib.machinery
@@ -20,7 +20,7 @@ def _begin() -> None:
     if told is None:
         return
     options = json.loads(told)
-    # Programs that this one starts are not recorded, and find what they would have found.
+    # Processes that the program starts are not recorded, and find what they would have found without us.
     if options["pythonpath"] is None:
         os.environ.pop("PYTHONPATH", None)
     else:
@@ -32,7 +32,7 @@ def _begin() -> None:
 
 
 def _load(package: str) -> None:
-    """The very tb_gradflow that the command is of, wherever it lies."""
+    """The same tb_gradflow as the command's, wherever it is installed."""
     spec = importlib.util.spec_from_file_location(
         "tb_gradflow", os.path.join(package, "__init__.py"), submodule_search_locations=[package]
     )
@@ -44,7 +44,7 @@ def _load(package: str) -> None:
 
 
 def _go_on() -> None:
-    """The `sitecustomize` that this one hides."""
+    """The `sitecustomize` that this module hides."""
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize")
     if spec is None or spec.loader is None:
         return

@@ -1,1 +1,1 @@
-"""Reports for programs: build servers, editors, test summaries. One format, one module; `batch` says what they get."""
+"""Reports for programs: CI servers, editors, test summaries. Each format is one module; `batch` is their input."""

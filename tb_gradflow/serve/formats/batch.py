@@ -1,4 +1,4 @@
-"""What a format renders: the reports of some runs, and the runs that could not be read."""
+"""The input of every format: the reports of some runs, and the runs that could not be read."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tb_gradflow.record.report import Finding, Severity
 from tb_gradflow.serve.report import Report
 from tb_gradflow.serve.text import clean
 
-# Neither XML nor UTF-8 takes them: halves of a surrogate pair, and code points that are no characters.
+# Neither XML nor UTF-8 can represent them: surrogates, and code points that are not characters.
 _NO_CHARACTERS = re.compile("[\ud800-\udfff\ufffe\uffff]")
 
 SEVERITIES_THAT_FAIL: Mapping[str, frozenset[Severity]] = {
     "error": frozenset(("error",)),
     "warning": frozenset(("error", "warning")),
 }
-"""By the least severe of them, as `--fail-on` names it."""
+"""For the value of `--fail-on`, the severities that fail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +25,10 @@ class RunReport:
     """The report of one run.
 
     Attributes:
-        name: What a person calls the run.
-        place: Its directory as a relative path with `/`, which stands for a line of code where a finding has none.
-        report: What its step says.
-        recorded: Seconds since the epoch when its last step was recorded; null if there is none.
+        name: The displayed name of the run.
+        place: Its directory as a relative path with `/`, used as the location of findings without a line of code.
+        report: The report of its step.
+        recorded: Seconds since the epoch when its last step was recorded; None if there is none.
     """
 
     name: str
@@ -39,10 +39,10 @@ class RunReport:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """All that one command reports.
+    """Everything that one command reports.
 
     Attributes:
-        runs: Those that could be read.
+        runs: The runs that could be read.
         unreadable: Name of a run -> why it could not be read.
         failing: The severities that count as a failure.
     """
@@ -54,7 +54,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """A finding, and the runs that have it word for word: a sweep has one bug two hundred times."""
+    """A finding, and the runs that have exactly this finding: in a sweep, two hundred runs may share one bug."""
 
     finding: Finding
     runs: tuple[RunReport, ...]
@@ -75,5 +75,7 @@ def occurrences(batch: Batch) -> Iterator[Occurrence]:
 
 
 def printable(text: str) -> str:
-    """Text without what could steer a terminal, turn the direction of a line, or break a file of the format."""
+    """Text without characters that could control a terminal, change the direction of a line, or break a file of the
+    format.
+    """
     return _NO_CHARACTERS.sub("\N{REPLACEMENT CHARACTER}", clean(text))

@@ -1,6 +1,6 @@
 """Reports as workflow commands of GitHub Actions, which shows them on the lines of a pull request.
 
-Documentation: docs.github.com, "Workflow commands for GitHub Actions". It does not name the escapes: they are those of
+Documentation: docs.github.com, "Workflow commands for GitHub Actions". It does not list the escapes; they are those of
 `@actions/core` (packages/core/src/command.ts).
 """
 
@@ -18,7 +18,7 @@ _NAMED_RUNS = 3
 
 
 def render(batch: Batch) -> str:
-    """A line for each finding, one for each run that cannot be read, and how many runs are healthy."""
+    """A line for each finding, a line for each run that cannot be read, and the number of healthy runs."""
     return "\n".join(_lines(batch))
 
 
@@ -27,7 +27,7 @@ def _lines(batch: Batch) -> Iterator[str]:
         yield _command("error", {"title": "tb-gradflow"}, f"run {name}: {problem}")
     for each in occurrences(batch):
         yield _command(_COMMANDS[each.finding.severity], _properties(each), _message(each, len(batch.runs)))
-    # Without a name: the runner looks for an older form of commands everywhere in a line.
+    # Without a name: the runner searches the whole line for an older form of commands.
     yield f"{count(len(batch.runs), 'run')}, {sum(run.report.healthy for run in batch.runs)} healthy"
 
 

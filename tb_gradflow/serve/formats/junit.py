@@ -1,7 +1,7 @@
-"""Reports as JUnit's XML: a suite for each run, a test for each variable, named alike in every build.
+"""Reports as JUnit XML: a suite for each run, a test for each variable, with the same names in every build.
 
-The form is that of Jenkins' xUnit plugin (junit-10.xsd), which others accept too. All of it is ASCII, so that it is the
-same whatever encoding the standard output has.
+The format is that of Jenkins' xUnit plugin (junit-10.xsd), which other tools accept too. The output is pure ASCII, so
+it does not depend on the encoding of standard output.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tb_gradflow.serve.formats.batch import Batch, RunReport, printable
 from tb_gradflow.serve.report_text import finding_lines, gradient_words
 from tb_gradflow.serve.text import Look
 
-# Nobody claims that these get a gradient.
+# These are not expected to get a gradient.
 _SKIPPED: tuple[Status, ...] = ("frozen", "integer", "not_measured")
 
 
@@ -68,7 +68,7 @@ def _tests(run: RunReport, failing: frozenset[Severity]) -> Iterator[ET.Element]
 
 
 def _test(run: RunReport, name: str, findings: Sequence[Finding], failing: frozenset[Severity]) -> ET.Element:
-    """It fails by the first of the findings that is severe enough; the others are told in its output."""
+    """The test fails with the first finding that is severe enough; the other findings are in its output."""
     test = _element("testcase", name=name, classname=run.name, time="0")
     fails = next((finding for finding in findings if finding.severity in failing), None)
     if fails is not None:

@@ -1,6 +1,6 @@
-"""Reports as SARIF 2.1.0 (OASIS): what code scanning and editors read. A rule is a cause, a result a finding.
+"""Reports as SARIF 2.1.0 (OASIS): the format of code scanning and editors. A rule is a cause, a result is a finding.
 
-GitHub refuses a whole file in which one result has no file: a finding without a line of code is placed in the directory
+GitHub rejects a whole file if one result has no file, so a finding without a line of code is located at the directory
 of its run.
 """
 
@@ -22,14 +22,14 @@ Json = dict[str, Any]
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 _ROOT = "%SRCROOT%"
-"""What paths are relative to; GitHub takes it for the root of the repository."""
+"""The base of relative paths; GitHub takes it for the root of the repository."""
 
 _LEVELS: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "note"}
 _PROBLEMS: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "recommendation"}
 
 
 def render(batch: Batch) -> str:
-    """The document. Findings of several runs are one SARIF run: GitHub refuses several of one tool."""
+    """The document. Findings of several runs form one SARIF run, because GitHub rejects several runs of one tool."""
     found = list(occurrences(batch))
     rules: dict[str, Json] = {}
     for each in found:
@@ -113,8 +113,8 @@ def _artifact(path: str) -> Json:
 
 
 def _fix(edit: Edit, said: str) -> Json:
-    # Without columns a region reaches from the first character of a line to the last one before its break (3.30.2).
-    # Code is not cleaned: it is written as it stands.
+    # Without columns a region extends from the first character of a line to the last one before its line break
+    # (3.30.2). Code is not cleaned: it is written unchanged.
     region: Json = {"startLine": edit.line, "endLine": edit.end_line}
     return {
         "description": _message(said.splitlines()[0] if said else "Apply the edit."),
@@ -128,7 +128,7 @@ def _fix(edit: Edit, said: str) -> Json:
 
 
 def _fingerprint(finding: Finding) -> str:
-    """The same when lines above move: what is wrong, in which code, for which variables."""
+    """Stays the same when lines above move: it depends on what is wrong, in which code, for which variables."""
     source = ("", "") if finding.source is None else (finding.source.file, finding.source.code.strip())
     op = "" if finding.op is None else finding.op.type
     text = "\0".join((finding.cause, *source, op, *sorted(finding.variables)))

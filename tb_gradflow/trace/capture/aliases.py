@@ -1,7 +1,7 @@
-"""Tensors whose gradient has the statistics of another one's, so that one measurement serves both.
+"""Tensors whose gradient has the same statistics as another one's, so that one measurement serves both.
 
-Where a tensor goes into one op only, and that op hands its gradient on element by element, the two gradients hold
-the same numbers, in another shape or order at most. Norms, fractions and counts do not depend on either.
+If a tensor is used by only one op, and that op propagates its gradient element by element, the two gradients have the
+same numbers, perhaps in another shape or order. Norms, fractions and counts depend on neither.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ _ADD = frozenset({"Add", "AddV2", "BiasAdd"})
 
 
 def aliases(ops: Sequence[FlatOp], users: Mapping[int, Sequence[int]], needed: Set[int]) -> dict[Ref, Ref]:
-    """For each output of an op whose gradient is that of another op's first output, that output.
+    """For each output of an op whose gradient equals that of another op's first output, that other output.
 
-    `needed` are the ops that the target depends on: what else takes the tensor contributes no gradient to it.
+    `needed` are the ops on which the target depends: other consumers of the tensor contribute no gradient to it.
     """
     found: dict[Ref, Ref] = {}
     for index in sorted(needed):
         if len(ops[index].tensors) != 1 or ops[index].nested:
             continue
         takers = [user for user in users.get(index, ()) if user in needed and ops[user].type not in VALUE_FREE]
-        # An op that takes the tensor twice stands in the list twice.
+        # An op that uses the tensor twice is in the list twice.
         if len(takers) == 1 and not ops[takers[0]].nested and _hands_on(ops[takers[0]], index):
             found[Ref(index, 0)] = Ref(takers[0], 0)
     return found
 
 
 def plain_reads(ops: Sequence[FlatOp]) -> dict[int, list[int]]:
-    """For each variable that is only ever read whole, at the top, the ops that read it."""
+    """For each variable that is only read as a whole, at the top level, the ops that read it."""
     found: dict[int, list[int]] = {}
     for index, op in enumerate(ops):
         if op.reads is not None and not op.backward:
@@ -46,7 +46,7 @@ def plain_reads(ops: Sequence[FlatOp]) -> dict[int, list[int]]:
 
 
 def only_reads(ops: Sequence[FlatOp], answers: Mapping[int, Answer]) -> dict[Ref, Answer]:
-    """The value of a variable that is read once has the variable's own gradient: no need to measure it."""
+    """A variable that is read once has the same gradient as the value read, so that value need not be measured."""
     return {
         Ref(reads[0], 0): answer
         for variable, reads in plain_reads(ops).items()
@@ -61,7 +61,8 @@ def _hands_on(user: FlatOp, producer: int) -> bool:
     if user.type not in _ADD:
         return False
     taken, result = user.op.inputs[slot].shape, user.tensors[0].shape
-    # Unknown sizes may hide a broadcast, whose gradient is summed; a bias never broadcasts what it is added to.
+    # Unknown sizes may hide a broadcast, whose gradient is summed; a bias never broadcasts the value to which it is
+    # added.
     if user.type == "BiasAdd":
         return slot == 0
     return bool(taken.is_fully_defined() and result.is_fully_defined() and taken == result)

@@ -1,8 +1,8 @@
-"""What one trace of a training step reveals: which gradients were asked for, and what the tape answered.
+"""Collects from one trace of a training step which gradients were requested, and what the tape returned.
 
 A collector lives as long as one compilation of the instrumented step. `patches` calls it whenever the user's step
-asks for a gradient, scales a loss or applies gradients; it adds the tensors on the way to the sources, keeps the
-statistics of the answers as symbolic tensors, and gives the caller exactly what it asked for.
+requests a gradient, scales a loss or applies gradients. It adds the tensors on the path to the sources, keeps the
+statistics of the results as symbolic tensors, and returns exactly what the caller requested.
 """
 
 from __future__ import annotations
@@ -338,7 +338,7 @@ class Collector:
     def _faults_kept(self) -> Iterator[None]:
         """Keeps what goes wrong in here from the user's step, which is traced to its end.
 
-        A step that is not has made variables which nobody gives a value, and cannot be run any more.
+        A step whose tracing is aborted has created variables that nothing initializes, and cannot run any more.
         """
         try:
             yield
@@ -536,6 +536,6 @@ def _answer(call: Call, gradient: Any) -> Answer:
 
 
 def _filled(gradients: Any, sources: Any) -> Any:
-    """Gradients with zeros in the place of those that are missing."""
+    """Gradients with zeros in place of missing ones."""
     flat = zip(flat_gradients(gradients), tf.nest.flatten(sources), strict=True)
     return tf.nest.pack_sequence_as(sources, [tf.zeros_like(source) if each is None else each for each, source in flat])

@@ -1,4 +1,4 @@
-"""What of Keras 3 and of Keras 2 (tf_keras) tells when a loss is scaled, an update is made and a layer begins."""
+"""Hooks of Keras 3 and Keras 2 (tf_keras) that show when a loss is scaled, an update is made and a layer begins."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _patch_three(undo: contextlib.ExitStack, here: Here) -> None:
         replaced(undo, owner, "scale_loss", lambda original: _scaling(original, here))
         replaced(undo, owner, "apply", lambda original: _applying(original, here, _divides), given=_listed)
     replaced(undo, keras.layers.Layer, "_open_name_scope", lambda original: _name_scope(original, here))
-    # The first thing that a layer does with what it is given, before it takes the mask for its own `call`.
+    # The first function that a layer calls with its input, before it takes the mask for its own `call`.
     replaced(undo, keras.layers.Layer, "_assert_input_compatibility", lambda original: _given(original, here))
     # The last thing that a layer does that makes a mask, or hands one on.
     replaced(undo, keras.layers.Layer, "_set_mask_metadata", lambda original: _returned(original, here))
@@ -77,8 +77,9 @@ def _scaling(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
 
 
 def _divides(optimizer: Any) -> bool:
-    """Whether one of Keras 3 divides gradients by what its own `scale_loss` is to multiply the loss with. Keras 2
-    warns by itself where that was forgotten."""
+    """Whether a Keras 3 optimizer divides gradients by the scale by which its `scale_loss` multiplies the loss. Keras 2
+    itself warns if `scale_loss` was forgotten.
+    """
     import keras
 
     return type(optimizer) is keras.optimizers.LossScaleOptimizer or bool(getattr(optimizer, "loss_scale_factor", None))

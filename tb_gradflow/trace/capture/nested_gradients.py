@@ -1,8 +1,8 @@
-"""The gradient of tensors inside of functions and branches, which no tape can be asked for.
+"""The gradients of tensors inside of functions and branches, for which a tape cannot be asked.
 
-Where a gradient passes through a `tf.function` or a `tf.cond`, TensorFlow builds a function that computes it, and asks
-for no more than what goes into the forward one. While it does so, the tensors on the way are asked for too, and their
-statistics are left where the step can read them afterwards.
+When a gradient passes through a `tf.function` or a `tf.cond`, TensorFlow builds a function that computes it, and
+requests only the gradients of the forward function's inputs. While it does so, the tensors on the path are requested
+too, and their statistics are stored where the step can read them afterwards.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from tb_gradflow.trace.tf_internals.patching import replaced
 from tb_gradflow.trace.tf_internals.resource_cells import Sink
 
 Places = dict[int, list[tuple[Any, Ref]]]
-"""By the id of a function's graph: tensors in there, and the flat ops' outputs that they are."""
+"""By the id of a function's graph: its tensors, and the flat ops' outputs for them."""
 
 
 class Inside:
-    """What one call of `tape.gradient` goes through.
+    """The functions and branches that one call of `tape.gradient` passes through.
 
     Args:
-        places: What to ask for.
+        places: The tensors to request.
     """
 
     def __init__(self, places: Places) -> None:
@@ -40,7 +40,7 @@ class Inside:
         self._loops = 0
 
     def differentiating(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """Stands in for what TensorFlow differentiates a function with, in the graph that is to compute it."""
+        """Replaces the function with which TensorFlow differentiates a function, in the graph that will compute it."""
 
         @functools.wraps(original)
         def helper(ys: Any, xs: Any, *args: Any, src_graph: Any = None, **options: Any) -> Any:
@@ -53,7 +53,7 @@ class Inside:
                     return original(ys, xs, *args, src_graph=src_graph, **options)
                 wanted = [*xs, *(tensor for tensor, _ in places)]
                 answers = original(ys, wanted, *args, src_graph=src_graph, **options)
-                # A fault of ours costs the measurement, and not the step.
+                # A fault of ours costs the measurement, but not the step.
                 with contextlib.suppress(Exception):
                     return self._kept(places, answers[len(xs) :], answers[: len(xs)])
                 return answers[: len(xs)]
@@ -63,7 +63,7 @@ class Inside:
         return helper
 
     def _kept(self, places: Sequence[tuple[Any, Ref]], inside: Sequence[Any], own: list[Any]) -> list[Any]:
-        """The function's own gradients, none of them there before the statistics of those inside are kept."""
+        """The function's own gradients, ordered after the statistics of the tensors inside are stored."""
         arrived = [(ref, each) for (_, ref), each in zip(places, inside, strict=True) if each is not None]
         if not arrived:
             return own
@@ -74,7 +74,7 @@ class Inside:
             return [tf.identity(each) if isinstance(each, tf.Tensor) else each for each in own]
 
     def rows(self) -> Iterator[tuple[Ref, Any]]:
-        """In the step, once the gradient is there: where something arrived, and its statistics."""
+        """Called in the step, after the gradient: where a gradient arrived, and its statistics."""
         for sink, refs in self._found:
             yield from zip(refs, tf.unstack(sink.take()), strict=True)
 
@@ -82,10 +82,10 @@ class Inside:
 class NestedGradients(Instrument):
     """Looks inside of functions and branches, in a step that is run once.
 
-    Not of loops, where an op has a gradient in each round, and which of them was first the record does not tell.
+    Not inside of loops, where an op has a gradient in each iteration, and the record does not show which was first.
 
-    Functions that compute gradients are built once: of a second call of `tape.gradient` that goes through one of
-    them nothing is told. XLA's own are left alone.
+    Functions that compute gradients are built once: a second call of `tape.gradient` through one of them is not
+    measured. Functions that XLA compiles are left alone.
     """
 
     def reading(self, request: Request) -> Reading:

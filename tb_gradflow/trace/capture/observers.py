@@ -1,8 +1,7 @@
-"""Who looks at what is traced in which thread, and that only one step is looked at at a time.
+"""Who observes what is traced in which thread; only one step is observed at a time.
 
-A step is traced by one thread, or by one for each replica of a `tf.distribute` strategy. TensorFlow lets these take
-turns, wherever replicas meet: so they must not wait for each other here, while steps that have nothing to do with
-each other must.
+A step is traced by one thread, or by one thread for each replica of a `tf.distribute` strategy. TensorFlow lets these
+take turns, wherever replicas meet: they must not wait for each other here, while unrelated steps must.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from tb_gradflow.trace.protection.beside import surely
 
 
 class Listener(Protocol):
-    """Who hears of what a step does; `Collector` says more of each method.
+    """Is notified of everything that a step does; `Collector` documents each method.
 
     Attributes:
         leaves_out_xla: Whether the functions that the step calls are compiled without XLA.
@@ -47,14 +46,14 @@ class Listener(Protocol):
 
 
 class Look:
-    """One replica's step, looked at.
+    """The observation of one replica's step.
 
     Attributes:
-        listener: Who hears of it.
-        quiet: How often TensorFlow is calling `gradient` for a purpose of its own.
-        xla: How many of the `tf.function`s that are being traced are for XLA.
+        listener: The observer.
+        quiet: Nesting depth of TensorFlow's own calls of `gradient`.
+        xla: Number of `tf.function`s being traced that XLA will compile.
         rows: The tape whose Jacobian is being computed, and for each of its gradients whether one arrived for each
-            source; null where none is.
+            source; None if there is none.
         copies: By id, the `tf.function`s that the step calls, and their instrumented copies.
     """
 
@@ -67,7 +66,7 @@ class Look:
 
 
 Here = Callable[[], "Look | None"]
-"""Who looks at the current thread; null if nobody does."""
+"""The observer of the current thread; None if there is none."""
 
 
 class _OfThread(threading.local):
@@ -75,10 +74,10 @@ class _OfThread(threading.local):
 
 
 class Lookers:
-    """The looks that are open in this process.
+    """The observations that are open in this process.
 
     Args:
-        install: Opens what they need once, while there is any.
+        install: Installs the patches once, while there is any.
     """
 
     def __init__(self, install: Callable[[Here], contextlib.ExitStack]) -> None:
@@ -92,8 +91,9 @@ class Lookers:
 
     @contextlib.contextmanager
     def looking(self, listeners: Sequence[Listener]) -> Iterator[None]:
-        """While the context is open, the first listener hears of what this thread traces; where the step runs
-        replicas in threads of their own, each of the listeners hears of one."""
+        """While the context is open, the first listener observes what this thread traces; if the step runs replicas in
+        separate threads, each listener observes one of them.
+        """
         looks = tuple(Look(each) for each in listeners)
         before, shared = self._of_thread.looks, self._shared
         self._enter()
@@ -107,7 +107,7 @@ class Lookers:
             surely(self._leave)
 
     def here(self) -> Look | None:
-        """Who looks at this thread; null if nobody does."""
+        """The observer of this thread; None if there is none."""
         own = self._of_thread.looks
         if own:
             return own[0]

@@ -1,7 +1,7 @@
-"""Looks over TensorFlow's and Keras's shoulder while one step is traced, and puts everything back afterwards.
+"""Observes TensorFlow and Keras while one step is traced, and restores everything afterwards.
 
-Nothing here changes what the patched functions return. The patches stand only while the instrumented step is
-being traced; compiled steps never run through them.
+Nothing here changes what the patched functions return. The patches are active only while the instrumented step is being
+traced; compiled steps never run through them.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ from tb_gradflow.trace.tf_internals.tapes import flat_gradients, with_zeros
 
 @contextlib.contextmanager
 def watching(*listeners: Listener) -> Iterator[None]:
-    """While the context is open, the first listener hears of every gradient, scaled loss, update and layer that this
-    thread makes; each of several hears of those that one replica makes in a thread of its own. What is traced there
-    keeps its reads and writes in order."""
+    """While the context is open, the first observer is notified of every gradient, scaled loss, update and layer of
+    this thread; with several observers, each is notified of those of one replica, which has its own thread. Reads and
+    writes in the traced graph are kept in order.
+    """
     with _LOOKERS.looking(listeners):
         yield
         graph = tf.compat.v1.get_default_graph()
@@ -55,7 +56,7 @@ _LOOKERS = Lookers(_install)
 
 
 def is_for_xla() -> bool:
-    """Whether what the watched step traces now, in a function of its own, is for XLA to compile."""
+    """Whether the observed step is currently tracing a function that XLA will compile."""
     look = _LOOKERS.here()
     return look is not None and look.xla > 0
 
@@ -82,7 +83,7 @@ def _gradient(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
         if sys._getframe(2).f_code.co_filename == forwardprop.__file__:
             # `tf.autodiff.ForwardAccumulator` transposes twice: nobody requested these gradients.
             return original(self, target, sources, output_gradients, unconnected_gradients)
-        # A custom gradient may use a tape of its own, to compute its forward pass again: that is part of this answer.
+        # A custom gradient may use its own tape to compute its forward pass again: that is part of this result.
         look.quiet += 1
         try:
             return look.listener.gradient(original, self, target, sources, output_gradients, unconnected_gradients)
@@ -119,7 +120,7 @@ def _jacobian(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
         look = here()
         if look is None:
             return original(*args, **kwargs)
-        look.quiet += 1  # it asks for many gradients, one for each element
+        look.quiet += 1  # it requests many gradients, one for each element
         try:
             given = signature.bind(*args, **kwargs)
             given.apply_defaults()
@@ -142,13 +143,13 @@ def _jacobian(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
 
 
 def _kept_in_order(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
-    """The end of the trace of a function, of one that the step calls or of the body of a loop."""
+    """Called at the end of the trace of a function: one that the step calls, or the body of a loop."""
 
     @functools.wraps(original)
     def leave(self: Any, *error: Any) -> None:
         original(self, *error)
         graph = tf.compat.v1.get_default_graph()
-        # What an eager step calls is the user's own, as it is.
+        # The functions that an eager step calls are the user's own, unchanged.
         if here() is not None and getattr(getattr(graph, "outer_graph", None), "building_function", False):
             keep_in_order(graph)
 
@@ -156,8 +157,9 @@ def _kept_in_order(original: Callable[..., Any], here: Here) -> Callable[..., An
 
 
 def _fresh_copies(original: Callable[..., Any], here: Here) -> Callable[..., Any]:
-    """A `tf.function` inside the step keeps what it was traced to. An instrumented trace must not end up in the
-    user's own function, nor a plain one in ours: a copy is traced instead."""
+    """A `tf.function` inside of the step keeps its traces. An instrumented trace must not end up in the user's own
+    function, nor a plain one in ours: a copy is traced instead.
+    """
 
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Tensors, other than variables, that the user's own code requests a gradient for: which they are, and their names."""
+"""Tensors, other than variables, for which the user's code requests a gradient: which they are, and their names."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tb_gradflow.trace.source.frames import PACKAGE, Frame, frames_of
 from tb_gradflow.trace.source.user_line import is_users, users_frame
 from tb_gradflow.trace.tf_internals.tapes import flat_sources
 
-# A call that is longer than this is not read.
+# A longer call is not parsed.
 _LINES = 12
 
 _LONGEST_NAME = 30
 
-# What a tape is asked by.
+# The methods that request a gradient from a tape.
 _METHODS = ("gradient", "jacobian", "batch_jacobian")
 
 _TENSORFLOW = os.sep + "tensorflow" + os.sep
@@ -32,13 +32,13 @@ _TENSORFLOW = os.sep + "tensorflow" + os.sep
 
 @dataclass(frozen=True, slots=True)
 class RequestedTensor:
-    """A tensor that a gradient is requested for.
+    """A tensor for which a gradient is requested.
 
     Attributes:
-        tensor: As it was given.
-        ref: The flat op that made it, or stands for it; `None` if no op of the step computes with it.
-        name: What the user calls it.
-        rebound: The name, where the user's code had a variable under it before; empty otherwise.
+        tensor: The tensor.
+        ref: The flat op that produced or represents it; `None` if no op of the step uses it.
+        name: The user's name for it.
+        rebound: The name, if it was a variable's in the user's code before; empty otherwise.
     """
 
     tensor: Any
@@ -54,11 +54,11 @@ def requested_tensors(
     ops: Sequence[FlatOp],
     frames: Sequence[Frame],
 ) -> Iterator[RequestedTensor]:
-    """The tensors in the sources of one gradient call, a nest of them, but for those that are known. `ref_of` returns
-    the op that made one, `None` if none did.
+    """The tensors in the nested sources of one gradient call, except those that are known. `ref_of` returns the op that
+    produced a tensor, `None` if there is none.
 
-    Calls made by a library request tensors that do not concern the user: recomputing a block, for example. A variable
-    that was read is the variable's business, and a gradient is not a source of the forward computation.
+    Calls made by a library request tensors that do not concern the user: recomputing a block, for example. The value of
+    a variable is handled as the variable, and a gradient is not a source of the forward computation.
     """
     caller = _caller(frames)
     if caller is None:
@@ -78,7 +78,7 @@ def requested_tensors(
 
 
 def is_answer(gradient: Any, source: Any, *, zeros_for_none: bool) -> bool:
-    """Whether a gradient arrived for a tensor: the zeros that the caller wanted in the place of none are no answer."""
+    """Whether a gradient arrived for a tensor: zeros that the caller requested instead of None do not count."""
     if gradient is None or not zeros_for_none or not isinstance(gradient, tf.Tensor):
         return gradient is not None
     if not tf.is_symbolic_tensor(gradient):
@@ -90,7 +90,7 @@ def is_answer(gradient: Any, source: Any, *, zeros_for_none: bool) -> bool:
 
 
 def user_frame(frames: Sequence[Frame]) -> Frame | None:
-    """The innermost frame of the user's own; `None` if there is none."""
+    """The innermost frame of the user's code; `None` if there is none."""
     return next((frame for frame in reversed(frames) if is_users(frame.file)), None)
 
 
@@ -107,8 +107,9 @@ def _caller(frames: Sequence[Frame]) -> Frame | None:
 def written_sources(
     frame: Frame, functions: Sequence[str], keywords: Sequence[str], position: int, sources: Any
 ) -> list[str | None]:
-    """How the user's call of one of `functions` writes each of its sources, a nest, which it takes by a keyword or as
-    the argument at `position`; `None` for those that the call does not name."""
+    """The expression for each source in the user's call of one of `functions`, which takes the nested sources by
+    keyword or as the argument at `position`; `None` for sources without a name in the call.
+    """
     call = _call_at(frame, functions)
     given = [] if call is None else call.args[position : position + 1] if position >= 0 else []
     if call is not None:
@@ -117,7 +118,9 @@ def written_sources(
 
 
 def _written(node: ast.expr | None, source: Any) -> Iterator[str | None]:
-    """The names of what is in a nest, in the order of `tf.nest.flatten`, as far as the code for it tells."""
+    """The names of the values in a nested structure, in the order of `tf.nest.flatten`, as far as its code shows
+    them.
+    """
     parts = _parts_of(source)
     if parts is None:
         yield None if node is None else _name_of(node)
@@ -127,7 +130,9 @@ def _written(node: ast.expr | None, source: Any) -> Iterator[str | None]:
 
 
 def _part_of(node: ast.expr | None, number: int, place: str) -> ast.expr | None:
-    """The code for one part of a nest, where `node` is that for the nest; `None` where it does not tell."""
+    """The code for one part of a nested structure, where `node` is the code for the whole; `None` if it does not
+    show.
+    """
     if isinstance(node, ast.List | ast.Tuple):
         before = node.elts[: number + 1]
         return (
@@ -141,7 +146,7 @@ def _part_of(node: ast.expr | None, number: int, place: str) -> ast.expr | None:
 
 
 def _parts_of(source: Any) -> list[tuple[str, Any]] | None:
-    """What a nest holds, each with what stands behind the nest's name for it; `None` for what is no nest."""
+    """The items of a nested structure, each with the suffix that selects it; `None` if it is not nested."""
     if isinstance(source, Mapping):
         return [(f"[{key!r}]", source[key]) for key in sorted(source)]
     if isinstance(source, list | tuple):
@@ -151,7 +156,7 @@ def _parts_of(source: Any) -> list[tuple[str, Any]] | None:
 
 
 def _local_name(source: Any) -> str | None:
-    """The local variable that holds a tensor in the user's function: all that is known of code without a file."""
+    """The local variable that holds a tensor in the user's function: the only name known for code without a file."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
@@ -172,19 +177,19 @@ def _call_at(frame: Frame, functions: Sequence[str]) -> ast.Call | None:
             except SyntaxError:
                 continue
             calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _callee(node) in functions]
-            # Of several in one line none can be told from the others.
+            # Several calls in one line cannot be distinguished.
             return calls[0] if len(calls) == 1 else None
     return None
 
 
 def _name_of(node: ast.expr) -> str | None:
-    """The source as it is written; `None` for what is too long to be a name."""
+    """The source as it is written; `None` if it is too long for a name."""
     name = ast.unparse(node)
     return name if isinstance(node, ast.Name | ast.Attribute) or len(name) <= _LONGEST_NAME else None
 
 
 def _assigned(op: FlatOp) -> str | None:
-    """The name that the user's line gives to what the op makes."""
+    """The name that the user's line gives to the op's result."""
     known = op.known
     frames = known.frames if known is not None and known.frames is not None else frames_of(op.op.traceback)
     index = users_frame(frames)
@@ -200,15 +205,15 @@ def _assigned(op: FlatOp) -> str | None:
     return _name_of(made.targets[0]) if isinstance(made.targets[0], ast.Name | ast.Attribute) else None
 
 
-# What makes a variable: of TensorFlow, of Keras, of TensorFlow 1.
+# Functions that create variables: of TensorFlow, of Keras, of TensorFlow 1.
 _VARIABLE_MAKERS = frozenset({"Variable", "add_weight", "get_variable"})
 
 
 def was_variable(frame: Frame, name: str) -> bool:
     """Whether the user's code binds `name` (of a variable, or of an attribute) to a new variable in one place, and in
-    another to something computed from itself, as `x = x - rate * gradient` does: a tensor from then on.
+    another to something computed from itself, like `x = x - rate * gradient`: a tensor from then on.
 
-    Of plain names only the function, or the module, that `frame` is in is read.
+    For plain names only the function or the module of `frame` is searched.
     """
     try:
         tree = ast.parse("".join(linecache.getlines(frame.file)))
@@ -227,7 +232,7 @@ def was_variable(frame: Frame, name: str) -> bool:
                 isinstance(each, ast.Call) and _callee(each) in _VARIABLE_MAKERS for each in ast.walk(value)
             )
             made = made or has_maker
-            # An operator makes a tensor of a variable: `tf.Variable(1.0) - 0.1`.
+            # An operator turns a variable into a tensor: `tf.Variable(1.0) - 0.1`.
             of_new = has_maker and isinstance(value, ast.BinOp)
             of_old = not has_maker and any(_is_named(each, name, attribute) for each in ast.walk(value))
             computed = computed or of_new or of_old or isinstance(statement, ast.AugAssign)
@@ -235,20 +240,20 @@ def was_variable(frame: Frame, name: str) -> bool:
 
 
 def _statements_around(tree: ast.Module, line: int) -> Iterator[ast.AST]:
-    """All that belongs to the innermost function around a line, and to no function inside of that."""
+    """Everything in the innermost function around a line, except nested functions."""
     around: ast.AST = tree
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.lineno <= line <= (node.end_lineno or 0):
-            around = node  # `walk` meets outer ones first
+            around = node  # `walk` visits outer ones first
     queue = list(ast.iter_child_nodes(around))
-    for node in queue:  # grows while it is walked
+    for node in queue:  # grows during the loop
         yield node
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             queue.extend(ast.iter_child_nodes(node))
 
 
 def _bindings(statements: Sequence[ast.AST]) -> Iterator[tuple[ast.AST, ast.expr, ast.expr]]:
-    """Each assignment, with what is bound and to what."""
+    """Each assignment: its target and its value."""
     for node in statements:
         if isinstance(node, ast.Assign):
             for target in node.targets:

@@ -1,7 +1,7 @@
-"""Tensors that were computed from a variable before the step, and stand in it like constants.
+"""Tensors that were computed from a variable before the step, and appear in it like constants.
 
-Nothing but their values tells where they come from. Only variables that the step does not read at all, though a
-gradient was asked for, are looked for, and only among the constants that the loss depends on.
+Only their values show where they come from. The search covers only variables that the step does not read at all
+although a gradient was requested, and only constants on which the loss depends.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class Fixed:
     """A floating tensor that no op of the step computes.
 
     Attributes:
-        symbol: What stands for it in the graph.
-        outer: The eager tensor that it was captured from; null for a constant of the graph's own.
-        uses: The flat ops that take it, and as which input.
-        op: Index of the flat op that it is; -1 for a placeholder, which is none.
+        symbol: Its symbol in the graph.
+        outer: The eager tensor from which it was captured; None for a constant of the graph itself.
+        uses: The flat ops that consume it, and as which input.
+        op: Index of its flat op; -1 for a placeholder, which has none.
     """
 
     symbol: Any
@@ -46,8 +46,9 @@ class Fixed:
 
 
 def link_snapshots(collector: Collector) -> None:
-    """Gives each variable that the step does not read a way through the tensor that was computed from it, if there is
-    one."""
+    """Gives each variable that the step does not read a path through the tensor that was computed from it, if there is
+    one.
+    """
     for call in collector.calls:
         unread = list(_unread(collector, call))
         if not unread:
@@ -97,7 +98,7 @@ def _link(collector: Collector, flattener: Flattener, variable: int, fixed: Sequ
     with tf.init_scope():
         try:
             value = owned.variable.numpy()
-        except tf.errors.OpError:  # not initialised, or on a device that is gone
+        except tf.errors.OpError:  # not initialized, or on a device that is gone
             return
         for each in fixed:
             place = _place(each.outer, owned)
@@ -110,7 +111,7 @@ def _link(collector: Collector, flattener: Flattener, variable: int, fixed: Sequ
 
 
 def _place(outer: Any, owned: Owned) -> str | None:
-    """The place that the variable has lost to a captured tensor; null if it has not."""
+    """The place where a captured tensor has replaced the variable; None if there is none."""
     if outer is None:
         return None
     return owned.rebound if outer is owned.source else attribute_of(outer, owned)
@@ -123,7 +124,7 @@ def _relation(value: Any, fixed: Fixed, owned: Owned) -> str | None:
 
 
 def _insert(flattener: Flattener, fixed: Fixed, variable: int, owned: Owned, known: Known) -> None:
-    """Puts an op that reads the variable in front, and one that stands for what was made of it."""
+    """Adds an op that reads the variable, and one that represents the computation."""
     spec = tf.TensorSpec(owned.variable.shape, owned.variable.dtype.base_dtype)
     name = f"before/{owned.name}"
     read = FlatOp(f"{name}/read", "ReadVariableOp", fixed.symbol.op, (spec,), True, reads=variable)
@@ -133,7 +134,9 @@ def _insert(flattener: Flattener, fixed: Fixed, variable: int, owned: Owned, kno
 def lead_through(
     flattener: Flattener, source: Ref, fixed: Fixed, name: str, known: Known, place: float | None = None
 ) -> None:
-    """Makes the way from `source` to what takes a fixed tensor lead through an op of the name, which passes nothing."""
+    """Makes the path from `source` to the consumers of a fixed tensor lead through an op of that name, which propagates
+    no gradient.
+    """
     left = Input(source, 0, "not_differentiable")
     made = FlatOp(name, known.type, fixed.symbol.op, (fixed.symbol,), True, [left], known=known)
     index = flattener.put_before(made, min(op for op, _ in fixed.uses) if place is None else place)

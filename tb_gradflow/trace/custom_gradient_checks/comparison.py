@@ -1,8 +1,7 @@
-"""Compares a gradient of the user's own with the derivative of what its function computes.
+"""Compares a custom gradient with the derivative of its function.
 
-Two witnesses that know nothing of each other: what TensorFlow's derivatives make of the forward computation, and
-central differences of it at the elements where the two gradients disagree most. Only measured here; who is right is
-`analyse`'s to say.
+There are two independent references: TensorFlow's derivatives of the forward computation, and central differences at
+the elements where the two gradients disagree most. This module only measures; `analyse` decides which is right.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ Array = npt.NDArray[Any]
 
 SAMPLES = 4
 
-# Relative steps, a larger one to confirm the smaller. The best ones balance rounding (epsilon / h) with curvature
-# (h squared): the cube root of epsilon, 6e-6 in float64 and 5e-3 in float32. The agreement asked for is what was seen
-# to hold there for smooth functions, with a factor of ten in hand.
+# Relative steps; the larger one confirms the smaller. The best steps balance rounding (epsilon / h) and curvature (h
+# squared): the cube root of epsilon, 6e-6 in float64 and 5e-3 in float32. The required agreement is what was observed
+# there for smooth functions, with a safety factor of ten.
 _STEPS = {True: (6e-6, 6e-5), False: (5e-3, 1.5e-2)}
 _AGREEMENT = {True: 1e-3, False: 3e-2}
 
-# One-sided differences that are further apart than this stand on both sides of a kink.
+# One-sided differences that are further apart than this lie on the two sides of a kink.
 _KINK = {True: 2e-2, False: 0.2}
 
-# Gradients that differ by less, over their norm, are the same but for rounding.
+# Gradients that differ by less, relative to their norm, are equal except for rounding.
 _SAME = 1e-3
 
-# Elements of the derivative below this share of the largest count as flat places of the function.
+# Elements of the derivative below this share of the largest count as flat parts of the function.
 _FLAT = 1e-3
 
 
@@ -50,31 +49,31 @@ class Fetched:
 
 
 def checked(known: GradientCheck, probe: Probe, values: Fetched) -> GradientCheck:
-    """The comparison, at the values that one step had."""
+    """The comparison for the values of one step."""
     if not all(
         np.all(np.isfinite(_plain(each)))
         for each in (*values.fed, *values.results, *values.upstream)
         if _is_floating(each)
     ):
-        return replace(known, problem="its values are not all finite in this step")
+        return replace(known, problem="some of its values are not finite in this step")
     if not any(np.any(_plain(each)) for each in values.upstream):
         return known
-    problem = "its forward computation cannot be run by itself"
+    problem = "its forward computation cannot run separately"
     for double in (True, False):
         try:
             assert probe.part is not None
             with opened(probe.part, double=double) as running:
                 return _Comparison(probe, values, running).result(known)
         except _UnfaithfulError:
-            problem = "its forward computation gives another result each time"
-        # An op that does not have this precision, or refuses a value near by. What is not compared is said so.
+            problem = "its forward computation returns a different result each time"
+        # The op may not support this precision, or may reject a nearby value. The report says what was not compared.
         except Exception:
             continue
     return replace(known, problem=problem)
 
 
 class _UnfaithfulError(Exception):
-    """Run by itself the forward computation gives other results than in the step."""
+    """Run separately, the forward computation gives different results than in the step."""
 
 
 class _Comparison:
@@ -110,12 +109,12 @@ class _Comparison:
                 raise _UnfaithfulError
 
     def _aligned(self, listed: Sequence[Any]) -> list[Any]:
-        """One entry for each argument, null where the gradient function returned none."""
+        """One entry for each argument, None if the gradient function returned None."""
         present = iter(listed)
         return [None if tensor is None else next(present) for tensor in self._probe.returned]
 
     def _is_identity(self, automatic: Sequence[Any]) -> bool:
-        """Whether some result is an argument, whatever its shape, and moves with it."""
+        """Whether some result equals an argument, whatever its shape, and changes with it."""
         arguments = [_plain(self._fed[group[0].name]).ravel() for group in self._part.arguments]
         moves = [None if each is None else _plain(each).ravel() for each in automatic]
         return any(
@@ -128,7 +127,7 @@ class _Comparison:
         )
 
     def _is_limited(self, returned: Sequence[Any], automatic: Sequence[Any]) -> bool:
-        """Whether it is the derivative of an elementwise function, cut off at a limit: as Huber's loss has it."""
+        """Whether it is the derivative of an elementwise function, clipped at a limit, as in Huber's loss."""
         arrived = [each for each in self._upstream if each is not None]
         if len(arrived) != 1 or len(returned) != 1 or returned[0] is None or automatic[0] is None:
             return False
@@ -160,7 +159,7 @@ class _Comparison:
         return GradientSample(tuple(map(int, index)), own if np.isfinite(own) else None, derivative, other)
 
     def _derivative(self, place: int, index: tuple[int, ...], claimed: float) -> float | None:
-        """By central differences; null where two step sizes disagree, or both sides do."""
+        """By central differences; None if two step sizes disagree, or if both sides do."""
         value = self._fed[self._part.arguments[place][0].name]
         scale = max(abs(float(value[index])), 1e-2 * _largest(value)) or 1.0
         found = [self._difference(place, index, step * scale, claimed) for step in _STEPS[self._running.is_double]]
@@ -179,7 +178,9 @@ class _Comparison:
         return None if apart or not np.isfinite(central) else central
 
     def _moved(self, place: int, index: tuple[int, ...], step: float) -> tuple[list[Any], float]:
-        """The results with one element moved, and by how much it really was: numbers are not infinitely dense."""
+        """The results with one element changed, and by how much it really changed: floating-point numbers are
+        discrete.
+        """
         name = self._part.arguments[place][0].name
         moved = np.array(self._fed[name])
         moved[index] += step
@@ -187,7 +188,7 @@ class _Comparison:
         return results, abs(float(moved[index]) - float(self._fed[name][index])) or float("nan")
 
     def _weighed(self, above: Iterable[Any], below: Iterable[Any]) -> float:
-        """The change of the results, weighed with the gradient that arrives at them."""
+        """The change of the results, weighted with the incoming gradient."""
         total = 0.0
         for one, other, weight in zip(above, below, self._upstream, strict=True):
             if weight is not None:
@@ -196,7 +197,7 @@ class _Comparison:
 
 
 def _compared(returned: Array, automatic: Array | None) -> tuple[float | None, float | None]:
-    """How far two gradients are apart, and what one is times the other, where the second is not flat."""
+    """The distance of two gradients, and the ratio of the first to the second, where the second is not flat."""
     if automatic is None:
         return None, None
     steep = np.abs(automatic) > _FLAT * _largest(automatic)
@@ -210,8 +211,9 @@ def _compared(returned: Array, automatic: Array | None) -> tuple[float | None, f
 
 
 def _worst(returned: Array, automatic: Array | None) -> list[tuple[int, ...]]:
-    """The elements to look at: where two gradients differ most, else where the returned one is largest and a few
-    more."""
+    """The elements to check: where two gradients differ most; otherwise where the returned one is largest, and a few
+    more.
+    """
     own = _or_zero(returned)
     if automatic is not None and np.any(automatic):
         size = np.abs(own - automatic) * (np.abs(automatic) > _FLAT * _largest(automatic))
@@ -224,10 +226,10 @@ def _worst(returned: Array, automatic: Array | None) -> list[tuple[int, ...]]:
 
 
 def is_cut_off(own: Array, derivative: Array) -> bool:
-    """Whether `own` is `derivative` cut off at one limit on both sides of zero.
+    """Whether `own` is `derivative` clipped at one limit on both sides of zero.
 
-    Evidence is an element inside the limits where the two are the same, or elements at both limits: a gradient that
-    lacks a factor may have one of these by chance.
+    This needs an element inside of the limits where the two are equal, or elements at both limits: a gradient that
+    lacks a factor may have one element at a limit by chance.
     """
     if not own.size or not (np.all(np.isfinite(own)) and np.all(np.isfinite(derivative))):
         return False

@@ -1,7 +1,7 @@
-"""What has to be fetched from a step so that a gradient of the user's own can be compared with the derivative.
+"""The values that a step must return so that a custom gradient can be compared with the derivative.
 
-Everything here is symbolic: the gradient function is called twice more in the step's own graph, and the values that its
-forward computation was given are handed out of the step. The comparing is `comparison`'s.
+Everything here is symbolic: the gradient function is called twice more in the step's own graph, and the inputs of its
+forward computation become outputs of the step. `comparison` does the comparing.
 """
 
 from __future__ import annotations
@@ -17,33 +17,34 @@ from tb_gradflow.trace.custom_gradient_checks.subgraph import CannotCutError, Pa
 from tb_gradflow.trace.graph.custom_gradients import OwnGradient
 from tb_gradflow.trace.graph.differentiable import is_differentiable_dtype, shape_of
 
-# A power of two, so that a linear function answers with the very same digits; small, so that what is clipped is not;
-# negative, as some functions look at the sign.
+# A power of two, so that a linear function returns exactly the same digits; small, so that clipping does not apply;
+# negative, because some functions depend on the sign.
 SMALL_FACTOR = -1.0 / 1024
 
-# Of one gradient function and of one step, at most so many places are looked at: what is right here is right there.
+# In one step, at most this many calls of one gradient function are checked: if it is right there, it is right
+# elsewhere.
 PLACES_OF_ONE = 4
 PLACES = 32
 
-# How the `problem` of a function that raised begins.
+# The prefix of `problem` for a function that raised.
 RAISED = "it raises"
 
-# A value that is larger is not handed out of the step.
+# Larger values are not returned from the step.
 _LARGEST = 50_000_000
 
 
 @dataclass(slots=True)
 class Probe:
-    """One op with a gradient of the user's own.
+    """One op with a custom gradient.
 
     Attributes:
         own: The op.
-        part: Its forward computation; null if that cannot be run by itself.
-        slots: For each argument of the part, the numbers of the op's inputs that it goes into.
-        upstream: The gradient of each result; null where there is none.
-        returned: For each argument, what the gradient function made of it, summed over its slots; null for none.
+        part: Its forward computation; None if that cannot run separately.
+        slots: For each argument of the part, the indices of the op's inputs that it feeds.
+        upstream: The gradient of each result; None if there is none.
+        returned: For each argument, the output of the gradient function, summed over its slots; None if there is none.
         answered: The same for an upstream gradient that is smaller by `SMALL_FACTOR`.
-        problem: Why there is nothing to compare, or what the gradient function raised; empty if all is well.
+        problem: Why there is nothing to compare, or what the gradient function raised; empty if neither happened.
         wrong_shapes: The inputs whose gradient cannot have their shape, whatever the values are.
     """
 
@@ -58,7 +59,7 @@ class Probe:
 
     @property
     def fetches(self) -> dict[str, list[Any]]:
-        """Tensors of the step that the comparison needs the values of."""
+        """Tensors of the step whose values the comparison needs."""
         if self.part is None:
             return {}
         groups = {"upstream": self.upstream, "returned": self.returned, "answered": self.answered}
@@ -67,16 +68,16 @@ class Probe:
 
 
 def probe_of(own: OwnGradient, upstream: Sequence[Any]) -> Probe:
-    """Prepares the comparison for an op whose results have the gradients `upstream`, null where none arrived.
+    """Prepares the comparison for an op whose results have the gradients `upstream`, None where none arrived.
 
-    Makes ops in the default graph, which has to be the op's own.
+    Creates ops in the default graph, which must be the op's own.
     """
     probe = Probe(own)
     try:
         _prepare(probe, upstream)
     except CannotCutError as reason:
         probe.part, probe.problem = None, str(reason)
-    # The user's function is foreign code, and what it raises is worth telling.
+    # The user's function may raise anything, and the report contains what it raised.
     except Exception as error:
         first = (str(error).strip().splitlines() or [""])[0]
         probe.part, probe.problem = None, f"{RAISED} {type(error).__name__}: {first}"
@@ -103,7 +104,7 @@ def _prepare(probe: Probe, upstream: Sequence[Any]) -> None:
 
 
 def part_of(own: OwnGradient) -> tuple[Part, list[tuple[int, ...]]]:
-    """The forward computation, and for each of its arguments the numbers of the op's inputs that it goes into."""
+    """The forward computation, and for each of its arguments the indices of the op's inputs that it feeds."""
     groups = _groups(own)
     part = cut_out([tensors for tensors, _ in groups], own.results)
     if any(tensor.dtype.is_complex for tensor in (*part.fed, *own.results)):
@@ -123,9 +124,9 @@ def _wrong_shapes(own: OwnGradient, returned: Sequence[Any]) -> Iterator[InputCh
 
 
 def _groups(own: OwnGradient) -> list[tuple[list[Any], tuple[int, ...]]]:
-    """The tensors of each argument, with the inputs that it goes into.
+    """The tensors of each argument, with the inputs that it feeds.
 
-    A variable that the function uses is an argument too: its value stands wherever the function reads it.
+    A variable that the function uses is an argument too: its value is used wherever the function reads it.
     """
     groups: dict[str, tuple[list[Any], list[int]]] = {}
     arguments = {tensor.name for _, tensor in own.arguments[: len(own.arguments) - own.variable_count]}
@@ -150,7 +151,7 @@ def smaller(gradient: Any) -> Any:
 
 
 def summed(gradients: Sequence[Any]) -> Any:
-    """Their sum; null if all are."""
+    """Their sum; None if all are None."""
     present = [tf.convert_to_tensor(each) for each in gradients if each is not None]
     if len(present) < 2:
         return present[0] if present else None

@@ -1,6 +1,6 @@
-"""Looks at gradients of the user's own while a step is traced, and compares them once it has run.
+"""Observes custom gradients while a step is traced, and compares them after it has run.
 
-Only `explain` does this: the values that go into such functions leave the step for it.
+Only `explain` does this: the step must return the inputs of such functions.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _PREFIX = "gradient_check"
 
 
 class GradientChecks:
-    """The gradients of the user's own in one trace, by the name of their op."""
+    """The custom gradients of one trace, by the name of their op."""
 
     def __init__(self) -> None:
         self.probes: dict[str, Probe] = {}
 
     def fetches(self) -> dict[str, Any]:
-        """Tensors to hand out of the step, each under a name of its own."""
+        """Tensors that the step must return, each with a unique name."""
         return {
             f"{_PREFIX}/{name}/{kind}/{place}": tensor
             for name, probe in self.probes.items()
@@ -38,7 +38,7 @@ class GradientChecks:
         }
 
     def filled(self, trace: Trace, values: Mapping[str, Any]) -> Trace:
-        """The trace with what the comparison found; `values` are those of `fetches`, empty if the step raised."""
+        """The trace with the results of the comparison; `values` are those of `fetches`, empty if the step raised."""
         return replace(
             trace,
             gradient_checks=tuple(

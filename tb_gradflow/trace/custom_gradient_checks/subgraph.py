@@ -1,7 +1,7 @@
-"""A piece of a graph, cut out so that it can be run by itself on other values.
+"""A part of a graph, extracted so that it can run separately on other values.
 
-It can be computed in float64 whatever its own precision: differences of neighbouring values then keep ten digits,
-where float32 keeps three.
+It can be computed in float64 whatever its own precision: differences of neighbouring values then keep ten digits, while
+float32 keeps three.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tensorflow.python.framework import versions
 Values = Mapping[str, Any]
 """Arrays by the name of the tensor."""
 
-# The old control flow takes several ops that make sense only together, in frames of their own.
+# The old control flow uses several ops that only work together, in their own frames.
 _OLD_CONTROL_FLOW = frozenset(
     {"Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration", "LoopCond"}
     | {"Switch", "RefSwitch", "Merge", "RefMerge"}
@@ -28,18 +28,18 @@ _HALVES = (types_pb2.DT_FLOAT, types_pb2.DT_HALF, types_pb2.DT_BFLOAT16)
 
 
 class CannotCutError(Exception):
-    """The piece cannot be run by itself; the text says why, as the end of a sentence."""
+    """The part cannot run separately; the message is the reason, as the end of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A piece of a graph.
+    """A part of a graph.
 
     Attributes:
         arguments: The tensors that it is a function of; the first of each group stands for all.
         results: The tensors that it computes; one of them may be an argument.
-        ops: What lies between, in an order in which they can run.
-        given: The other tensors that go in: they do not depend on the arguments.
+        ops: The ops in between, in an order in which they can run.
+        given: The other inputs, which do not depend on the arguments.
     """
 
     arguments: tuple[tuple[Any, ...], ...]
@@ -56,7 +56,7 @@ class Part:
 def cut_out(arguments: Sequence[Sequence[Any]], results: Sequence[Any]) -> Part:
     """The ops that lead from `arguments` to `results`, all tensors of one graph.
 
-    Raises CannotCutError where running them again would draw other numbers, change something, or is not possible.
+    Raises CannotCutError if running them again would draw other numbers, change state, or is not possible.
     """
     stops = {tensor.name for group in arguments for tensor in group}
     behind = _behind(results, stops)
@@ -74,7 +74,7 @@ def cut_out(arguments: Sequence[Sequence[Any]], results: Sequence[Any]) -> Part:
 
 
 def _behind(results: Iterable[Any], stops: set[str]) -> list[Any]:
-    """The ops that the results depend on, as far back as the stops, producers first."""
+    """The ops on which the results depend, back to the stops, producers first."""
     order: list[Any] = []
     seen: set[str] = set()
     stack = [(tensor.op, False) for tensor in results if tensor.name not in stops]
@@ -91,7 +91,7 @@ def _behind(results: Iterable[Any], stops: set[str]) -> list[Any]:
 
 def _check(op: Any) -> None:
     if op.type in _OLD_CONTROL_FLOW:
-        raise CannotCutError("it holds a branch or a loop of TensorFlow 1")
+        raise CannotCutError("it contains a branch or a loop of TensorFlow 1")
     if op.type.startswith(("PyFunc", "EagerPyFunc")):
         raise CannotCutError("its forward computation runs Python")
     if op.op_def.is_stateful:
@@ -99,11 +99,12 @@ def _check(op: Any) -> None:
 
 
 def _makers(given: dict[str, Any]) -> list[Any]:
-    """Moves what cannot be fed, or not as well, from `given` to the result: the producers of tensor lists, and integer
-    constants, which fix shapes."""
+    """Moves values that cannot be fed, or not as well, from `given` to the result: the producers of tensor lists, and
+    integer constants, which fix shapes.
+    """
     made: dict[str, Any] = {}
     waiting = list(given.values())
-    for tensor in waiting:  # grows while it is walked
+    for tensor in waiting:  # grows during the loop
         if tensor.dtype == tf.resource:
             raise CannotCutError(f"its forward computation reads state (`{tensor.op.type}`)")
         if tensor.dtype == tf.variant or (tensor.op.type == "Const" and tensor.dtype.is_integer):
@@ -117,7 +118,7 @@ def _makers(given: dict[str, Any]) -> list[Any]:
 
 
 class Running:
-    """A part that can be run. Made by `opened`.
+    """A part that can be run. Created by `opened`.
 
     Attributes:
         is_double: Whether it computes in float64.
@@ -136,8 +137,7 @@ class Running:
         return list(self._session.run(fetched, self._feed(values)))
 
     def derivatives(self, values: Values, upstream: Sequence[Any]) -> list[Any]:
-        """What TensorFlow's own derivative makes of the gradient of the results, for each argument; null if it
-        has none."""
+        """TensorFlow's own derivative of the gradient of the results, for each argument; None if it has none."""
         fetched = [gradient for gradient in self._gradients if gradient is not None]
         feed = self._feed(values)
         feed.update(
@@ -152,10 +152,11 @@ class Running:
 
 @contextlib.contextmanager
 def opened(part: Part, *, double: bool) -> Iterator[Running]:
-    """The part, ready to be run, in float64 if so wanted. Not every op has that precision: this or the first run may
-    raise whatever TensorFlow raises then."""
+    """The part, ready to run, in float64 if requested. Not every op supports that precision: this or the first run may
+    then raise whatever TensorFlow raises.
+    """
     graph, names = _graph_of(part, double=double)
-    # On the CPU, which has no reduced precision of its own.
+    # On the CPU, which has no reduced precision.
     with tf.compat.v1.Session(graph=graph, config=tf.compat.v1.ConfigProto(device_count={"GPU": 0})) as session:
         yield Running(part, names, session, _derivative(part, graph, names), is_double=double)
 
@@ -170,14 +171,14 @@ def _derivative(part: Part, graph: Any, names: Mapping[str, str]) -> tuple[list[
             gradients = tf.compat.v1.gradients(
                 [results[place] for place in floating], arguments, grad_ys=[upstream[place] for place in floating]
             )
-        # No gradient registered, or refused on purpose: there is none to compare with.
+        # No gradient is registered, or it is refused on purpose: there is nothing to compare with.
         except Exception:
             return upstream, [None] * len(arguments)
         return upstream, [None if each is None else tf.convert_to_tensor(each) for each in gradients]
 
 
 def _graph_of(part: Part, *, double: bool) -> tuple[Any, dict[str, str]]:
-    """A graph of the part alone, and what the part's tensors are called in it."""
+    """A graph of only this part, and the names of the part's tensors in it."""
     definition = graph_pb2.GraphDef()
     definition.versions.producer = versions.GRAPH_DEF_VERSION
     names: dict[str, str] = {}
@@ -222,7 +223,7 @@ def _node(op: Any, names: Mapping[str, str], *, double: bool) -> Any:
 
 
 def _strip(nodes: Iterable[Any]) -> None:
-    """Without colocation, hints, and gradients of the user's own."""
+    """Without colocation, hints, and custom gradients."""
     for node in nodes:
         for name in [name for name in node.attr if name.startswith("_")]:
             del node.attr[name]

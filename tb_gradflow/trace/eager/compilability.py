@@ -1,7 +1,8 @@
-"""Why a step has to run eagerly: TensorFlow cannot compile it, or compiles something else than Python would run.
+"""Why a step must run eagerly: TensorFlow cannot compile it, or compiles something different from what Python would
+run.
 
-`float()` and `int()` of a tensor leave TensorFlow in an eager step, and stay in it where `tf.function` has rewritten
-the code.
+`float()` and `int()` of a tensor leave TensorFlow in an eager step, but stay in it if `tf.function` has rewritten the
+code.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from tb_gradflow.trace.tf_internals.patching import replaced
 
 @contextlib.contextmanager
 def kept_inside() -> Iterator[list[str]]:
-    """While the context is open, the list grows by the name of each such conversion of a tensor: `float`, `int`."""
+    """While the context is open, the name of each such conversion of a tensor, `float` or `int`, is appended to the
+    list.
+    """
     kept: list[str] = []
 
     def noting(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -39,8 +42,9 @@ def kept_inside() -> Iterator[list[str]]:
 
 @contextlib.contextmanager
 def decisions() -> Iterator[list[str]]:
-    """While the context is open, the list grows with each truth value that Python or TensorFlow takes of an eager
-    tensor: what the step would have done otherwise does not show."""
+    """While the context is open, each truth value that Python or TensorFlow takes of an eager tensor is appended to the
+    list: what the step would have done otherwise is not visible.
+    """
     taken: list[str] = []
 
     def noting(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -56,8 +60,9 @@ def decisions() -> Iterator[list[str]]:
 
 
 def sentence_of(error: Exception) -> str:
-    """What an error says, in one line: the last one of its own kind, or the first that is none of the decoration of
-    autograph and Keras."""
+    """The message of an error in one line: its last line of its own kind, or the first one that autograph and Keras did
+    not add.
+    """
     lines = [re.sub(r"\x1b\[\d+m", "", line).strip() for line in str(error).splitlines()]
     own = [line for line in lines if line.startswith(f"{type(error).__name__}: ")]
     plain = [line for line in lines if line and not line.startswith(_DECORATION)]
@@ -68,8 +73,8 @@ _DECORATION = ("in user code:", "File ", "Exception encountered", "Arguments rec
 
 
 HINT = (
-    "tb_gradflow: `watch` compiles the step as `tf.function` does, and in there a tensor has no numbers that Python or "
-    "NumPy could look at. Write that line with TensorFlow, or run the step eagerly: "
+    "tb_gradflow: `watch` compiles the step like `tf.function`. In a compiled step a tensor has no value that "
+    "Python or NumPy can read. Write that line with TensorFlow ops, or run the step eagerly: call "
     "`tf.config.run_functions_eagerly(True)` before the training."
 )
 
@@ -79,6 +84,6 @@ _WORDS = re.compile(
 
 
 def needs_numbers(error: Exception) -> bool:
-    """Whether TensorFlow says that the step looks at the numbers of a tensor that is being traced."""
+    """Whether TensorFlow reports that the step reads the value of a tensor that is being traced."""
     told = isinstance(error, tf.errors.OperatorNotAllowedInGraphError)
     return told or _WORDS.search(str(error)) is not None

@@ -1,7 +1,7 @@
-"""Custom gradients in an eager step: there the forward pass runs as if it had none, and the tape alone knows better.
+"""Custom gradients in an eager step: the forward pass runs as if there were none, and only the tape knows them.
 
-In a graph `tf.custom_gradient` leaves an IdentityN behind, which takes results and arguments and bears the name of the
-gradient function. The shadow gets the same.
+In a graph `tf.custom_gradient` creates an IdentityN, which takes results and arguments and has the name of the gradient
+function. The shadow graph gets the same.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tb_gradflow.trace.graph.custom_gradients import cells_of, described
 from tb_gradflow.trace.graph.flat_ops import Known
 from tb_gradflow.trace.graph.flatten import Flattener
 
-# TensorFlow's wrapper around the user's gradient function; others record calls of compiled functions.
+# TensorFlow's wrapper around the user's gradient function; other wrappers record calls of compiled functions.
 _WRAPPER = "_eager_mode_decorator.<locals>.actual_grad_fn"
 
 
@@ -35,7 +35,7 @@ class CustomGradients:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """While the context is open, custom gradients are noted."""
+        """While the context is open, custom gradients are recorded."""
         original = record.record_operation
 
         def record_operation(
@@ -52,7 +52,7 @@ class CustomGradients:
             record.record_operation = original
 
     def tell(self, flattener: Flattener) -> None:
-        """Writes into the flat ops which arguments got a gradient."""
+        """Records in the flat ops which arguments got a gradient."""
         for op, passes in self._ops:
             ref = flattener.ref(op.outputs[0])
             for item in flattener.ops[ref.op].inputs if ref is not None else ():

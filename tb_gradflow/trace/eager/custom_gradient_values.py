@@ -1,7 +1,7 @@
-"""Looks at gradients of the user's own in an eager step, where their values are at hand.
+"""Checks custom gradients in an eager step, where their values are available.
 
-The forward computation is cut out of the step's shadow, and the gradient function is called once more, with a smaller
-gradient, when the tape has called it.
+The forward computation is extracted from the step's shadow graph, and after the tape has called the gradient function,
+it is called once more with a smaller gradient.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Answer:
 
 
 class EagerChecks:
-    """The gradients of the user's own in one eager step."""
+    """The custom gradients of one eager step."""
 
     def __init__(self, shadow: Shadow, checks: GradientChecks) -> None:
         self._shadow = shadow
@@ -49,7 +49,7 @@ class EagerChecks:
         checks.probes.clear()
 
     def watched(self, own: OwnGradient, backward: Callable[..., Any]) -> Callable[..., Any]:
-        """The gradient function, whose first answer is kept."""
+        """The gradient function, wrapped so that its first result is kept."""
 
         def noting(*upstream: Any) -> Any:
             same = sum(answer.own.function == own.function for answer in self._answers.values())
@@ -69,16 +69,16 @@ class EagerChecks:
         return noting
 
     def passed_over(self, own: OwnGradient) -> None:
-        """Notes that the gradient function is used for nothing: its function was given no argument by position."""
+        """Records that the gradient function is never used: its function was called with no positional argument."""
         self._checks.probes[own.op.name] = Probe(own, problem=_BY_KEYWORD)
 
     def finish(self) -> None:
-        """The step is over: finds the forward computations."""
+        """Called when the step is over: finds the forward computations."""
         for name, answer in self._answers.items():
             self._checks.probes[name] = self._probe(answer)
 
     def values(self) -> dict[str, Any]:
-        """Under the names of `GradientChecks.fetches`, the values."""
+        """The values, under the names of `GradientChecks.fetches`."""
         fetches = self._checks.fetches()
         return {
             name: tensor if isinstance(tensor, tf.__internal__.EagerTensor) else self._shadow.actual(tensor)
@@ -90,7 +90,7 @@ class EagerChecks:
         try:
             part, probe.slots = part_of(answer.own)
             if any(self._shadow.actual(tensor) is None for tensor in (*part.fed, *part.results)):
-                raise CannotCutError("the step ran eagerly, and not all of its values were kept")
+                raise CannotCutError("the step ran eagerly, and some of its values were not kept")
         except CannotCutError as reason:
             probe.problem = str(reason)
             return probe

@@ -1,7 +1,7 @@
 """Where an eager step's values leave TensorFlow: `.numpy()`, `float()`, an `if`, NumPy functions on a tensor.
 
-TensorFlow's eager tensors have one method that all of Python's conversions go through. NumPy's own functions read a
-tensor's memory and call none, so they stand behind a lookout while the step runs.
+All of Python's conversions of TensorFlow's eager tensors go through one method. NumPy's own functions read a tensor's
+memory without calling it, so they are wrapped while the step runs.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from tb_gradflow.trace.tf_internals.patching import replaced
 EagerTensor = tf.__internal__.EagerTensor
 EAGER_BASE = next(each for each in EagerTensor.__mro__ if "_numpy" in vars(each))
 
-# Methods of tensors and variables that hand a value to Python, as the user writes them.
+# Methods of tensors and variables that return a value to Python, as the user writes them.
 _METHODS = {
     "numpy": ".numpy()", "__array__": "NumPy", "__float__": "float()", "__int__": "int()", "__index__": "int()",
     "__bool__": "bool()", "__complex__": "complex()",
 }  # fmt: skip
 
-# Their own files, and those that only hand on to them.
+# The files that define them, and files that only forward to these.
 _TENSOR_FILES = ("framework/ops.py", "framework/tensor.py", "ops/resource_variable_ops.py", "ops/variables.py")
 _KERAS_TENSOR_FILES = ("common/variables.py", "tensorflow/core.py")
 
-# They look at a value to show it.
+# They read a value only to display it.
 _SHOWING = frozenset({"__repr__", "__str__", "__format__", "__reduce__", "numpy_text", "value_text"})
 
 
@@ -46,8 +46,8 @@ class Exit:
     """A value that left TensorFlow.
 
     Attributes:
-        op: The op that stands for it in the shadow; its output stands for what Python has from there on.
-        how: What the user wrote, such as `.numpy()`.
+        op: The op that represents it in the shadow graph; its output represents Python's value from there on.
+        how: The user's code, such as `.numpy()`.
         frames: The stack, from the outside to the user's line.
         value: The value that left.
         decides: Whether Python took it as a truth value.
@@ -64,8 +64,8 @@ class Exits:
     """The exits of one eager step, in order.
 
     Args:
-        shadow: The step's.
-        is_source: Whether a gradient is requested for a tensor: such a one carries something, wherever it came from.
+        shadow: The shadow graph of the step.
+        is_source: Whether a gradient is requested for a tensor: such a tensor matters, wherever it comes from.
     """
 
     def __init__(self, shadow: Shadow, is_source: Callable[[Any], bool]) -> None:
@@ -77,7 +77,7 @@ class Exits:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """While the context is open, exits are noted."""
+        """While the context is open, exits are recorded."""
         with contextlib.ExitStack() as undo:
             replaced(undo, EAGER_BASE, "_numpy", self._method)
             for module, prefix in ((np, "np"), (np.linalg, "np.linalg")):
@@ -98,7 +98,7 @@ class Exits:
         return lambda original: _Function(original, functools.partial(self._called, name))
 
     def _called(self, name: str, tensors: Sequence[Any], function: Callable[[], Any]) -> Any:
-        """Runs a function of NumPy's on eager tensors, or on what may turn out to be one."""
+        """Runs a NumPy function on eager tensors, or on values that may contain one."""
         for tensor in tensors:
             self._note(tensor, tensor._numpy_internal(), name)
         self._functions.append(name)
@@ -111,7 +111,7 @@ class Exits:
         if self._shadow.is_paused:
             return
         symbol = self._shadow.known_symbol(tensor)
-        # What else came from outside of the step carries nothing of a variable.
+        # Other values from outside of the step do not depend on a variable.
         if (symbol is None or symbol.op.type in ("Const", "Placeholder")) and not self._is_source(tensor):
             return
         frames = stack_now()
@@ -119,7 +119,7 @@ class Exits:
         if way is None:
             return
         symbol = self._shadow.symbol(tensor)
-        # What the user's line called is told by `how`.
+        # `how` already names the function that the user's line called.
         frames = frames[: way.start + 1]
         key = (tensor._id, frames[-1].file, frames[-1].line)
         if key not in self._seen:
@@ -140,12 +140,12 @@ class Exits:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """How a value went from TensorFlow to the user's line.
+    """How a value got from TensorFlow to the user's line.
 
     Attributes:
         start: Index of the user's frame.
-        how: What that line called.
-        through_library: Whether a library's function took the value out on the way.
+        how: The function that this line called.
+        through_library: Whether a library function in between took the value out.
     """
 
     start: int
@@ -154,7 +154,7 @@ class _Way:
 
 
 def _way_out(frames: Sequence[Frame]) -> _Way | None:
-    """Null where TensorFlow or Keras looks at a value for a purpose of its own."""
+    """None if TensorFlow or Keras reads a value for its own purposes."""
     start = users_frame(frames)
     if start < 0:
         return None
@@ -171,7 +171,7 @@ def _way_out(frames: Sequence[Frame]) -> _Way | None:
         return _Way(start, _METHODS[entry.function], through_library=False)
     if _TENSORFLOW in entry.file and _KERAS not in entry.file:
         return None
-    # Keras decides by a value for purposes of its own, too.
+    # Keras also branches on values for its own purposes.
     if between[-1].function == "__bool__":
         return None
     name = f".{entry.function}()" if _KERAS in entry.file else f"{entry.function}()"
@@ -182,7 +182,7 @@ _KERAS, _TENSORFLOW = f"{os.sep}keras{os.sep}", f"{os.sep}tensorflow{os.sep}"
 
 
 class _Function:
-    """A NumPy function that tells of the tensors it is given, and is the same otherwise."""
+    """A NumPy function that also reports its tensor arguments."""
 
     def __init__(self, original: Any, called: Callable[..., Any]) -> None:
         functools.update_wrapper(self, original, updated=())

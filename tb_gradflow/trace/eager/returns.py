@@ -1,12 +1,12 @@
 """Which values that left an eager step came back: as a constant, as an op's attribute, or as a decision.
 
-Python keeps no account of what becomes of a number. What counts as evidence, the best first: a constant has the very
-value that left; it was made, or an op of the loss was, by the exit's own statement or by one that reads a name which
-the exit's statement kept; a constant was made after the exit, of a value that is not written out there. Of a value that
-is only printed or handed to a call, the very value must come back.
+Python does not track what happens to a number. The evidence, best first: a constant has exactly the value that left;
+the constant, or an op of the loss, was created by the exit's own statement or by a statement that reads a name which
+the exit's statement assigned; a constant was created after the exit, with a value that is not a literal there. If a
+value is only printed or passed to a call, exactly that value must come back.
 
-A solver takes out a value a thousand times a step, and makes ten thousand constants: nothing here looks at each
-constant for each exit.
+A solver may take out a value a thousand times in a step, and create ten thousand constants: nothing here compares every
+constant with every exit.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from tb_gradflow.trace.source.user_line import origin_of
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """An op of the loss that may have taken a value of Python's.
+    """An op of the loss that may have used a value from Python.
 
     Attributes:
         op: Index of the flat op.
         slot: Which of its inputs; one more than it has for an attribute.
-        source: The user's line that made the constant, or the op.
-        arrival: The constant; null for an attribute.
+        source: The user's line that created the constant, or the op.
+        arrival: The constant; None for an attribute.
     """
 
     op: int
@@ -54,13 +54,14 @@ class _Use:
 
 
 def link_returns(shadow: Shadow, exits: Sequence[Exit], flattener: Flattener, targets: Sequence[Ref]) -> None:
-    """Adds an input to each flat op that takes what came back from an exit."""
+    """Adds an input to each flat op that uses a value which came back from an exit."""
     if not exits or not targets:
         return
     needed = {op for op in needed_for(flattener.ops, [ref.op for ref in targets]) if not flattener.ops[op].backward}
     uses = _Uses(_constants(shadow, flattener, needed), (_made_by(flattener, op) for op in sorted(needed)))
     known: set[Source | None] = set()
-    # What one statement hands to a call goes one way: where some of it is known to come back, the rest does too.
+    # All values that one statement passes to a call go the same way: if some of them are known to come back, the others
+    # do too.
     for each in sorted(_left(exits, flattener), key=lambda left: not left.is_telling):
         if each.is_told:
             taken = uses.same(each) if each.is_telling or each.place in known else []
@@ -74,14 +75,14 @@ def link_returns(shadow: Shadow, exits: Sequence[Exit], flattener: Flattener, ta
 
 @dataclass(frozen=True, slots=True)
 class _Left:
-    """An exit that the loss's graph has, and what its statement says.
+    """An exit in the loss's graph, and facts about its statement.
 
     Attributes:
         value: The value that left.
         decides: Whether Python took it as a truth value.
-        ref: The flat op that stands for the exit.
-        place: The user's line; null if there is none.
-        is_told: Whether the statement prints, logs or collects the value and does nothing else with it.
+        ref: The flat op that represents the exit.
+        place: The user's line; None if there is none.
+        is_told: Whether the statement only prints, logs or collects the value.
         steers: Whether it decides which other statements run, or how often.
     """
 
@@ -98,7 +99,7 @@ class _Left:
 
 
 def _left(exits: Iterable[Exit], flattener: Flattener) -> Iterator[_Left]:
-    # The same line is read for each turn of a loop.
+    # The same line is parsed again in each iteration of a loop.
     read = functools.cache(lambda place: (is_only_told(place.file, place.line), steers(place.file, place.line)))
     for exit in exits:
         ref = flattener.ref(exit.op.outputs[0])
@@ -111,10 +112,10 @@ def _left(exits: Iterable[Exit], flattener: Flattener) -> Iterator[_Left]:
 
 
 class _Uses:
-    """The ops of the loss that may have taken a value of Python's, found by that value or by the line that left it.
+    """The ops of the loss that may have used a value from Python, found by the value or by the line of its exit.
 
-    Of those that are found, each answer has those next to the exit and the last ones: a value of each turn of a loop
-    that comes back in each later turn would be the square of so many edges, and tell no more.
+    Each answer is limited to the ops closest to the exit and the last ones: a value from each iteration of a loop that
+    comes back in each later iteration would give a quadratic number of edges without more information.
 
     Args:
         constants: The uses of constants.
@@ -132,7 +133,7 @@ class _Uses:
         self._close: dict[tuple[object, ...], list[_Use]] = {}
 
     def same(self, left: _Left) -> list[_Use]:
-        """The constants that hold the very value that left."""
+        """The constants that hold exactly the value that left."""
         alike = self._values.get(np.size(left.value))
         if alike is None or np.asarray(left.value).dtype.kind not in "fiu":
             return []
@@ -154,7 +155,7 @@ class _Uses:
         return _after(left.ref.op, sorted({use.op: use for use in found}.values(), key=lambda use: use.op))
 
     def close(self, left: _Left, is_close: _Closeness, *, constants: bool) -> list[_Use]:
-        """The constants that are not written out, or any ops, whose line has to do with that of the exit."""
+        """The constants that are not literals, or any ops, whose line is related to that of the exit."""
         key = (left.place, is_close, constants)
         if key not in self._close:
             by_source = self._unwritten if constants else self._made
@@ -171,13 +172,13 @@ class _Uses:
         return _after(left.ref.op, self._close[key])
 
     def floating(self, left: _Left) -> list[_Use]:
-        """The floating constants that are not written out."""
+        """The floating constants that are not literals."""
         return _after(left.ref.op, self._floating)
 
 
 _NEAR = 1e-6
 
-# Of the uses that are found for an exit, so many that come next, and so many of the last.
+# Of the uses that are found for an exit, this many following ones, and this many of the last.
 _NEXT, _LAST = 16, 16
 
 
@@ -194,8 +195,9 @@ def _by_source(uses: Iterable[_Use]) -> Mapping[Source | None, Sequence[_Use]]:
 
 
 def _by_value(constants: Iterable[_Use]) -> Mapping[int, tuple[Sequence[float], Sequence[Sequence[_Use]]]]:
-    """For each number of elements: the first element of each value that there is, in order of size, and the constants
-    that hold this value."""
+    """For each number of elements: the first element of each distinct value, sorted, and the constants that hold this
+    value.
+    """
     groups: dict[tuple[int, bytes], list[_Use]] = {}
     for use in constants:
         value = _value(use)
@@ -251,7 +253,7 @@ def _made_by(flattener: Flattener, op: int) -> _Use:
 
 
 def _returns(left: _Left, uses: _Uses) -> list[_Use]:
-    """What took the value that came back; empty if nothing did, as far as anybody can tell."""
+    """The ops that used the value that came back; empty if none did, as far as can be known."""
     if left.decides:
         return []
     same = uses.same(left)
@@ -266,14 +268,14 @@ def _returns(left: _Left, uses: _Uses) -> list[_Use]:
 
 
 def _decided(left: _Left, flattener: Flattener, targets: Sequence[Ref]) -> list[_Use]:
-    """Everything that Python does after a decision depends on it; the targets stand for that."""
+    """Everything that Python does after a decision depends on it; the targets represent all of that."""
     if not left.steers:
         return []
     return [_made_by(flattener, op) for op in sorted({target.op for target in targets if target.op > left.ref.op})]
 
 
 def _same_value(left: Any, use: _Use) -> bool:
-    """Whether the constant holds the very numbers that left, in whatever shape and type."""
+    """Whether the constant holds exactly the numbers that left, in any shape and type."""
     left, back = np.asarray(left), _value(use)
     if left.size != back.size or not left.size or left.dtype.kind not in "fiu" or back.dtype.kind not in "fiu":
         return False
@@ -286,7 +288,7 @@ def _value(use: _Use) -> Any:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value is too common to tell anything: a single small integer."""
+    """Whether a value is too common to be evidence: a single small integer."""
     value = np.asarray(value)
     return bool(value.size == 1 and float(value.ravel()[0]).is_integer() and abs(float(value.ravel()[0])) < 100)
 
@@ -299,7 +301,7 @@ def _is_same_statement(left: ast.stmt, back: ast.stmt) -> bool:
 
 
 def _is_named(left: ast.stmt, back: ast.stmt) -> bool:
-    """Whether a statement reads a name that the exit's statement kept."""
+    """Whether a statement reads a name that the exit's statement assigned."""
     return bool(names_kept(left) & names_in(back))
 
 
@@ -312,7 +314,7 @@ def _judged(is_close: _Closeness, left: ast.stmt | None, back: ast.stmt | None) 
 
 
 def _is_written(use: _Use, statement: ast.stmt | None) -> bool:
-    """Whether the constant stands in the user's line, or is a number that a library's function brought along."""
+    """Whether the constant is a literal in the user's line, or a number from a library function."""
     value = _value(use)
     if value.size != 1 or value.dtype.kind not in "fiu":
         return False

@@ -1,8 +1,8 @@
-"""The graph that an eager step would have been: made op by op while TensorFlow runs them.
+"""The graph of an eager step, built op by op while TensorFlow runs the ops.
 
-Eager tensors know neither their producer nor a graph. A shadow hears of each op that ran, makes the same one in a
-graph that is never run, and remembers which symbol there stands for which tensor: so an eager step is looked at
-exactly like a traced one. As the ops are made while the user's call is still on the stack, they bear its traceback.
+Eager tensors know neither their producer nor a graph. A shadow graph is notified of each op that ran, creates the same
+op in a graph that is never run, and remembers the symbol for each tensor, so that an eager step is analysed exactly
+like a traced one. The ops are created while the user's call is still on the stack, so they have its traceback.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from tb_gradflow.trace.protection.functions import heard, hearer_of_faults, rais
 from tb_gradflow.trace.source.frames import Frame, stack_now
 from tb_gradflow.trace.tf_internals.patching import replaced
 
-# A variable's handle must look captured, as it does in a traced step, even if the step itself makes the variable.
+# A variable's handle must look captured, as in a traced step, even if the step itself creates the variable.
 _HANDLES = frozenset({"VarHandleOp"})
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A tensor that no op of the step made.
+    """A tensor that no op of the step produced.
 
     Attributes:
         tensor: The eager tensor.
-        symbol: What stands for it.
-        inside: Whether it was made during the step, from a value of Python.
-        frames: The stack that it was made under; empty if that is not known.
+        symbol: Its symbol in the graph.
+        inside: Whether it was created during the step, from a Python value.
+        frames: The stack under which it was created; empty if not known.
     """
 
     tensor: Any
@@ -49,14 +49,14 @@ class Shadow:
     """Ops and tensors of one eager step.
 
     Args:
-        most: How many tensors to keep; null for all of them.
-        on_full: Is called where the step makes more.
+        most: How many tensors to keep; None for all of them.
+        on_full: Called if the step creates more.
 
     Attributes:
-        graph: The graph; it holds what ran while `listening`.
-        known: By op name, what the graph does not say of an op.
-        arrivals: The tensors that came from elsewhere, in the order of their first use.
-        is_full: Whether the step has run more ops than `most`: it goes on unseen, and nothing of it is kept.
+        graph: The graph of the ops that ran while `listening`.
+        known: Facts about an op that the graph does not contain, by op name.
+        arrivals: The tensors from outside, in the order of their first use.
+        is_full: Whether the step has run more ops than `most`: the rest is not recorded, and nothing is kept.
     """
 
     def __init__(self, most: int | None = None, on_full: Callable[[], None] = lambda: None) -> None:
@@ -88,7 +88,7 @@ class Shadow:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """What runs in here is none of the step's."""
+        """Ops that run in this context are not part of the step."""
         self._paused += 1
         try:
             yield
@@ -97,7 +97,7 @@ class Shadow:
 
     @contextmanager
     def resumed(self) -> Iterator[None]:
-        """What runs in here is the step's all the same."""
+        """Ops that run in this context are part of the step after all."""
         paused, self._paused = self._paused, 0
         try:
             yield
@@ -106,11 +106,11 @@ class Shadow:
 
     @property
     def is_paused(self) -> bool:
-        """Whether somebody else than the step is running."""
+        """Whether code other than the step's is running."""
         return self._paused > 0
 
     def symbol(self, tensor: Any) -> Any:
-        """What stands for an eager tensor; one that is not known yet arrives."""
+        """The symbol of an eager tensor; an unknown tensor is added as an arrival."""
         found = self._symbols.get(tensor._id)
         if found is None:
             with self.paused(), self.graph.as_default(), record.stop_recording():
@@ -120,15 +120,15 @@ class Shadow:
         return found
 
     def known_symbol(self, tensor: Any) -> Any:
-        """What stands for a tensor that the step has used or made; null for others."""
+        """The symbol of a tensor that the step has used or produced; None for others."""
         return self._symbols.get(tensor._id)
 
     def actual(self, symbol: Any) -> Any:
-        """The eager tensor that a symbol stands for; null for what only the shadow has."""
+        """The eager tensor of a symbol; None if only the shadow graph has it."""
         return self._tensors.get(symbol.name)
 
     def make_opaque(self, kind: str, inputs: Sequence[Any], dtypes: Sequence[Any], known: Known) -> Any:
-        """An op of which nothing is known but its inputs and outputs (symbols and types), under the name of `kind`."""
+        """An op of which only the inputs and outputs (symbols and types) are known, under the name `kind`."""
         attributes = {
             "token": op_def_library.value_to_attr_value("", "string", "token"),
             "Tin": op_def_library.value_to_attr_value([t.dtype for t in inputs], "list(type)", "Tin"),
@@ -173,7 +173,7 @@ class Shadow:
                 self.keep(symbol, tensor)
 
     def _let_go(self) -> None:
-        """Nobody can wait for the rest of the step to be seen. The tensors that were kept would fill the memory."""
+        """Stops recording the step when it is too large: the tensors that were kept would fill the memory."""
         self.is_full = True
         self._paused += 1
         for kept in (self._symbols, self._tensors, self._made, self.arrivals):
@@ -187,7 +187,7 @@ class Shadow:
             if function is not None:
                 return self._call(function, inputs)
             return list(self.make(kind, inputs, dtypes, _attributes(kind, attributes), kind).outputs)
-        # Whatever an eager op can be given that a graph's cannot: the way through it must not be lost.
+        # Whatever an eager op accepts and a graph op does not: the path through it must not be lost.
         except Exception:
             return list(self.make_opaque(kind.strip("_"), inputs, dtypes, Known(kind, passes="unknown")).outputs)
 
@@ -204,7 +204,7 @@ class Shadow:
             return list(atomic_function.make_call_op_in_graph(function, inputs, attributes))
 
     def keep(self, symbol: Any, tensor: Any) -> None:
-        """From here on `symbol` stands for the eager tensor."""
+        """From now on `symbol` represents the eager tensor."""
         self._symbols[tensor._id] = symbol
         self._tensors[symbol.name] = tensor
 

@@ -1,7 +1,7 @@
-"""Values that left an eager step unseen: a function outside of TensorFlow read a tensor's memory and called nothing.
+"""Values that left an eager step unnoticed: a function outside of TensorFlow read a tensor's memory without a call.
 
-Such a tensor ends nowhere. If the loss depends on a constant that was made during the step, and its value tells that
-it was computed from that tensor, then it came back as this constant.
+Such a tensor has no consumer. If the loss depends on a constant that was created during the step, and the constant's
+value shows that it was computed from that tensor, then the tensor came back as this constant.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Tensors(Protocol):
     """What is asked of the tensors of an eager step."""
 
     def actual(self, symbol: Any) -> Any:
-        """The tensor that a symbol stands for."""
+        """The tensor of a symbol."""
 
     def is_inside(self, symbol: Any) -> bool:
-        """Whether a tensor was made during the step, from a value of Python's."""
+        """Whether a tensor was created during the step, from a Python value."""
 
 
 def link_by_value(tensors: Tensors, calls: Iterable[Call], flattener: Flattener) -> None:
@@ -46,7 +46,7 @@ def link_by_value(tensors: Tensors, calls: Iterable[Call], flattener: Flattener)
 
 
 def _ends(call: Call, ops: Sequence[FlatOp], needed: set[int]) -> Iterator[int]:
-    """The forward ops that nobody takes anything from, on the ways of variables that do not reach the target."""
+    """The forward ops whose outputs are unused, on the paths of variables that do not reach the target."""
     users = consumers(ops)
     for variable, answer in call.variables.items():
         reads = [index for index, op in enumerate(ops) if op.reads == variable and not op.backward]

@@ -1,8 +1,8 @@
-"""An eager `tf.cond`: the branch that it did not take, and the condition that decided.
+"""An eager `tf.cond`: the branch that it did not take, and the condition.
 
-A compiled step holds both branches; an eager one runs one of them, and a variable of the other would look as if
-nothing used it. The other one is traced on the side, into a graph that is thrown away. And Python decides by the
-condition, which a compiled step hands to an op: so there is one here as well.
+A compiled step contains both branches. An eager step runs only one, and a variable of the other would seem to be
+unused. So the other branch is traced separately, into a graph that is discarded. Also, Python branches on the
+condition, which a compiled step passes to an op, so an op is added for it here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Branches:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """While the context is open, branches that are not taken are looked into."""
+        """While the context is open, branches that are not taken are traced."""
         with contextlib.ExitStack() as undo:
             replaced(undo, cond, "_eager_cond_implementation", self._looking)
             yield
@@ -49,7 +49,7 @@ class Branches:
         return eager_cond
 
     def _decide(self, pred: Any, results: Sequence[Any]) -> None:
-        """From here on, the results of the branch that was taken come from an op that the condition goes into."""
+        """From now on, the results of the taken branch come from an op that depends on the condition."""
         [condition] = [self._shadow.known_symbol(each) for each in _eager_tensors(pred)] or [None]
         if condition is None:
             return
@@ -63,7 +63,7 @@ class Branches:
     def _look(self, branch: Callable[[], Any]) -> None:
         known = Known("If", "not_differentiable", api="tf.cond", frames=stack_now())
         aside = func_graph.FuncGraph("gradflow_untaken")
-        # It was not to run: whatever it raises is nobody's business.
+        # This branch was not meant to run, so whatever it raises is ignored.
         with record.stop_recording(), aside.as_default(), contextlib.suppress(Exception):
             branch()
         for handle, _ in aside.captures:

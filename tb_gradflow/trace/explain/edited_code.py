@@ -1,8 +1,9 @@
-"""Edits of the user's files, applied to the functions in memory for a while. The files are not touched.
+"""Edits of the user's files, applied to the functions in memory for a while. The files are not changed.
 
-The edited text of a file is compiled, and each live function of that file gets the code that it would have. AutoGraph
-reads a function's text through `linecache`, so that holds the edited text meanwhile. Code that ran before, such as that
-of a module or of an `__init__`, cannot be run again this way: the context says whether all that an edit changes ran.
+The edited text of a file is compiled, and each live function of that file gets its new code. AutoGraph reads a
+function's text through `linecache`, which returns the edited text in the meantime. Code that has already run, such as
+that of a module or of an `__init__`, cannot be run again this way; the context reports whether everything that an edit
+changes has run.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from tb_gradflow.trace.explain.wider_closures import UnknownValueError, apart, v
 from tb_gradflow.trace.source.user_line import is_users, path_in_log
 from tb_gradflow.trace.tf_internals.function_caches import traced_anew
 
-# Where AutoGraph keeps the functions that it has converted, and what it puts before their names.
+# The attribute under which AutoGraph caches converted functions, and its prefix for their names.
 _CONVERTED, _PREFIX = "__autograph_generated_file", "tf__"
 
 
-RUN_BEFORE = "The lines ran before the step, so that the edit could not be tried in it."
+RUN_BEFORE = "These lines ran before the step, so the edit could not be tried in it."
 
 
 class CannotApplyError(Exception):
-    """An edit cannot be applied in memory; why, as a sentence."""
+    """An edit cannot be applied in memory; the message is the reason, as a sentence."""
 
 
 @dataclass(slots=True)
@@ -40,7 +41,7 @@ class Ran:
     """Which of the code that an edit changes ran while the edit was applied.
 
     Attributes:
-        changed: The code objects that do something else than before.
+        changed: The code objects whose behaviour changed.
         seen: Those of them that were called.
     """
 
@@ -52,7 +53,7 @@ class Ran:
         return bool(self.changed) and self.seen == self.changed
 
     def notice(self, frame: FrameType, event: str, _: Any) -> None:
-        """A profile function."""
+        """A function for `sys.setprofile`."""
         if event != "call":
             return
         code = frame.f_code
@@ -73,7 +74,7 @@ def edited(edits: Sequence[Edit], variables: Mapping[str, Any] | None = None) ->
 
     Raises:
         CannotApplyError: one of them cannot be applied to the functions in memory.
-        SyntaxError: the edited text is no Python.
+        SyntaxError: the edited text is not valid Python.
     """
     by_file: dict[str, list[FunctionType]] = {}
     for each in gc.get_objects():
@@ -141,20 +142,20 @@ def _closes_over(code: CodeType) -> CannotApplyError:
 def _is_of_the_user(function: Any) -> bool:
     inner = inspect.unwrap(function) if callable(function) else function
     code = getattr(getattr(inner, "__func__", inner), "__code__", None)
-    # What is no plain function, such as a bound object that is called, may lead to code of the user's too.
+    # Other callables, such as a bound object, may lead to the user's code too.
     return code is None or is_users(code.co_filename)
 
 
 def _files(edits: Sequence[Edit], by_file: Mapping[str, Any]) -> dict[str, list[Edit]]:
-    """The edits by the file that Python knows them by; the log has a shorter name for it."""
+    """The edits by Python's name of the file; the log has a shorter name for it."""
     found: dict[str, list[Edit]] = {}
     for edit in edits:
         meant = [file for file in by_file if path_in_log(file, os.getcwd()) == edit.file and _reads(file, edit)]
         if not meant:
-            # Of a file without a function in memory nothing can run again.
+            # Code of a file without a function in memory cannot run again.
             raise CannotApplyError(RUN_BEFORE)
         if len(meant) > 1:
-            raise CannotApplyError(f"Several loaded files are called {edit.file}, so that the edit was not tried.")
+            raise CannotApplyError(f"Several loaded files are named {edit.file}, so the edit was not tried.")
         found.setdefault(meant[0], []).append(edit)
     return found
 
@@ -173,7 +174,7 @@ def _text_with(text: str, edits: Sequence[Edit]) -> str:
 
 
 def _compiled(text: str, file: str) -> CodeType:
-    # A cell of a notebook may await at its top.
+    # A notebook cell may use `await` at its top level.
     code: CodeType = compile(text, file, "exec", flags=_TOP_LEVEL_AWAIT, dont_inherit=True)
     return code
 
@@ -184,12 +185,12 @@ _TOP_LEVEL_AWAIT = 0x2000  # ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 @contextlib.contextmanager
 def _text_of_files(texts: Mapping[str, str]) -> Iterator[None]:
     before = {file: linecache.cache.get(file) for file in texts}
-    # Without a time of change, `linecache` does not look at the file again.
+    # Without a modification time, `linecache` does not check the file again.
     entries = {file: (len(text), None, text.splitlines(keepends=True), file) for file, text in texts.items()}
     updated = linecache.updatecache
 
     def update(filename: str, module_globals: dict[str, Any] | None = None) -> list[str]:
-        # AutoGraph has each file of a module read again before it converts a function of it.
+        # AutoGraph makes `linecache` read each file of a module again before it converts a function of it.
         if filename not in entries:
             return updated(filename, module_globals)
         linecache.cache[filename] = entries[filename]
@@ -209,10 +210,10 @@ def _text_of_files(texts: Mapping[str, str]) -> Iterator[None]:
 
 
 class _Pairs:
-    """For each code object of a file the one that has its place in the edited text.
+    """Maps each code object of a file to the one at the same place in the edited text.
 
     Attributes:
-        changed: The new ones that do something else than the old ones.
+        changed: The new ones whose behaviour differs from the old ones.
     """
 
     def __init__(self, old: CodeType, new: CodeType, edits: Sequence[Edit]) -> None:
@@ -223,10 +224,12 @@ class _Pairs:
         self._pair(old, new)
 
     def of(self, live: CodeType) -> CodeType | None:
-        """The new code of a function in memory; `None` if it is not of the text of its file, or not known for sure."""
+        """The new code of a function in memory; `None` if the function does not come from its file's text, or if that
+        is not certain.
+        """
         if live in self._new:
             return self._new[live]
-        # What pytest has rewritten, for one, stands where it stood.
+        # For example, code that pytest has rewritten keeps its position.
         found = self._by_place.get((live.co_firstlineno, live.co_name), [])
         return found[0] if len(found) == 1 else None
 
@@ -262,7 +265,7 @@ def _nested(code: CodeType) -> list[CodeType]:
 
 
 def _own(code: CodeType) -> tuple[Any, ...]:
-    """What a code object does by itself, wherever it stands and whatever the functions in it do."""
-    # Types and texts, since 0 and 0.0 and -0.0 are equal.
+    """What a code object itself does, wherever it is and whatever its nested functions do."""
+    # Types and texts, because 0, 0.0 and -0.0 are equal.
     constants = [each.co_name if isinstance(each, CodeType) else (type(each), repr(each)) for each in code.co_consts]
     return (code.co_code, constants, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)

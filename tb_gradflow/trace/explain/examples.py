@@ -1,8 +1,9 @@
-"""The gradient of each row of a batch, on request: the same loss of one row at a time, compared with that of all.
+"""The gradient of each row of a batch, on request: the loss is computed for one row at a time, and compared with that
+of the whole batch.
 
-A gradient of one row is defined where the loss is a mean or a sum over the rows. Whether it is, is seen: the rows'
-gradients must add up to that of the batch. They do not where rows depend on each other (BatchNormalization, contrastive
-losses) or draw other random numbers than together (dropout). Then nothing is told but why.
+The gradient of a row is defined if the loss is a mean or a sum over the rows. This is checked: the gradients of the
+rows must add up to that of the batch. They do not if rows depend on each other (BatchNormalization, contrastive
+losses), or draw different random numbers than in the batch (dropout). Then only the reason is reported.
 """
 
 from __future__ import annotations
@@ -17,25 +18,24 @@ import tensorflow as tf
 from tb_gradflow.record.report import ExampleGradients
 from tb_gradflow.trace.explain.run_mode import compiled_once
 
-# Of sums in float32 in another order.
+# For float32 sums in a different order.
 _TOLERANCE = 1e-3
 
 Array = npt.NDArray[Any]
 
 Differentiate = Callable[..., Any]
-"""From the arguments of a loss to its gradients, one for each variable; `None` for those that get none."""
+"""Maps the arguments of a loss to its gradients, one for each variable; `None` for variables without one."""
 
 
 def gradients_of_rows(differentiate: Differentiate, args: Sequence[Any]) -> ExampleGradients:
-    """For each row of the batch the norm of its gradient, and its share of that of the batch.
+    """The norm of the gradient of each row of the batch, and its share of the batch's gradient.
 
-    Runs the loss of one row as often as there are rows, besides that of the batch: whatever that changes is the
-    caller's to put back.
+    Runs the loss once for each row, in addition to the batch; the caller must restore whatever that changes.
     """
     flat = [each if isinstance(each, tf.Tensor) else _tensor(each) for each in tf.nest.flatten(args)]
     lengths = {each.shape[0] for each in flat if each is not None and each.shape.rank}
     if len(lengths) != 1 or None in lengths:
-        return _unknown("the arguments have no first axis in common that would be that of the batch")
+        return _unknown("the arguments have no common first axis that could be the batch")
     [count] = lengths
     function = compiled_once(lambda *given: _present(differentiate(*given)))
     whole = _vector(function(*args))
@@ -49,8 +49,8 @@ def gradients_of_rows(differentiate: Differentiate, args: Sequence[Any]) -> Exam
     divisor = next((each for each in (count, 1) if _agrees(total / each, whole, norms.sum() / each)), None)
     if divisor is None:
         return _unknown(
-            "the gradients of single rows do not add up to that of the batch: rows depend on each other, as under "
-            "BatchNormalization or in a contrastive loss, or draw random numbers, as under dropout"
+            "the gradients of the rows do not add up to the gradient of the batch: rows depend on each other, as "
+            "with BatchNormalization or in a contrastive loss, or draw random numbers, as with dropout"
         )
     length = float(whole @ whole)
     shares = tuple(map(float, along / divisor / length)) if length else None

@@ -1,4 +1,4 @@
-"""What `explain` found, whichever way it looked."""
+"""The result of `explain`, for every kind of step."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tb_gradflow.version import VERSION
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """What one step showed.
+    """The result of one step.
 
     Attributes:
         session: As in a log.
         trace: The step's structure.
-        record: The step's numbers; null if it was not complete, or nothing could be measured.
+        record: The step's statistics; None if it was not complete, or if nothing could be measured.
         eager: Whether the step ran eagerly.
-        examples: The gradient of each row of the batch; null if nobody requested it.
+        examples: The gradient of each row of the batch; None if it was not requested.
     """
 
     session: Session
@@ -36,7 +36,7 @@ class Explained:
 
 
 def session_of(name: str) -> Session:
-    """A session of its own for what is called `name`."""
+    """A new session for the model or function `name`."""
     return Session(
         format=FORMAT,
         id=f"{time.time_ns() // 1_000_000:013d}",
@@ -49,7 +49,7 @@ def session_of(name: str) -> Session:
 
 
 def record_of(values: dict[str, Any]) -> StepRecord:
-    """The numbers of the one step."""
+    """The statistics of the step."""
     return StepRecord(
         trace=int(values["trace"]),
         step=0,

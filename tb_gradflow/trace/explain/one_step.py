@@ -1,7 +1,7 @@
-"""One real training step, looked at and undone: what `tb_gradflow.explain` measures.
+"""Runs one real training step for `tb_gradflow.explain`, measures it, and rolls it back.
 
-The step runs compiled, like the steps of `fit`, or eagerly where TensorFlow cannot compile it, or the model asks for
-that. Everything that it changes is put back: weights, optimizer, metrics, random state, attributes that held variables.
+The step runs compiled, like the steps of `fit`; or eagerly, if TensorFlow cannot compile it or the model asks for it.
+Everything that it changes is restored: weights, optimizer, metrics, random state, attributes that held variables.
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ def explain_model(
     examples: bool = False,
     terms: bool = True,
 ) -> Explained:
-    """One training step of a compiled Keras model on the first `batch_size` rows, or on all of them. With `terms` the
-    gradient of each term of its loss as well, with `examples` that of each row."""
+    """One training step of a compiled Keras model on the first `batch_size` rows, or on all of them. With `terms` also
+    the gradient of each term of its loss, with `examples` also that of each row.
+    """
     _check_model(model)
     if not model.compiled:
         raise SetupError(f"the model {model.name!r} is not compiled: call `model.compile(...)` first")
@@ -64,7 +65,7 @@ def explain_model(
 
     def compiled(instrumented: Callable[..., Any]) -> Any:
         if model.distribute_strategy.num_replicas_in_sync > 1:
-            # The replicas' gradients, added up, are those that one device takes of the whole batch.
+            # The sum of the replicas' gradients equals the gradient that one device computes for the whole batch.
             return compiled_once(instrumented)(batch)
         eagerly, model.run_eagerly = model.run_eagerly, False
         try:
@@ -89,7 +90,7 @@ def explain_model(
 
 def _examples_of_model(plan: Plan, model: Any, rows: Any) -> ExampleGradients:
     if type(model).train_step is not keras.Model.train_step or "train_step" in vars(model):
-        reason = "the model has a `train_step` of its own: give `explain` its loss as a function"
+        reason = "the model has a custom `train_step`: pass its loss to `explain` as a function"
         return ExampleGradients((), None, reason)
 
     def differentiate(x: Any, y: Any, sample_weight: Any) -> Any:
@@ -107,13 +108,13 @@ def _check_model(model: Any) -> None:
         return
     kind = f"{type(model).__module__.partition('.')[0]}.{type(model).__qualname__}"
     if hasattr(model, "train_step"):
-        raise SetupError(f"explain takes models of Keras 3, and this is a {kind}: use GradFlowCallback in its `fit`")
+        raise SetupError(f"explain takes Keras 3 models, and this is a {kind}: use GradFlowCallback in its `fit`")
     if callable(model):
         raise SetupError(
-            "explain was given a function and no variables: expected what it is called with and what its loss is "
-            "differentiated for, `explain(loss_fn, args=(x, y), variables=model.trainable_variables)`"
+            "explain got a function, but no variables: pass its arguments and the variables, `explain(loss_fn, "
+            "args=(x, y), variables=model.trainable_variables)`"
         )
-    raise SetupError(f"explain takes a compiled Keras model, or a function that returns a loss: got a {kind}")
+    raise SetupError(f"explain takes a compiled Keras model or a function that returns a loss, got a {kind}")
 
 
 def explain_function(
@@ -124,8 +125,9 @@ def explain_function(
     examples: bool = False,
     terms: bool = False,
 ) -> Explained:
-    """One gradient of `loss_fn(*args)` with respect to `variables`: variables and tensors. With `terms` that of each
-    term of the loss as well, with `examples` that of each row."""
+    """One gradient of `loss_fn(*args)` with respect to `variables`: variables and tensors. With `terms` also the
+    gradient of each term of the loss, with `examples` also that of each row.
+    """
     listed = listed_sources(variables)
     owned = _sources(listed, variables)
     tensors = {
@@ -134,15 +136,15 @@ def explain_function(
         if isinstance(item.variable, GivenTensor)
     }
 
-    # The user's code is converted as `tf.function` would convert it; the recorder around it is not.
+    # The user's code is converted as by `tf.function`; the recorder around it is not.
     enabled = ag_ctx.ControlStatusCtx(ag_ctx.Status.ENABLED)
     converted = tf.__internal__.autograph.tf_convert(loss_fn, enabled)
 
     def step(function: Callable[..., Any], *arguments: Any) -> Any:
         with tf.GradientTape() as tape:
             tape.watch([item.source for item in owned if _is_to_be_watched(item)])
-            # A tensor that is an argument and a source is one tensor: not the placeholder that a compiled step has
-            # for it.
+            # A tensor that is both an argument and a source must be one tensor, not the placeholder that a compiled
+            # step has for it.
             arguments = tf.nest.map_structure(
                 lambda whole, part: _in_step(tensors[id(whole)]) if id(whole) in tensors else part,
                 tuple(args),
@@ -179,7 +181,9 @@ def _called_by(loss_fn: Any, variables: Variables) -> Variables:
 
 def _examples_of_function(plan: Plan, loss_fn: Callable[..., Any], owned: Sequence[Owned]) -> ExampleGradients:
     if any(isinstance(item.variable, GivenTensor) for item in owned):
-        return ExampleGradients((), None, "a gradient is requested for tensors, and these may be rows of the batch")
+        return ExampleGradients(
+            (), None, ("a gradient is requested for tensors, and these may contain rows of the batch")
+        )
 
     def differentiate(*arguments: Any) -> Any:
         with tf.GradientTape() as tape:
@@ -191,13 +195,14 @@ def _examples_of_function(plan: Plan, loss_fn: Callable[..., Any], owned: Sequen
 
 
 def _in_step(tensor: Any) -> Any:
-    """What stands for an eager tensor in the step: in a compiled one, Python cannot take its value."""
+    """Represents an eager tensor in the step: Python cannot read its value in a compiled one."""
     return tensor if tf.executing_eagerly() else tf.compat.v1.get_default_graph().capture(tensor)
 
 
 def _differentiable(loss: Any) -> Any:
-    """What a loss function returned, as a tape takes it: a number of Python's is looked at like one that was made a
-    tensor of again, and a variable stays one."""
+    """The return value of a loss function in the form that a tape accepts: a Python number is treated like one that was
+    converted to a tensor again, and a variable stays a variable.
+    """
     if isinstance(raw_variable(loss), tf.Variable):
         return raw_variable(loss)
     if tf.executing_eagerly() and not isinstance(loss, tf.Tensor):
@@ -206,7 +211,7 @@ def _differentiable(loss: Any) -> Any:
 
 
 def _sources(listed: Sequence[Any], variables: Any) -> list[Owned]:
-    """Variables and tensors by the names that the user's call of `explain` has for them."""
+    """Variables and tensors by their names at the user's call of `explain`."""
     frame = user_frame(stack_now())
     written: Sequence[str | None] = [None] * len(listed)
     if frame is not None:
@@ -216,18 +221,19 @@ def _sources(listed: Sequence[Any], variables: Any) -> list[Owned]:
 
 
 def _is_to_be_watched(item: Owned) -> bool:
-    """Whether the tape has to be told of a source: a tensor that a gradient can be taken for, unless it has lost a
-    variable its place, which the user's own tape would not be told of either."""
+    """Whether the tape must be told to watch a source: a differentiable tensor, unless it has replaced a variable,
+    which the user's own tape would not watch either.
+    """
     given = isinstance(item.variable, GivenTensor)
     return given and not item.rebound and is_differentiable_dtype(item.source)
 
 
-# What names XLA in TensorFlow's errors.
+# Words for XLA in TensorFlow's errors.
 _XLA = ("XLA", "tf2xla")
 
 
 def _explained(plan: Plan, *, eagerly: bool) -> Explained:
-    """What the step shows; of one that raises after a gradient was requested, what can be measured all the same."""
+    """The result of the step; if it raises after a gradient was requested, everything that can still be measured."""
     explained = _seen(plan, eagerly=eagerly)
     if tf.config.functions_run_eagerly() and any(each.used for each in explained.trace.overrides):
         explained = _noted(explained, _WITHOUT_OVERRIDES)
@@ -249,8 +255,9 @@ def _is_broken(explained: Explained) -> bool:
 
 
 def _with_values(plan: Plan, broken: Explained) -> Explained:
-    """The same step, run once more with its forward pass measured; without that, where that run shows no such thing,
-    as one that draws other random numbers, or fails."""
+    """The same step, run again with its forward pass measured; without the measurement if that run does not show the
+    problem, because it draws different random numbers or fails.
+    """
     again = _Seen(plan, eager=broken.eager, values=True)
     if again.error is not None:
         return broken
@@ -261,8 +268,9 @@ def _with_values(plan: Plan, broken: Explained) -> Explained:
 
 
 def _measured_in_part(plan: Plan, raised: Explained) -> Explained:
-    """The gradients that do not have to come through an op whose gradient raises, and those that were requested
-    besides gradients that are missing: measured in the same step, with zeros for the missing ones."""
+    """The gradients that do not pass through an op whose gradient raises, and those that were requested besides missing
+    gradients: measured in the same step, with zeros for the missing ones.
+    """
     topology = Topology(raised.trace)
     names = [raised.trace.ops[op].name.partition("@")[0] for op in ops_that_raise(topology)]
     around = _Seen(plan, eager=False, barriers=frozenset(names))
@@ -289,17 +297,17 @@ def _measured_in_part(plan: Plan, raised: Explained) -> Explained:
 
 
 _WITHOUT_OVERRIDES = (
-    "What this report says holds for the compiled step. The program has functions run eagerly, and there TensorFlow "
-    "ignores `gradient_override_map`."
+    "This report describes the compiled step. The program runs functions eagerly, and there TensorFlow ignores "
+    "`gradient_override_map`."
 )
 _IN_PART = (
-    "The step ends with an error. The gradients that do not depend on it were measured, in a step that was "
-    "given zeros for the missing ones."
+    "The step raises an error. The gradients that do not depend on it were measured, with zeros in place of the "
+    "missing ones."
 )
 
 
 def _without_updates(record: StepRecord) -> StepRecord:
-    """The numbers of a step that changed the variables in a way that the user's own would not."""
+    """Drops the statistics of a step that changed the variables differently from the user's own step."""
     norms = np.frombuffer(record.variables, "<f4").reshape(-1, len(VARIABLE_STATISTICS)).copy()
     for statistic in ("update_norm", "nonfinite_after"):
         norms[:, VARIABLE_STATISTICS.index(statistic)] = np.nan
@@ -307,7 +315,7 @@ def _without_updates(record: StepRecord) -> StepRecord:
 
 
 def _seen(plan: Plan, *, eagerly: bool) -> Explained:
-    """What the step shows, compiled if it can be and is meant to be."""
+    """The result of the step, compiled if that is possible and intended."""
     if eagerly:
         return _eager(plan)
     seen = _Seen(plan, eager=False)
@@ -325,18 +333,18 @@ def _seen(plan: Plan, *, eagerly: bool) -> Explained:
     again = _Seen(plan, eager=True)
     if again.error is None:
         return again.explained_instead_of(seen.error)
-    # It raises either way, by itself. If it did so after a gradient was taken, the graph says more of it than the ops
-    # that ran; a step that was traced to its end and then failed to run is the user's to see.
+    # It raises in both modes. If it raised after a gradient was taken, the graph contains more than the ops that ran; a
+    # step that was traced completely and then failed to run is reported to the user.
     if seen.raised_inside:
         return seen.explained
     return again.explained_with_failure if again.failed_at_gradient else again.explained
 
 
 def _eager(plan: Plan) -> Explained:
-    """What a step shows that is meant to run eagerly.
+    """The result of a step that is meant to run eagerly.
 
-    To see into a compiled function inside of it, or to see what a branch that was not taken computes, the step is
-    traced as well, if it can be.
+    To see inside of a compiled function in it, or what a branch that was not taken computes, the step is also traced,
+    if possible.
     """
     with decisions() as taken:
         explained = _Seen(plan, eager=True).explained
@@ -347,16 +355,16 @@ def _eager(plan: Plan) -> Explained:
 
 
 def _has_unread(trace: Trace) -> bool:
-    """Whether a gradient was asked for a variable that the step does not read."""
+    """Whether a gradient was requested for a variable that the step does not read."""
     asked = {each.variable for each in trace.variable_gradients if each.outcome == "none"}
     return not asked <= {op.reads for op in trace.ops}
 
 
 class _Seen:
-    """One run of a step: its trace, its numbers if it was completed, its error if it was not.
+    """One run of a step: its trace, and its statistics or its error.
 
     Attributes:
-        error: What it raised; null if it was completed.
+        error: The exception; None if it was completed.
         kept: Python's conversions that stayed in TensorFlow because the step was traced.
     """
 
@@ -387,36 +395,37 @@ class _Seen:
 
     @property
     def is_taken_by_python(self) -> bool:
-        """Whether a value was computed from a tensor that a gradient was requested for, and not in the compiled step:
-        before it, or by Python, which takes the value of an eager tensor at any time."""
+        """Whether a value was computed from a tensor for which a gradient was requested, but not in the compiled step:
+        before it, or in Python, which can read an eager tensor at any time.
+        """
         trace = self._traces[-1]
         readers = [op for op in trace.ops if op.reads is not None and trace.variables[op.reads].computed]
         return bool(readers) and any(op.type == SNAPSHOT for op in trace.ops)
 
     @property
     def is_refused_by_xla(self) -> bool:
-        """Whether the step was traced to its end, and XLA cannot compile it or a part of it."""
+        """Whether the step was traced completely, but XLA cannot compile it or a part of it."""
         told = isinstance(self.error, tf.errors.OpError) and any(word in str(self.error) for word in _XLA)
         return told and self._is_complete
 
     @property
     def failed_at_gradient(self) -> bool:
-        """Whether an op of a gradient raised while it was computed."""
+        """Whether an op of a gradient raised at run time."""
         asked = self._traces[-1].variable_gradients if self._traces else ()
         return isinstance(self.error, tf.errors.OpError) and any(each.outcome == "error" for each in asked)
 
     @property
     def explained_with_failure(self) -> Explained:
-        """The structure, and what running it raised."""
+        """The structure, and the error that running it raised."""
         found = self.explained
         first = next((line.strip() for line in str(self.error).splitlines() if line.strip()), "")
         return replace(found, trace=replace(found.trace, failure=f"{type(self.error).__name__}: {first}"))
 
     @property
     def explained(self) -> Explained:
-        """Raises the step's own error if that has left nothing to see.
+        """Raises the step's own error if there is nothing to report without it.
 
-        A step that raises by itself (no gradient for any variable, none registered) has shown its structure.
+        A step that raises because of its gradients (none for any variable, none registered) still has a structure.
         """
         if self.error is not None:
             if not self._traces:
@@ -429,11 +438,11 @@ class _Seen:
 
     @property
     def raised_inside(self) -> bool:
-        """Whether it raised while it ran or was traced, after a gradient was asked for."""
+        """Whether it raised while it ran or was traced, after a gradient was requested."""
         return bool(self._traces) and not self._is_complete
 
     def explained_instead_of(self, error: Exception) -> Explained:
-        """The same, with a note on why the step was not compiled."""
+        """The same result, with a note on why the step was not compiled."""
         return _noted(
             self.explained,
             f"TensorFlow cannot compile this step ({type(error).__name__}: {sentence_of(error)}), so it was run "
@@ -441,12 +450,12 @@ class _Seen:
         )
 
     def explained_without(self, kept: Sequence[str]) -> Explained:
-        """The same, with a note on what a compiled step does otherwise."""
+        """The same result, with a note on what a compiled step does differently."""
         said = " and ".join(f"`{name}(...)`" for name in dict.fromkeys(kept))
         return _noted(
             self.explained,
-            f"The step was run eagerly, as a plain function runs. Inside of `tf.function` {said} of a tensor stays in "
-            "TensorFlow.",
+            f"The step was run eagerly, like a plain function. Inside of `tf.function`, {said} of a tensor stays "
+            "in TensorFlow.",
         )
 
     def _on_trace(self, trace: Trace, error: BaseException | None) -> None:
@@ -454,7 +463,7 @@ class _Seen:
         self._is_complete = error is None
 
     def _with_rebound(self, trace: Trace) -> Trace:
-        """The trace, with the variables that the step itself put a tensor in the place of."""
+        """The trace, with the variables that the step itself replaced by a tensor."""
         known = (replace(each, rebound=self._rebound.get(each.name, each.rebound)) for each in trace.variables)
         return replace(trace, variables=tuple(known))
 
@@ -469,10 +478,10 @@ def _owned(variable: Any, written: str | None, place: int, frame: Frame | None) 
         name = getattr(variable, "path", None) or variable.name.removesuffix(":0")
         return Owned(raw, name, bool(variable.trainable), tracked=True)
     if not isinstance(raw, (tf.__internal__.EagerTensor, np.ndarray)):
-        symbolic = ", which belongs to a graph: give `explain` the loss of that graph" * isinstance(raw, tf.Tensor)
+        symbolic = ", which belongs to a graph: pass the loss of that graph to `explain`" * isinstance(raw, tf.Tensor)
         raise SetupError(
-            "variables: expected variables and tensors, such as `model.trainable_variables`, got "
-            f"a {type(variable).__name__}{symbolic}"
+            "variables: expected variables and tensors, such as `model.trainable_variables`, got a "
+            f"{type(variable).__name__}{symbolic}"
         )
     name = written or name_of(variable) or f"variables[{place}]"
     rebound = name if frame is not None and was_variable(frame, name) else ""
@@ -480,13 +489,15 @@ def _owned(variable: Any, written: str | None, place: int, frame: Frame | None) 
 
 
 def _build(model: Any, rows: Any) -> None:
-    """Makes the variables that a first step would make, so that their first values are known and can be put back."""
+    """Creates the variables that a first step would create, so that their initial values are known and can be
+    restored.
+    """
     if _unbuilt(model):
-        # What goes wrong in here shows in what is still unbuilt afterwards.
+        # Errors here leave something unbuilt, which is checked afterwards.
         with contextlib.suppress(Exception):
             keras.src.backend.compute_output_spec(model, rows[0], training=False)
     if left := _unbuilt(model):
-        # An optimizer that is built now would not know the variables that these make later.
+        # An optimizer that is built now would not know the variables that these create later.
         raise SetupError(
             f"the model {model.name!r} is not built: its layers {', '.join(left[:5])} have no weights yet. "
             "Run one batch through it first, for example `model.fit(x[:1], y[:1])`"

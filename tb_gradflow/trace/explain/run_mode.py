@@ -16,17 +16,17 @@ from tb_gradflow.trace.step.named_inputs import NameInputs
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a step may be run.
+    """The ways in which a step may be run.
 
     Attributes:
         traced: The step that TensorFlow traces.
-        compiled: Compiles an instrumented version of that and runs it.
+        compiled: Compiles an instrumented version of it and runs that.
         eager: The step that runs eagerly.
         args: Its arguments.
         variables: The model's variables.
-        name: What a log calls it.
+        name: Its name in a log.
         inputs: The names of its arguments.
-        undone: Puts back what a run changes.
+        undone: Restores what a run changes.
         terms: Whether the gradient of each term of a loss is measured.
     """
 
@@ -42,16 +42,16 @@ class Plan:
 
 
 def compiled_once(step: Callable[..., Any]) -> Any:
-    """A step compiled to be run a single time."""
+    """A compiled step that is run only once."""
     function = tf.function(step, autograph=False)
-    # Each is traced once, and TensorFlow would warn of one that is traced again and again.
+    # Each is traced once, and TensorFlow would warn about repeated tracing.
     function._omit_frequent_tracing_warning = True
     return function
 
 
 @contextlib.contextmanager
 def functions_compiled() -> Iterator[None]:
-    """While the context is open, functions are compiled, also where the program has them run eagerly."""
+    """While the context is open, functions are compiled even if the program runs them eagerly."""
     eagerly = tf.config.functions_run_eagerly()
     tf.config.run_functions_eagerly(False)
     try:

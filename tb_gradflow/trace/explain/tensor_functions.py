@@ -1,4 +1,6 @@
-"""Functions of tensors and variables, whose gradient a tape takes: what `check_gradients` compares with differences."""
+"""Functions of tensors and variables for `check_gradients`, which compares the tape's gradient with finite
+differences.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ def is_tensor(value: Any) -> bool:
 
 
 def takes_tensors(function: Callable[..., Any], args: Sequence[Any]) -> bool:
-    """Whether a function computes with TensorFlow: it is given tensors, or returns one."""
+    """Whether a function computes with TensorFlow: it gets tensors, or returns one."""
     if named_leaves(args, is_tensor):
         return True
     with undone(list, [function]):
@@ -46,8 +48,8 @@ class TensorFunction:
 
     Args:
         function: Returns a tensor of one number.
-        args: The point. Floating arrays and numbers become tensors.
-        gradient: The user's own gradient, in the place of the tape's; `None` if there is none.
+        args: The arguments. Floating arrays and numbers become tensors.
+        gradient: The user's own gradient, instead of the tape's; `None` if there is none.
     """
 
     def __init__(self, function: Callable[..., Any], args: Sequence[Any], gradient: Callable[..., Any] | None) -> None:
@@ -56,8 +58,8 @@ class TensorFunction:
         self._leaves = [(name, leaf) for name, leaf in named_leaves(self._args, _is_leaf) if _dtype(leaf).is_floating]
         if not self._leaves:
             raise SetupError(
-                "check_gradients: `args` holds no floating tensors, arrays or numbers; a complex one is given as its "
-                "real and its imaginary part: `lambda re, im: f(tf.complex(re, im))`"
+                "check_gradients: `args` contains no floating tensors, arrays or numbers; split a complex "
+                "argument into its real and imaginary part: `lambda re, im: f(tf.complex(re, im))`"
             )
         self._points = [raw_variable(leaf).numpy() for _, leaf in self._leaves]
         self._checked = list(range(len(self._leaves)))
@@ -68,7 +70,7 @@ class TensorFunction:
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[Problem]:
-        """What is to be checked; everything that calls of the function change is put back when the context ends."""
+        """The gradient to check; everything that calls of the function change is restored when the context ends."""
         variables = [leaf for _, leaf in self._leaves if is_variable(leaf)]
         seeds = context.context()._seed, getattr(context.context(), "_rng", None)
         with undone(lambda: variables, [self._function]) as bindings:
@@ -89,7 +91,7 @@ class TensorFunction:
 
     def _problem(self) -> Problem:
         value = self._value(self._points)
-        # A variable that the function itself changes is a state, whatever its owner calls it.
+        # A variable that the function itself changes is a state, even if its owner calls it trainable.
         self._restored += [(raw, before) for raw, before in self._trained if not np.array_equal(raw.numpy(), before)]
         self._seeded = value != self._value(self._points)
         with self._at([self._points[place] for place in self._checked]) as args:
@@ -121,7 +123,7 @@ class TensorFunction:
     def _complex(self) -> Iterator[str]:
         for name, leaf in named_leaves(self._args, _is_leaf):
             if _dtype(leaf).is_complex:
-                yield f"Argument {name} was not compared: it is complex. Give its real and its imaginary part."
+                yield f"Argument {name} was not compared: it is complex. Pass its real and its imaginary part."
 
     def _value(self, points: Sequence[Point]) -> float:
         with self._at(points) as args:
@@ -129,7 +131,7 @@ class TensorFunction:
 
     @contextlib.contextmanager
     def _at(self, points: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
-        """The arguments with these values; variables hold them for so long."""
+        """The arguments with these values; variables hold the values for that time."""
         for variable, before in self._restored:
             variable.assign(before)
         if self._seeded:
@@ -176,10 +178,10 @@ class TensorFunction:
         sources = [raw_variable(leaf) for _, leaf in self._leaves]
         logger = tf.get_logger()
         level = logger.level
-        logger.setLevel("ERROR")  # of functions that AutoGraph cannot read it warns, and they are run all the same
+        logger.setLevel("ERROR")  # AutoGraph warns about functions that it cannot read, and they run nevertheless
         try:
             explained = explain_function(self._function, self._args, sources)
-        # It is asked for words alone; what it cannot look at is compared all the same.
+        # This is only for the wording; functions that cannot be analysed are compared nevertheless.
         except Exception:
             return Seen()
         finally:
@@ -222,7 +224,7 @@ def _replaced(trace: Trace) -> str:
 
 
 def _stands_in(trace: Trace) -> bool:
-    """Whether ops round, compare or choose, beside a gradient that somebody put in the place of theirs."""
+    """Whether ops round, compare or select, together with a gradient that somebody substituted for theirs."""
     types = {op.type for op in trace.ops}
     own = any(op.custom_gradient is not None for op in trace.ops) or not types.isdisjoint({"StopGradient"})
     inside = {kind for check in trace.gradient_checks for kind in check.forward}
@@ -230,14 +232,15 @@ def _stands_in(trace: Trace) -> bool:
 
 
 def _coarsest(trace: Trace) -> float:
-    """The machine epsilon of the least precise floating numbers: a model of mixed precision keeps its weights and its
-    loss in float32, and computes with 16 bits in between."""
+    """The machine epsilon of the least precise floating numbers: a mixed-precision model keeps its weights and its loss
+    in float32, and computes with 16 bits in between.
+    """
     named = {tensor.dtype for op in trace.ops for tensor in op.outputs}
     return max((_epsilon(tf.as_dtype(each)) for each in named & {"float16", "bfloat16", "float32"}), default=0.0)
 
 
 def _by_leaf(given: Any, gradient: Any) -> Iterator[Any]:
-    """The user's gradient of each floating leaf of one argument: nested as the argument is."""
+    """The user's gradient of each floating leaf of one argument: nested like the argument."""
     own = [(name, leaf) for name, leaf in leaves(given, _is_leaf) if _dtype(leaf).is_floating]
     if len(own) == 1 and own[0][0] == "":
         yield gradient
@@ -259,7 +262,7 @@ def _is_leaf(value: Any) -> bool:
 
 
 def _becomes_tensor(value: Any) -> bool:
-    """Whether a value that is no tensor is given to the function as one."""
+    """Whether a value that is not a tensor is passed to the function as one."""
     if isinstance(value, np.ndarray):
         return bool(np.issubdtype(value.dtype, np.floating))
     return isinstance(value, float) or is_number_list(value)
@@ -282,8 +285,8 @@ def _total(result: Any) -> Any:
     numbers = [tf.convert_to_tensor(each) for each in tf.nest.flatten(result)]
     if (count := sum(int(tf.size(each)) for each in numbers)) != 1:
         raise SetupError(
-            f"check_gradients: the function returns {count} numbers, and a gradient is that of one: return their sum, "
-            "`tf.reduce_sum`, or one of them"
+            f"check_gradients: the function returns {count} numbers, but a gradient needs a single number: return "
+            "their sum, `tf.reduce_sum`, or one of them"
         )
     return tf.add_n([tf.reduce_sum(each) for each in numbers if int(tf.size(each))])
 

@@ -1,8 +1,8 @@
-"""Runs the edits of a report: each is applied to the functions in memory, and the step is run again and rolled back.
+"""Tries the edits of a report: each is applied to the functions in memory, and the step is run again and rolled back.
 
 An edit works if the program runs, the loss is finite, each variable of its finding is connected, its finding is gone,
-and no variable that was connected before is worse off. One that does not work is not offered. Where an edit alone does
-not work, it is tried together with those of the other findings: a path may be cut twice.
+and no variable that was connected before is worse off. Edits that do not work are left out. If an edit alone does not
+work, it is tried together with those of the other findings: a path may be cut twice.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from tb_gradflow.trace.explain.edited_code import RUN_BEFORE, CannotApplyError, 
 from tb_gradflow.trace.graph.variables import listed_sources
 
 MOST_RUNS = 30
-"""How often a step is run again at most, to try edits."""
+"""The maximum number of runs of a step to try edits."""
 
-_BUILT = "The layers have been built for the shapes of the program as it is, so the edit could not be tried in them."
-_TOO_MANY = f"It was not tried: the step has been run {MOST_RUNS} times for other edits."
+_BUILT = "The layers are already built for the shapes of the current program, so the edit could not be tried."
+_TOO_MANY = f"It was not tried: the step has already been run {MOST_RUNS} times for other edits."
 
 # A variable with one of these had a gradient before.
 _WELL = frozenset({"connected", "vanishing", "exploding"})
@@ -31,7 +31,7 @@ _WELL = frozenset({"connected", "vanishing", "exploding"})
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A step: what it says, and the value of each of its targets.
+    """A step: its diagnosis, and the value of each of its targets.
 
     Attributes:
         losses: Empty if the step was not completed.
@@ -67,7 +67,7 @@ def variables_as_called(trace: Trace, variables: Any) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class _Trials:
-    """Runs each combination of edits once, and remembers what came of it."""
+    """Runs each combination of edits once, and remembers the result."""
 
     before: Seen
     run: Callable[[], Seen]
@@ -75,7 +75,9 @@ class _Trials:
     known: dict[tuple[Edit, ...], Seen | str | None] = field(default_factory=dict)
 
     def of(self, edits: Sequence[Edit]) -> Seen | str | None:
-        """What the step says with the edits; why they were not tried; `None` if the program raises with them."""
+        """The result of the step with the edits; or the reason why they were not tried; `None` if the program raises
+        with them.
+        """
         key = tuple(sorted(edits, key=lambda each: (each.file, each.line)))
         if key not in self.known:
             self.known[key] = _TOO_MANY if len(self.known) >= MOST_RUNS else self._seen(key)
@@ -88,12 +90,14 @@ class _Trials:
         except CannotApplyError as error:
             return str(error)
         except Exception as error:
-            # Whatever it is, the edited program does not run; unless it would with layers that are built anew.
+            # Whatever the error is, the edited program does not run, unless it would with newly built layers.
             return _BUILT if "incompatible with the layer" in str(error) else None
         return seen if ran.all_of_it else RUN_BEFORE
 
     def tried(self, finding: Finding, edits: Sequence[Edit], *, with_others: bool = False) -> Tried | str | None:
-        """What the edits did for a finding, or why they were not tried; `None` if the program does not run."""
+        """The result of the edits for a finding, or the reason why they were not tried; `None` if the program does not
+        run.
+        """
         now = self.of(edits)
         if now is None or isinstance(now, str):
             return now
@@ -115,7 +119,7 @@ class _Trials:
         return Tried(works, loss, tuple(norms), with_others)
 
     def _harms(self, finding: Finding, now: Diagnosis) -> bool:
-        # What is no longer written to a variable is no longer read from it.
+        # A value that is no longer written to a variable is no longer read from it.
         well = _WELL | ({"unused"} if finding.cause == "variable_assign" else set())
         after = {each.name: each.status for each in now.variables}
         return any(
@@ -125,7 +129,7 @@ class _Trials:
 
 
 def _tried_alone(finding: Finding, trials: _Trials) -> Finding:
-    """The finding with the edits that work by themselves, and with those that cannot be tried."""
+    """The finding with the edits that work on their own, and with those that cannot be tried."""
     if finding.severity == "info":
         return finding
     offered = _offered(finding)
@@ -140,10 +144,10 @@ def _tried_alone(finding: Finding, trials: _Trials) -> Finding:
 
 
 def _tried_together(finding: Finding, trials: _Trials, others: Sequence[Edit]) -> Finding:
-    """The finding with an edit that works together with those of other findings, else with none."""
+    """The finding with an edit that works together with those of other findings; otherwise with no edit."""
     for each in _offered(finding):
         edits = _apart([each.edit, *others])
-        # Without any that works alone, all that were offered first.
+        # If none works alone, all edits that were offered first.
         if len(edits) == 1:
             firsts = (other.edit for other in trials.before.diagnosis.findings if other.severity != "info")
             edits = _apart([each.edit, *(edit for edit in firsts if edit is not None)])
@@ -173,7 +177,7 @@ def _with(finding: Finding, offered: Sequence[Alternative], not_tried: str) -> F
 
 
 def _apart(edits: Iterable[Edit]) -> list[Edit]:
-    """Those that change no line that an earlier one changes."""
+    """The edits that change no line that an earlier edit changes."""
     kept: list[Edit] = []
     for edit in edits:
         if not any(edit.overlaps(other) for other in kept):

@@ -1,1 +1,1 @@
-"""Keeps the training as it is without the recorder: its random numbers, constants, objects and errors."""
+"""Keeps the training identical to one without the recorder: random numbers, constants, objects and errors."""

@@ -12,12 +12,12 @@ from tb_gradflow.trace.protection.errors import Refused
 
 
 def traced(plain: Any, instrumented: Callable[[], Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """The user's `tf.function` for these arguments. Raises `Refused` where it raises, once the one that is
-    instrumented has been traced as well, as far as it goes: the log tells why.
+    """The user's `tf.function` for these arguments. Raises `Refused` if it raises, after the instrumented function has
+    been traced too, as far as possible, so that the log shows why.
 
-    It is not asked a second time to raise that. Once its first trace has made variables, such as an optimizer's, and
-    has raised, TensorFlow answers the next call with nothing: no step runs, and no error tells of it. First values that
-    TensorFlow cannot compute by themselves are another matter: a call may give them all the same.
+    It is not called again to raise the same error. If its first trace has created variables, such as an optimizer's,
+    and then raised, TensorFlow does nothing in the next call: no step runs, and no error is raised. The exception is
+    initial values that TensorFlow cannot compute separately: a call may still initialize them.
     """
     try:
         return plain.get_concrete_function(*args, **kwargs)

@@ -1,7 +1,7 @@
 """The places where a program keeps its variables and tensors: attributes, closures, dictionaries, lists.
 
-A step that computes `self.w = self.w - rate * gradient` puts a tensor where the variable was, and from then on trains
-nothing. That shows in the places, and they are put back after a look.
+A step that computes `self.w = self.w - rate * gradient` replaces the variable by a tensor, and from then on trains
+nothing. The recorder detects this from these places, and restores them after a trial step.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class Place:
     """Something that holds a value.
 
     Attributes:
-        name: How code calls it, such as `self.w`.
-        value: What it held.
-        get: What it holds now.
-        put: Puts something there.
+        name: Its name in code, such as `self.w`.
+        value: The original value.
+        get: Returns the current value.
+        put: Sets the value.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Place:
 
 
 class Bindings:
-    """The places, as they are at construction, that can be reached from `roots` (functions, models)."""
+    """The places that can be reached from `roots` (functions, models), as they are at construction."""
 
     def __init__(self, roots: Sequence[Any]) -> None:
         self._places = list(_places(roots))
@@ -55,20 +55,20 @@ class Bindings:
         return list({id(raw_variable(place.value)): place.value for place in self._places}.values())
 
     def rebound(self) -> dict[int, str]:
-        """For each `tf.Variable`, by identity, that has lost its place to a tensor since: the place."""
+        """For each `tf.Variable`, by identity, that has since been replaced by a tensor: the place."""
         return {
             id(raw_variable(place.value)): place.name for place in self._places if isinstance(held(place), tf.Tensor)
         }
 
     def restore(self) -> None:
-        """Puts the variables back."""
+        """Restores the variables."""
         for place in self._places:
             if held(place) is not place.value:
                 place.put(place.value)
 
 
 def held(place: Place, gone: Any = None) -> Any:
-    """What a place holds now; `gone` if there is none any more."""
+    """The current value of a place; `gone` if the place no longer exists."""
     try:
         return place.get()
     except (KeyError, IndexError, AttributeError, ValueError):
@@ -83,8 +83,9 @@ def _places(roots: Sequence[Any]) -> Iterator[Place]:
 
 
 def holders(roots: Sequence[Any]) -> Iterator[tuple[Any, bool]]:
-    """What can be reached from `roots` and may hold something, each once, and whether it is the user's own: what
-    belongs to Keras or TensorFlow is not."""
+    """The objects that can be reached from `roots` and may hold something, each once, and whether it is the user's own
+    rather than Keras's or TensorFlow's.
+    """
     seen: set[int] = set()
     level = [(each, True) for root in roots for each in _parts(root)]
     for _ in range(_DEPTH):
@@ -112,7 +113,7 @@ def _is_own(holder: Any, around: bool) -> bool:
 
 
 def slots(holder: Any) -> Iterator[Place]:
-    """The places in `holder`. Of data none: nobody keeps variables, or settings, by ten thousands."""
+    """The places in `holder`. None for data: nobody keeps ten thousand variables or settings in a container."""
     if isinstance(holder, (dict, list, tuple)) and len(holder) > _MOST_ENTRIES:
         return
     if isinstance(holder, types.FunctionType):
@@ -135,7 +136,7 @@ def slots(holder: Any) -> Iterator[Place]:
 
 
 def _kept(value: Any) -> None:
-    """A tuple holds what it holds."""
+    """A tuple cannot be changed."""
 
 
 def _closure(function: Any) -> Iterator[Place]:
@@ -165,7 +166,7 @@ def _item(name: str, container: Any, key: Any) -> Place:
 
 
 def _may_hold(value: Any) -> bool:
-    """Whether to look inside: the user's objects and Keras's, not TensorFlow's own nor whole modules."""
+    """Whether to search inside: the user's objects and Keras's, but not TensorFlow's own or whole modules."""
     if isinstance(value, (types.FunctionType, types.MethodType, dict, list, tuple)):
         return True
     if isinstance(value, (types.ModuleType, type, tf.Tensor, tf.Variable, keras.Variable)):
@@ -175,13 +176,15 @@ def _may_hold(value: Any) -> bool:
 
 def are_kin(tensor: Any, owned: Owned) -> bool:
     """Whether a tensor and a variable are attributes of one object, cells of one closure or items of one container; or
-    the tensor is an item of such a container, as in a cache of the object."""
+    the tensor is an item of such a container, as in a cache of the object.
+    """
     return not _keepers(tensor, containers=_NESTED).isdisjoint(_keepers_of_variable(owned))
 
 
 def attribute_of(tensor: Any, owned: Owned) -> str | None:
-    """The attribute, as code calls it, that bears the variable's own name and holds a tensor of its shape; null if
-    there is none."""
+    """The attribute, as in code, that has the variable's own name and holds a tensor of its shape; None if there is
+    none.
+    """
     own = owned.name.rpartition("/")[2].partition(":")[0]
     if tensor.shape != owned.variable.shape or tensor.dtype != owned.variable.dtype.base_dtype or not own:
         return None
@@ -193,7 +196,7 @@ def attribute_of(tensor: Any, owned: Owned) -> str | None:
 
 
 def name_of(tensor: Any) -> str | None:
-    """What a tensor is called where it is kept; null if it is kept nowhere by a name."""
+    """The name under which a tensor is kept; None if there is no such name."""
     for names, is_object in _named_in(tensor):
         for name in names:
             if name.isidentifier():
@@ -202,7 +205,7 @@ def name_of(tensor: Any) -> str | None:
 
 
 def _named_in(value: Any) -> Iterator[tuple[list[str], bool]]:
-    """The names that a value is kept under, and whether they are attributes of an object."""
+    """The names under which a value is kept, and whether they are attributes of an object."""
     for holder in gc.get_referrers(value):
         if isinstance(holder, types.CellType):
             yield [name for name, cell in _closed_over(holder) if cell is holder], False
@@ -222,7 +225,7 @@ def _closed_over(cell: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _keepers_of_variable(owned: Owned) -> set[int]:
-    """Keepers of the variable, and of the Keras variable around it."""
+    """The holders of the variable, and of the Keras variable around it."""
     found = _keepers(owned.variable)
     for holder in gc.get_referrers(owned.variable):
         wrapper = _owner(holder)
@@ -231,13 +234,14 @@ def _keepers_of_variable(owned: Owned) -> set[int]:
     return found
 
 
-# A cache, what TensorFlow wraps around it as an attribute of a module, and a list in it.
+# A cache; TensorFlow's wrapper around it as an attribute of a module; and a list in it.
 _NESTED = 3
 
 
 def _keepers(value: Any, *, containers: int = 0) -> set[int]:
-    """The objects, closures and containers that hold a value, by identity; and what holds those, so many containers
-    far."""
+    """The objects, closures and containers that hold a value, by identity; and the holders of those, up to this many
+    containers.
+    """
     found: set[int] = set()
     for holder in gc.get_referrers(value):
         if isinstance(holder, types.CellType):

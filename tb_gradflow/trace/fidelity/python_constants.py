@@ -1,9 +1,10 @@
-"""Numbers in Python that a step is compiled with.
+"""Python numbers that are compiled into a step.
 
-TensorFlow runs a step's Python once, while it traces it, and keeps what it finds: the value that `self.beta` has,
-whatever a callback sets it to later, and what `self.calls += 1` comes to. The recorder traces the step again, and
-later. So that this trains what the user's own does, the step finds what there was at the first time, and leaves nothing
-behind. Flags (bool, None, str) are left alone: a step that makes variables in its first trace would make them again.
+TensorFlow runs a step's Python code once, while it traces it, and keeps the values that it finds: the value of
+`self.beta`, whatever a callback sets it to later, and the result of `self.calls += 1`. The recorder traces the step
+again, later. To train exactly like the user's own step, it restores the values of the first trace, and leaves no change
+behind. Flags (bool, None, str) are not changed: a step that creates variables in its first trace would create them
+again.
 """
 
 from __future__ import annotations
@@ -35,24 +36,24 @@ class TracedNumbers:
     def __init__(self, *roots: Any) -> None:
         self._roots = roots
         self._function: Callable[[], Any] = lambda: None
-        # By the graph that the step was a part of: Keras 2 runs it in a function, and again in a loop of that.
+        # By the enclosing graph: Keras 2 runs the step in a function, and again in a loop of that.
         self._places: dict[str, Sequence[Place]] = {}
 
     def remember(self) -> None:
-        """The step begins to be traced, in a way that others are to be like."""
+        """Called when tracing of the step begins, if other traces must match this one."""
         graph = tf.compat.v1.get_default_graph()
         function = _outermost(graph)
         if self._function() is not function:
             self._function = weakref.ref(function)
             self._places = {}
         try:
-            # A function that makes variables is traced a second time, and that counts.
+            # A function that creates variables is traced a second time, and that trace counts.
             self._places[_kind(graph)] = list(_numbers(self._roots))
-        except Exception:  # of what a user's objects do when they are looked at, their training is not to hear
+        except Exception:  # reading a user's objects may raise; the training must not notice
             self._places = {}
 
     def leading(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        """The step; whenever it is traced, the others are to be like that from then on."""
+        """The step, wrapped so that each trace of it becomes the one that others must match."""
 
         @functools.wraps(step)
         def run(*args: Any, **kwargs: Any) -> Any:
@@ -62,7 +63,7 @@ class TracedNumbers:
         return run
 
     def following(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        """The step; whenever it is traced, it is like the leading one."""
+        """The step, wrapped so that each trace of it matches the leading one."""
 
         @functools.wraps(step)
         def run(*args: Any, **kwargs: Any) -> Any:
@@ -72,8 +73,9 @@ class TracedNumbers:
         return run
 
     def following_once(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        """The step; traced for the first time, it is like the leading one. Then it leads: it is traced for arguments of
-        other shapes, when the user's own would be."""
+        """The step, wrapped so that its first trace matches the leading one. Then it leads: it is traced for arguments
+        of other shapes when the user's own step would be.
+        """
         ways = iter([self.following(step)])
         leading = self.leading(step)
 
@@ -84,8 +86,7 @@ class TracedNumbers:
         return run
 
     def as_traced(self) -> contextlib.AbstractContextManager[None]:
-        """While the context is open, the numbers are what they were when the leading function was traced; afterwards,
-        what they are now."""
+        """While the context is open, the numbers are those of the leading trace; afterwards the current ones again."""
         return _put_back(self._first)
 
     @property
@@ -94,8 +95,9 @@ class TracedNumbers:
 
     @contextlib.contextmanager
     def led(self) -> Iterator[None]:
-        """While the context is open, what TensorFlow traces is what the others are to be like. It traces a step twice
-        that makes variables, and runs what it has traced then."""
+        """While the context is open, traces are those that others must match. TensorFlow traces a step twice if it
+        creates variables, and then runs the second trace.
+        """
         depth = 0
 
         def outermost(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -123,13 +125,13 @@ def _outermost(graph: Any) -> Any:
 
 
 def _kind(graph: Any) -> str:
-    """The name of a function or loop that is traced, without the number that each trace of it has."""
+    """The name of a traced function or loop, without the number that each trace of it has."""
     return str(getattr(graph, "name", "")).rstrip("0123456789_")
 
 
 @contextlib.contextmanager
 def _put_back(places: Sequence[Place]) -> Iterator[None]:
-    """While the context is open, places hold what they held; afterwards, what they hold now."""
+    """While the context is open, places hold their former values; afterwards the current ones again."""
     there = [(place, held(place, _GONE)) for place in places]
     now = [(place, value) for place, value in there if value is not _GONE]
     try:
@@ -155,7 +157,7 @@ def _numbers(roots: Sequence[Any]) -> Iterator[Place]:
 
 
 def _of_its_class(holder: Any) -> Iterator[Place]:
-    """Numbers that an object has from its class, until it is given its own."""
+    """Numbers that an object has from its class, until it gets its own."""
     if not hasattr(holder, "__dict__") or isinstance(holder, type):
         return
     own = vars(holder)

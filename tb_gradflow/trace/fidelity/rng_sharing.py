@@ -1,10 +1,10 @@
-"""Random numbers that the versions of a step draw from one sequence.
+"""Lets all versions of a step draw random numbers from one sequence.
 
-An op such as that of `tf.random.normal` with a seed keeps its place in the sequence to itself, and each compiled
-function has ops of its own. Recorded steps and monitored steps alternate: the ops of each would lag behind,
-and the training be another one than without the recorder. So the place is kept in a variable that both share, and what
-takes the op's numbers is given those of the op without a state, which are the same, bit for bit: Philox, whose key is
-the first seed, and whose counter has the second in its upper half and grows, with each drawing, by 256 for each number
+A stateful op such as that of `tf.random.normal` with a seed keeps its own position in the sequence, and each compiled
+function has its own ops. Recorded steps and monitored steps alternate, so the ops of each would lag behind, and the
+training would differ from one without the recorder. Therefore the position is kept in a variable that both share, and
+the op's consumers get the numbers of the stateless op instead, which are bit-identical: Philox, whose key is the first
+seed, and whose counter has the second seed in its upper half and grows, with each draw, by 256 for each number
 (TensorFlow's `GuardedPhiloxRandom::ReserveRandomOutputs`).
 """
 
@@ -39,13 +39,13 @@ _WITHOUT_STATE: dict[str, Callable[..., Any]] = {
 
 
 class RandomDraws:
-    """The places of a step's random ops in their sequences.
+    """The positions of a step's random ops in their sequences.
 
     Args:
-        is_shared: Whether these versions run and no other. XLA has generators of its own.
-        relaxes: Whether the user's step, once it was compiled for tensors of some sizes, is compiled for others of any
-            size (`reduce_retracing`): which of the two runs, each with ops of its own, depends on the order in which
-            sizes come. Else it is compiled, and has other ops, for each.
+        is_shared: Whether only these versions run. XLA has its own generators.
+        relaxes: Whether the user's step, after a compilation for tensors of some sizes, is compiled for tensors of any
+            size (`reduce_retracing`): which of the two runs, each with its own ops, then depends on the order of the
+            sizes. Otherwise it is compiled separately, with separate ops, for each size.
     """
 
     def __init__(self, *, is_shared: bool, relaxes: bool) -> None:
@@ -56,7 +56,7 @@ class RandomDraws:
         self._places: dict[Any, ResourceVariable] = {}
 
     def shared(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        """The step; wherever it is traced, it goes on in the sequences where the last run has ended."""
+        """The step, wrapped so that each trace of it continues the sequences where the last run ended."""
 
         @functools.wraps(step)
         def run(*args: Any, **kwargs: Any) -> Any:
@@ -73,11 +73,11 @@ class RandomDraws:
         return run
 
     def _given(self, graph: Any, operations: Sequence[Any], call: Any, outputs: Any) -> Any:
-        """The results of a step that has been traced; what takes random numbers is given those of the shared place.
+        """The results of a traced step, after consumers of random numbers have been redirected to the shared position.
 
-        A function that the step calls may be called twice, and has ops of its own in each call; rounds of a loop may
-        draw in any order. Those are left as they are. So is a trace that makes variables: TensorFlow computes their
-        first values apart from the step, and traces it a second time.
+        A function that the step calls may be called twice, and has its own ops in each call; iterations of a loop may
+        draw in any order. Those are not changed. Neither is a trace that creates variables: TensorFlow computes their
+        initial values separately from the step, and traces it a second time.
         """
         if any(op.type == "VarIsInitializedOp" for op in operations):
             return outputs
@@ -108,7 +108,7 @@ class RandomDraws:
         return tf.nest.pack_sequence_as(outputs, flat, expand_composites=True)
 
     def _call(self, args: Any, kwargs: Any) -> Any:
-        """What tells calls apart for which the user's step has ops of its own; null where nobody knows if it has."""
+        """Identifies calls for which the user's step has separate ops; None if that is not known."""
         flat = tf.nest.flatten((args, kwargs), expand_composites=True)
         kinds, sizes = tuple(map(_kind, flat)), tuple(map(_sizes, flat))
         if not self._relaxes:
@@ -119,14 +119,14 @@ class RandomDraws:
 
     def _place(self, key: Any) -> ResourceVariable:
         if key not in self._places:
-            # Not a `tf.Variable`: a function that is traced anew, for other shapes, may make none.
+            # Not a `tf.Variable`: a function that is traced again, for other shapes, may not create one.
             with tf.init_scope(), tf.device("CPU:0"):
                 self._places[key] = ResourceVariable(0, trainable=False, dtype=tf.int64, name=PLACE_NAME)
         return self._places[key]
 
 
 def _kind(each: Any) -> Any:
-    if isinstance(each, tf.Variable):  # each trace is given one of its own in its place
+    if isinstance(each, tf.Variable):  # each trace gets its own copy instead
         return each.dtype.name, str(each.shape)
     if isinstance(each, tf.Tensor):
         return each.dtype.name, each.shape.rank
@@ -139,7 +139,7 @@ def _sizes(each: Any) -> tuple[int | None, ...]:
 
 
 class _Same:
-    """An argument that a step is compiled anew for, by its identity: a model, an optimizer. It is not kept alive."""
+    """An argument for whose identity a step is compiled again: a model, an optimizer. It is not kept alive."""
 
     def __init__(self, argument: Any) -> None:
         self._hash = id(argument)
@@ -160,15 +160,16 @@ _of_function: MutableMapping[Any, RandomDraws] = WeakKeyDictionary()
 
 
 def draws_of(function: Any, *, may_share: bool, has_run: bool) -> RandomDraws:
-    """Those of a training function of Keras's: a fit that goes on with it goes on in its sequences, whoever recorded
-    the one before. Where it `has_run` itself, nobody knows how far it went."""
+    """The positions of a Keras training function: a later fit with the same function continues its sequences, whoever
+    recorded the earlier one. If the function itself `has_run`, its position is not known.
+    """
     if not may_share or (has_run and function not in _of_function):
         return RandomDraws(is_shared=False, relaxes=True)
     return _of_function.setdefault(function, RandomDraws(is_shared=True, relaxes=True))
 
 
 def _is_on_the_host(op: Any) -> bool:
-    """Whether it runs where one replica does, without an accelerator."""
+    """Whether it runs on one replica, without an accelerator."""
     return not op.device or op.device.upper().endswith("CPU:0")
 
 

@@ -1,4 +1,4 @@
-"""Leaves a program as if a step had never run."""
+"""Restores a program to the state before a step."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from tb_gradflow.trace.protection.beside import surely
 
 @contextlib.contextmanager
 def undone(state: Callable[[], list[Any]], roots: Sequence[Any]) -> Iterator[Bindings]:
-    """Puts back what a step changes: the variables of `state` and those that can be reached from `roots`, the places
-    that hold them, and the generators of Python, NumPy and TensorFlow."""
+    """Restores everything that a step changes: the variables of `state` and those that can be reached from `roots`, the
+    places that hold them, and the generators of Python, NumPy and TensorFlow.
+    """
     bindings = Bindings(roots)
     before = dict(_values([*state(), *bindings.variables, *_generator()]))
     python, numpy, eager = random.getstate(), np.random.get_state(), _eager_seeds()
@@ -41,13 +42,13 @@ def undone(state: Callable[[], list[Any]], roots: Sequence[Any]) -> Iterator[Bin
 
 def _values(variables: Sequence[Any]) -> Iterator[tuple[int, tuple[Any, Any]]]:
     for raw in map(raw_variable, variables):
-        # A variable of Keras that is not built yet has no value to keep; one that is not initialised neither.
+        # A Keras variable that is not built yet has no value to keep, and neither has an uninitialized one.
         if isinstance(raw, tf.Variable):
-            # What several replicas have of one may differ, a moving average for example.
+            # The copies of several replicas may differ, for example for a moving average.
             for own in raw.values if isinstance(raw, DistributedVariable) else (raw,):
                 with contextlib.suppress(tf.errors.OpError):
                     value = own.numpy()
-                    # One that a trace has made which was never finished has no value, whatever it answers.
+                    # A variable that was created by an unfinished trace has no value, whatever it returns.
                     if own.shape.is_compatible_with(value.shape):
                         yield id(own), (own, value)
 
@@ -59,7 +60,7 @@ def _generator() -> list[tf.Variable]:
 
 
 def _eager_seeds() -> Any:
-    """Where `tf.random.set_seed` has eager ops take their seeds from; null without it."""
+    """The source of seeds for eager ops after `tf.random.set_seed`; None without it."""
     generator = getattr(context.context(), "_rng", None)
     return None if generator is None else (generator, generator.getstate())
 
@@ -67,5 +68,6 @@ def _eager_seeds() -> Any:
 def _restore_eager_seeds(seeds: Any) -> None:
     if seeds is not None and seeds[0].getstate() != seeds[1]:
         seeds[0].setstate(seeds[1])
-        # A kernel goes on from where it was when the same seed comes again, and is kept: as `set_seed` does.
+        # A cached kernel continues from its position when the same seed comes again: `set_seed` clears the cache, and
+        # so does this.
         pywrap_tfe.TFE_ContextClearCaches(context.context()._context_handle)

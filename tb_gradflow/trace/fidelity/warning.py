@@ -6,8 +6,8 @@ import warnings
 
 
 def warn(message: str) -> None:
-    """Tells the user of a training something in a warning."""
+    """Shows a warning to the user of a training."""
     with warnings.catch_warnings():
-        # Where warnings are errors, this one must not become one: it would end the training.
+        # If warnings are errors, this warning must not become one: it would end the training.
         warnings.simplefilter("default")
         warnings.warn(message, RuntimeWarning, stacklevel=3)

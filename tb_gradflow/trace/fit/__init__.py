@@ -1,1 +1,1 @@
-"""What the callback needs of a `fit`, in Keras 3 and in Keras 2."""
+"""Connects the callback to a `fit`, in Keras 3 and in Keras 2."""

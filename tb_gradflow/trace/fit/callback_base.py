@@ -1,4 +1,4 @@
-"""What a callback of both Keras 3 and Keras 2 is."""
+"""Base class of a callback for both Keras 3 and Keras 2."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 
-if TYPE_CHECKING:  # Keras ships no types; this much of its class is used
+if TYPE_CHECKING:  # Keras has no types; this is the part of its class that is used
 
     class _Callback:
         model: Any
@@ -20,7 +20,7 @@ else:
 
 
 class KerasCallback(_Callback):
-    """A callback that Keras 2, too, calls for each batch of a training, with tensors as they are."""
+    """A callback that Keras 2 also calls for each batch of a training, with tensors unchanged."""
 
     _supports_tf_logs = True
 

@@ -1,4 +1,4 @@
-"""What the callback needs of a model of Keras 2 (tf_keras) that `fit` trains."""
+"""What the callback needs of a Keras 2 (tf_keras) model that `fit` trains."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tb_gradflow.trace.graph.variables import Owned, Variables, has_weights, loc
 
 
 class LegacyFitting(Fitting):
-    """A model of Keras 2, which has other names for some of it."""
+    """A Keras 2 model, some of whose attributes have other names."""
 
     @property
     def keras(self) -> str:
@@ -29,7 +29,7 @@ class LegacyFitting(Fitting):
 
     @property
     def is_of_batches(self) -> bool:
-        """Its training function counts its steps besides."""
+        """Its training function also counts its steps."""
         return False
 
     @property
@@ -43,8 +43,9 @@ class LegacyFitting(Fitting):
 
     @property
     def step_as_traced(self) -> Callable[..., Any]:
-        """Keras 2 runs it as it is, and its layers have their `call` converted by AutoGraph where that is enabled, as
-        it is inside Keras's own training function; ours leave the recorder's code unconverted."""
+        """Keras 2 runs it unchanged, and the `call` of its layers is converted by AutoGraph if that is enabled, as in
+        Keras's own training function; ours leave the recorder's code unconverted.
+        """
         step = self.step
 
         @functools.wraps(step)
@@ -55,10 +56,10 @@ class LegacyFitting(Fitting):
         return run
 
     def build(self) -> None:
-        """Keras 2 is left to do this by itself."""
+        """Keras 2 does this itself."""
 
     def freeze_as_now(self, stand_in: AsCompiled) -> None:
-        """Keras 2 itself puts the flags back while it trains."""
+        """Keras 2 itself restores the flags while it trains."""
 
     @property
     def must_begin_alone(self) -> bool:
@@ -73,7 +74,7 @@ class LegacyFitting(Fitting):
             trainable = {id(variable) for variable in model.trainable_variables}
             for variable in model.variables:
                 raw = local(variable)
-                # The words that a TextVectorization knows are listed too: they stand in a table, not in a variable.
+                # The vocabulary of a TextVectorization is listed too: it is kept in a table, not in a variable.
                 if isinstance(raw, tf.Variable):
                     yield Owned(raw, _path(variable), id(variable) in trainable, tracked=True)
 
@@ -87,7 +88,7 @@ class LegacyFitting(Fitting):
 
 
 def is_legacy(model: Any) -> bool:
-    """Whether a model is of Keras 2."""
+    """Whether a model is a Keras 2 model."""
     legacy = sys.modules.get("tf_keras")
     return legacy is not None and isinstance(model, legacy.Model)
 

@@ -1,7 +1,7 @@
 """What the callback needs of the model that `fit` trains, of Keras 3 or of Keras 2 (tf_keras).
 
-Both build a compiled training function from `model.train_step`, keep it as `model.train_function` and read it anew for
-each batch. So a second one is built, and run, while another step stands in the place of the model's own.
+Both build a compiled training function from `model.train_step`, keep it as `model.train_function` and read it again for
+each batch. So a second function is built, and run, while another step replaces the model's own.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ OwnFunction = Callable[[Execution], Any]
 
 
 class Fitting:
-    """A model of Keras 3 while it is trained.
+    """A Keras 3 model while it is trained.
 
     Args:
         model: The model.
-        shows_graph: Whether Keras's TensorBoard callback is there too, which takes the graph of the model's own
-            training function as soon as a first step has run, whichever that was.
+        shows_graph: Whether Keras's TensorBoard callback is used too, which reads the graph of the model's own training
+            function after the first step, whichever function ran it.
     """
 
     def __init__(self, model: Any, *, shows_graph: bool) -> None:
@@ -70,13 +70,13 @@ class Fitting:
 
     @property
     def iterations(self) -> int | None:
-        """How many steps its optimizer has made; null without an optimizer."""
+        """The number of steps of its optimizer; None without an optimizer."""
         optimizer = getattr(self._model, "optimizer", None)
         return int(local(optimizer.iterations).numpy()) if optimizer is not None else None
 
     @property
     def learning_rate(self) -> Any:
-        """The variable that holds it; null if a schedule or nothing does."""
+        """The variable that holds it; None if a schedule or nothing does."""
         optimizer = getattr(self._model, "optimizer", None)
         rate = raw_variable(getattr(optimizer, "_learning_rate", None))
         return rate if isinstance(rate, tf.Variable) else None
@@ -106,11 +106,11 @@ class Fitting:
         return self.step
 
     def build(self) -> None:
-        """Makes the variables of its optimizer, as Keras does in the first step.
+        """Creates the variables of its optimizer, as Keras does in the first step.
 
-        A step that makes variables is traced twice by TensorFlow. What the optimizer is asked to update is known
-        beforehand where the step is Keras's own. With replicas Keras itself makes those of all trainable variables,
-        from 3.6 on; before that the first step does, where they are not known beforehand.
+        TensorFlow traces a step twice if it creates variables. If the step is Keras's own, the variables that the
+        optimizer will update are known in advance. With replicas Keras 3.6 and newer creates the optimizer's variables
+        for all trainable variables; before that the first step does, if they are not known in advance.
         """
         optimizer = getattr(self._model, "optimizer", None)
         own_step = type(self._model).train_step is not keras.Model.train_step or "train_step" in vars(self._model)
@@ -118,7 +118,7 @@ class Fitting:
         if optimizer is None or optimizer.built or (own_step and not several):
             return
         weights = self._model.trainable_weights
-        # A layer that its first call builds makes variables that the optimizer would not know.
+        # A layer that is built by its first call creates variables that the optimizer would not know.
         if weights and all(layer.built for layer in self._model._flatten_layers()):
             with self.strategy.scope(), keras.name_scope(optimizer.name, caller=optimizer):
                 optimizer.build(weights)
@@ -126,8 +126,9 @@ class Fitting:
 
     @property
     def must_begin_alone(self) -> bool:
-        """Whether its next step makes the variables of its optimizer with several replicas: a step that is recorded
-        would fail at this."""
+        """Whether its next step creates the variables of its optimizer with several replicas: a recorded step would
+        fail at this.
+        """
         optimizer = getattr(self._model, "optimizer", None)
         return self.strategy.num_replicas_in_sync > 1 and optimizer is not None and not optimizer.built
 
@@ -135,7 +136,7 @@ class Fitting:
         return owned_variables(self._model)
 
     def inputs(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Named:
-        """The names of what a step is given."""
+        """The names of the arguments of a step."""
         return batch_of_keras(args, kwargs)
 
     def function_of(self, step: Callable[..., Any]) -> TrainFunction:
@@ -153,7 +154,7 @@ class Fitting:
                 model.train_tf_function = compiled
 
         def run(iterator: Any) -> Any:
-            # Keras asks for the model's step when it traces the function, in its first run or in a later one.
+            # Keras requests the model's step when it traces the function, in its first run or in a later one.
             with self._stepping(step):
                 return function(iterator)
 
@@ -206,12 +207,13 @@ class Fitting:
 
     @property
     def is_of_batches(self) -> bool:
-        """Whether its training function does nothing but run its step on the next batch, on one device."""
+        """Whether its training function only runs its step on the next batch, on one device."""
         return self.steps_per_execution == 1 and self._is_keras_own
 
     def draws(self, *, is_monitored: bool) -> RandomDraws:
-        """Where its steps are in their random numbers. Without a monitor its own function runs between those
-        that are recorded."""
+        """The positions of its steps in their random sequences. Without a monitor its own function runs between
+        recorded steps.
+        """
         function = keras_own(self._model.train_function)
         may_share = is_monitored and self.is_of_batches and not self.is_eager and not self.is_for_xla
         return draws_of(function, may_share=may_share, has_run=any(traced(function)))
@@ -223,7 +225,7 @@ class Fitting:
 
     @property
     def _is_keras_own(self) -> bool:
-        """Whether Keras alone decides what its training function draws and does, on one device."""
+        """Whether only Keras decides what its training function draws and does, on one device."""
         model = self._model
         return isinstance(self.strategy.extended, distribute_lib._DefaultDistributionExtended) and all(
             name not in vars(model) and getattr(type(model), name, None) is getattr(self._base, name, None)
@@ -232,7 +234,7 @@ class Fitting:
 
     @property
     def _base(self) -> type:
-        """The class of its Keras that all models are of."""
+        """The class of its Keras from which all models inherit."""
         base: type = keras.Model
         return base
 
@@ -249,7 +251,7 @@ class Fitting:
         `whole` is what to run where the data have ended, and `is_paired` what it returns; see `StepOfBatch`.
         """
 
-        # Not a lambda: TensorFlow leaves the user's lines out of an error in a function that is called `<lambda>`.
+        # Not a lambda: TensorFlow leaves the user's lines out of an error in a function named `<lambda>`.
         def one_step_on_data(batch: Any) -> Any:
             return _returned(self.strategy.run(step, args=(batch,)))
 
@@ -260,7 +262,7 @@ class Fitting:
 
     @contextlib.contextmanager
     def _stepping(self, step: Callable[..., Any]) -> Iterator[None]:
-        # Past Keras's own `__setattr__`, which would track it.
+        # Bypasses Keras's own `__setattr__`, which would track it.
         attributes = vars(self._model)
         own = attributes.get("train_step")
         attributes["train_step"] = step
@@ -273,8 +275,9 @@ class Fitting:
 
 
 def _returned(results: Any) -> Any:
-    """What the user's step returns, as Keras's function returns it: from 3.7 on with tensors for lists. A monitor adds
-    its flag, in a tuple."""
+    """The results of the user's step as Keras's function returns them: from 3.7 on with tensors for lists. A monitor
+    adds its flag, in a tuple.
+    """
     if type(results) is dict:
         return {name: _returned(each) for name, each in results.items()}
     if type(results) is tuple:
@@ -286,7 +289,7 @@ def _returned(results: Any) -> Any:
 def _trace(own: Any, iterator: Any) -> None:
     """Traces the model's own function, which its next run needs anyway."""
     if hasattr(own, "function_spec") and not hasattr(own, "_concrete_variable_creation_fn"):
-        # What the user's own step raises, it raises when it runs.
+        # An error in the user's own step is raised when it runs.
         with contextlib.suppress(Exception):
             own.get_concrete_function(iterator)
 

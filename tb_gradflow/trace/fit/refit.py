@@ -1,8 +1,9 @@
-"""Whether a fit goes on with what the one before has compiled, as Keras does where nobody calls `compile` in between.
+"""Whether a fit continues with the functions that the previous fit compiled, as Keras does unless `compile` is called
+in between.
 
-What was frozen or thawed since then, or changed in Python, plays no part in such a fit. So the recorder must not trace
-the step anew either: it would train something else than the training without it. A fit whose functions another recorder
-has compiled, or none, is traced anew, and left alone if flags were changed.
+Weights that were frozen or unfrozen since then, and changed Python values, have no effect in such a fit. So the
+recorder must not trace the step again either: the training would differ from one without it. If the functions were
+compiled by another recorder, or by none, they are traced again, and the fit is not recorded if flags were changed.
 """
 
 from __future__ import annotations
@@ -19,20 +20,22 @@ from tb_gradflow.trace.fit.train_function import AsCompiled, keras_own, put, tra
 from tb_gradflow.trace.graph.variables import has_weights, raw_variable
 
 _compiled_for: MutableMapping[Any, dict[int, bool]] = WeakKeyDictionary()
-"""By training function: whether a weight was to be trained when a recorder of this process first recorded the function,
-or when the fit had ended in which the weight was made."""
+"""By training function: whether each weight was trainable when a recorder of this process first recorded the function,
+or at the end of the fit in which the weight was created.
+"""
 
 
 class LastFit:
-    """The training function of the last fit that was recorded."""
+    """The training function of the last recorded fit."""
 
     def __init__(self) -> None:
         self._function: Any = None
         self._kind: tuple[Any, ...] = ()
 
     def begins(self, model: Any, fitted: Fitting) -> bool:
-        """A fit begins whose functions this recorder compiles; false if they would train something else than the
-        model's own, which is told."""
+        """Called when a fit begins whose functions this recorder compiles. Returns False, after a warning, if they
+        would train differently from the model's own.
+        """
         function = keras_own(model.train_function)
         if function is None or fitted.is_eager:
             return True
@@ -45,7 +48,7 @@ class LastFit:
         return True
 
     def goes_on(self, model: Any, fitted: Fitting) -> bool:
-        """Whether the fit that begins runs the same function; then tells of flags that have no effect on it."""
+        """Whether the fit that begins runs the same function; if so, warns about flags that have no effect on it."""
         function = keras_own(model.train_function)
         if function is None or function is not self._function or fitted.is_eager:
             return False
@@ -57,7 +60,7 @@ class LastFit:
         return True
 
     def ends(self, model: Any, fitted: Fitting) -> None:
-        """The fit has ended."""
+        """Called when the fit has ended."""
         function = model.train_function
         if keras_own(function) is not self._function:
             return
@@ -82,7 +85,7 @@ def _weights(model: Any) -> Sequence[Any]:
 
 
 def _learn(function: Any, model: Any) -> None:
-    """What its weights are that were not there before: a first step makes some."""
+    """The current flags of weights that did not exist before: a first step creates some."""
     trainable = _trainable(model)
     known = _compiled_for.setdefault(function, {})
     for each in _weights(model):
@@ -90,7 +93,7 @@ def _learn(function: Any, model: Any) -> None:
 
 
 def _changed(model: Any) -> list[Any]:
-    """The weights that were frozen or thawed since the model's training function was compiled."""
+    """The weights that were frozen or unfrozen since the model's training function was compiled."""
     trainable = _trainable(model)
     function = keras_own(model.train_function)
     before = _compiled_for.get(function)
@@ -122,6 +125,6 @@ def _without_effect(changed: Sequence[Any], model: Any) -> str:
     more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
     became = "trainable" if thawed else "frozen"
     return (
-        f"tb_gradflow: `{first}`{more} became {became} after the model was compiled, and that has no effect: Keras "
-        "goes on with the training step of the last `fit`. Call `model.compile(...)` again in front of this `fit`."
+        f"tb_gradflow: `{first}`{more} became {became} after the model was compiled. This has no effect: Keras "
+        "keeps using the training step of the last `fit`. Call `model.compile(...)` again before this `fit`."
     )

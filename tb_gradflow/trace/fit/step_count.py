@@ -1,4 +1,4 @@
-"""Which step a training by `fit` is at. Keras tells a callback of executions, which may be of several steps."""
+"""The step of a training by `fit`. Keras informs a callback about executions, which may be of several steps."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tb_gradflow.trace.fit.keras3 import Fitting
 
 
 class StepCount:
-    """Counts what Keras tells of, and takes the optimizer's count where that is not enough.
+    """Counts steps from Keras's notifications, and uses the optimizer's count where these are not enough.
 
     Attributes:
-        now: How many steps have run; the number of the next one.
-        per_execution: How many steps an execution has, but for the last one of an epoch.
+        now: Number of steps that have run, which is the index of the next one.
+        per_execution: Number of steps of an execution, except the last one of an epoch.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class StepCount:
         self._runs = False
 
     def epoch_begins(self, fitting: Fitting | None) -> None:
-        """Before the first execution of an epoch; null if the model is not recorded."""
+        """Before the first execution of an epoch; None if the model is not recorded."""
         self._fitting, self._begun, self._runs = fitting, None, False
         if fitting is None:
             return
@@ -40,7 +40,7 @@ class StepCount:
         self._runs = True
 
     def is_last(self, epoch: int, params: Mapping[str, Any] | None) -> bool:
-        """Whether the execution that has begun is the last one of the fit, as far as Keras's `params` of it tell."""
+        """Whether the execution that has begun is the last one of the fit, as far as Keras's `params` show it."""
         if not params or not params.get("steps") or not params.get("epochs"):
             return False
         return epoch + 1 >= int(params["epochs"]) and self._batch + self.per_execution >= int(params["steps"])

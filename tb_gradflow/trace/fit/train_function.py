@@ -1,8 +1,8 @@
-"""The function that a model of Keras trains with: Keras's own, and the recorder's in its place.
+"""The function with which a Keras model trains: Keras's own, and the recorder's replacement.
 
-While a recorder runs steps of its own, Keras's is not traced. Where it runs all the same, between recorded steps or in
-a later fit without `compile` in between, it is to be traced as it would have been: with the layers frozen that were
-frozen then, and with the numbers that the step's Python code found then.
+While a recorder runs its own steps, Keras's function is not traced. If it runs later, between recorded steps or in a
+later fit without `compile` in between, it must be traced as it would have been: with the layers frozen that were frozen
+then, and with the values that the step's Python code found then.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class AsCompiled(Beside):
         failed: Called with a fault of the recorder.
 
     Attributes:
-        has_run: Whether it was traced by now, so that there is nothing to stand for any more.
+        has_run: Whether it has been traced by now, so that the stand-in is no longer needed.
     """
 
     def __init__(self, function: Any, numbers: TracedNumbers, failed: Failed) -> None:
@@ -37,8 +37,7 @@ class AsCompiled(Beside):
         self.has_run = False
 
     def freeze_as_now(self, model: Any) -> None:
-        """When the function is traced, layers and weights that were not there before have the flags that they have
-        now."""
+        """When the function is traced, layers and weights that did not exist before keep their current flags."""
         for each in (*model._flatten_layers(), *model.variables):
             if "_trainable" in vars(each):
                 self._flags.setdefault(id(each), (each, bool(vars(each)["_trainable"])))
@@ -59,18 +58,18 @@ class AsCompiled(Beside):
 
 
 def _set(flags: Sequence[tuple[Any, bool]]) -> None:
-    # Past the setter of a layer, which sets those of all its weights.
+    # Bypasses the setter of a layer, which sets the flags of all its weights.
     for each, flag in flags:
         vars(each)["_trainable"] = flag
 
 
 def keras_own(function: Any) -> Any:
-    """The training function that one of a model stands for, or is."""
+    """The training function of a model, or the one that it stands in for."""
     return function.function if isinstance(function, AsCompiled) else function
 
 
 def traced(function: Any) -> Iterator[Any]:
-    """What TensorFlow has traced a training function to."""
+    """The traces of a training function."""
     cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
     for each in (function, *cells):
         if isinstance(each, polymorphic_function.Function):
@@ -80,31 +79,33 @@ def traced(function: Any) -> Iterator[Any]:
 _KERAS = frozenset({"keras", "tf_keras"})
 
 SET_BY_USER = (
-    "`model.train_function` was set to a function that Keras did not make. Put what it does into `train_step`, or into "
-    "`make_train_function`, of the model."
+    "`model.train_function` was set to a function that Keras did not create. Move its code into `train_step` or "
+    "`make_train_function` of the model."
 )
 
 REPLACED = (
-    "tb_gradflow: the model's training function was replaced in the middle of `fit`, as `compile` and "
-    "`make_train_function` do. The rest of this fit is not recorded."
+    "tb_gradflow: the model's training function was replaced during `fit`, for example by `compile` or "
+    "`make_train_function`. The rest of this fit is not recorded."
 )
 
 
 def put(model: Any, function: Callable[[Any], Any]) -> None:
-    """What Keras runs next. Past its own way to set an attribute, which takes ten microseconds to track nothing."""
+    """Sets the function that Keras runs next. Bypasses Keras's attribute tracking, which takes ten microseconds for
+    nothing.
+    """
     model.__dict__["train_function"] = function
 
 
 def owner(model: Any) -> Any:
-    """The object whose method the model trains with; null if it is a function."""
+    """The object whose method trains the model; None if it is a function."""
     return getattr(getattr(model, "train_function", None), "__self__", None)
 
 
 def is_of_the_user(model: Any) -> bool:
-    """Whether somebody has put a function of their own where Keras would have made one."""
+    """Whether the user has set a function where Keras would have created one."""
     function = keras_own(model.train_function)
     made = getattr(function, "python_function", function)
-    if made is None:  # a coordinator of workers makes it later
+    if made is None:  # a coordinator of workers creates it later
         return False
     return _is_of_keras(type(model).make_train_function, model.make_train_function) and not _is_of_keras(made)
 

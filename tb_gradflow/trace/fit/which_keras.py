@@ -1,4 +1,4 @@
-"""Which Keras the model that `fit` trains is of."""
+"""Which Keras the model in `fit` belongs to."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tb_gradflow.trace.fit.keras3 import Fitting
 
 
 def check_backend() -> None:
-    """Raises SetupError where Keras computes with something else than TensorFlow."""
-    # Who loads Keras 2 trains with that, whatever backend Keras 3 has.
+    """Raises SetupError if Keras uses a backend other than TensorFlow."""
+    # Whoever imports Keras 2 trains with that, whatever backend Keras 3 has.
     if keras.backend.backend() != "tensorflow" and "tf_keras" not in sys.modules:
         raise SetupError(
-            f"GradFlowCallback records TensorFlow, and Keras runs on {keras.backend.backend()}: "
-            'set KERAS_BACKEND="tensorflow" before Keras is imported'
+            f"GradFlowCallback records TensorFlow, but Keras runs on {keras.backend.backend()}: set "
+            'KERAS_BACKEND="tensorflow" before Keras is imported'
         )
 
 
 def fitting(model: Any, beside: Sequence[Any] | None) -> Fitting:
-    """For whichever Keras the model is of, and the callbacks of the same `fit`; null if nobody knows those."""
+    """For whichever Keras the model belongs to, and the callbacks of the same `fit`; None if these are not known."""
     shows_graph = beside is None or any(_is_tensorboard(each) for each in beside)
     return (LegacyFitting if is_legacy(model) else Fitting)(model, shows_graph=shows_graph)
 

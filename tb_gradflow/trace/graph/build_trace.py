@@ -1,4 +1,4 @@
-"""From what a collector saw of a traced step to the record of its structure."""
+"""From a collector's observations of a traced step to the record of its structure."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ _DELICATE = frozenset({"Log", "Log1p", "Sqrt", "Rsqrt", "RealDiv", "Reciprocal",
 
 _PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 
-# The name scope that a tape gives to what it makes: in a function's body nobody else tells.
+# The name scope in which a tape creates its ops: inside a function's body there is no other sign of them.
 _GRADIENT_SCOPE = "/gradient_tape/"
 
 _STATEFUL_RANDOM = ("Random", "Multinomial", "TruncatedNormal", "ParameterizedTruncatedNormal")
 
 
 class Looked(Protocol):
-    """What somebody who looked at a step has seen.
+    """The observations of a traced step.
 
     Attributes:
-        calls: The gradients that were asked for, in order.
+        calls: The requested gradients, in order.
         variables: The variables.
         layers: By name scope.
         rows: The statistics of the answers.
         by_tape: Whether a tape computed the gradients at the top; else `tf.gradients` did.
-        unscaled: Whether an optimizer divided gradients by a loss scale with which none had multiplied a loss.
+        unscaled: Whether an optimizer divided gradients by a loss scale by which no loss had been multiplied.
     """
 
     calls: list[Call]
@@ -72,12 +72,12 @@ class Looked(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A floating tensor of the step's own graph, by where it stands in the trace.
+    """A floating tensor of the step's own graph, and its position in the trace.
 
     Attributes:
         op: Index in `Trace.ops`.
         output: Which of its outputs; -1 for an input.
-        input: Which of its inputs, one that no op of the trace makes; -1 for an output.
+        input: Which of its inputs, if no op of the trace produces it; -1 for an output.
         symbol: The tensor.
     """
 
@@ -88,15 +88,17 @@ class Place:
 
 
 def trace_of(collector: Looked, index: int, *, keep_source: bool = True) -> Trace:
-    """The record of a traced step. `keep_source` false leaves the user's files and lines out."""
+    """The record of a traced step. With `keep_source` false, the user's files and lines are left out."""
     return _built(_Builder(collector, keep_source)).build(index)
 
 
 def trace_with_places(
     collector: Looked, root: Any, index: int, *, keep_source: bool = True
 ) -> tuple[Trace, list[Place], Callable[[Flattener, Ref], int]]:
-    """The same of a step whose forward pass is measured: with what is made of data alone, the tensors that are in the
-    graph `root`, and what answers the index in the trace of what makes a tensor, -1 where it is not listed."""
+    """The same for a step whose forward pass is measured: includes values computed only from data, the tensors in the
+    graph `root`, and a function that returns the index in the trace of the op that produces a tensor, -1 if it is not
+    listed.
+    """
     builder = _built(_Builder(collector, keep_source, with_data=True))
     return builder.build(index), list(builder.places(root)), builder.number_of
 
@@ -130,7 +132,7 @@ class _Builder:
         self._number_of_row = collector.rows.numbers()
 
     def choose(self, call: Call) -> None:
-        """The ops between variables and the target, and those where the way of an unused variable ends."""
+        """The ops between variables and the target, and those where the path of an unused variable ends."""
         graph = self._graph(call.flattener)
         ops = call.flattener.ops
         users = consumers(ops)
@@ -140,7 +142,7 @@ class _Builder:
         start = {op for v in sought for op in reads[v] if not ops[op].backward or op in needed}
         kept = influenced_by(ops, users, start) & needed
         if not kept:
-            # What reads the variables of a loss that no op computes from them is Python, if there is any on the way.
+            # If a loss was not computed from the variables by ops, Python read them, if there is any on the path.
             python = [op for op in needed if ops[op].type in _PYTHON and not ops[op].backward]
             kept.update(influenced_by(ops, users, python) & needed)
         kept.update(ref.op for ref in call.targets if ref.op in kept)
@@ -150,28 +152,30 @@ class _Builder:
                 kept.update(op for op in influenced_by(ops, users, forward) if not ops[op].backward)
                 if isinstance(self._collector.variables[variable].variable, MadeTensor):
                     kept.update(influenced_by(ops, users, start) & needed_for(ops, forward))
-        # A distribution of TensorFlow Probability may answer for its own sample without looking at it.
+        # A distribution of TensorFlow Probability may return the density of its own sample without reading it.
         if any("/sample/" in ops[op].name for op in kept):
             kept.update(op for op in needed if "/log_prob/" in ops[op].name and not ops[op].backward)
         without = [variable for variable, answer in call.variables.items() if answer.outcome == "none"]
         cut_off = [op for variable in without for op in reads.get(variable, ()) if op in kept]
         kept.update(self._in_vain(ops, users, cut_off, needed))
-        # What may not be finite although no variable has a part in it, and makes a variable's gradient so.
+        # Values that may not be finite although they do not depend on a variable, and that make a variable's gradient
+        # non-finite.
         self._data[graph] = given_data(ops, users)
         beside = {item.ref.op for op in kept for item in ops[op].inputs} & self._data[graph]
         delicate = {op for op in beside if ops[op].type in _DELICATE and not has_floor(ops[op], ops)}
         kept.update(delicate, (op for op in beside if exceeds_half(ops[op], ops)))
         if self._with_data:
             kept.update(op for op in needed & self._data[graph] if _computes_floats(ops[op]))
-        # Keras takes the loss from what goes into a model's last softmax, and the softmax itself is left aside.
+        # Keras computes the loss from the input of a model's last softmax, and the softmax itself is unused.
         kept.update(user for op in list(kept) for user in users.get(op, ()) if ops[user].type == "Softmax")
         self._chosen.update(_Key(graph, op) for op in kept)
 
     def _in_vain(
         self, ops: Sequence[FlatOp], users: Mapping[int, list[int]], start: Sequence[int], needed: set[int]
     ) -> set[int]:
-        """The ways of `start` that a gradient would come back on from single numbers that the target does not depend
-        on: such as a term of a loss that was never added to it."""
+        """The paths from `start` on which a gradient would flow back from single numbers on which the target does not
+        depend, such as a term that was never added to the loss.
+        """
 
         def passes(producer: int, op: FlatOp) -> bool:
             answers = self._differentiability.of(op.op, by_tape=self._by_tape(op))
@@ -183,7 +187,7 @@ class _Builder:
         return needed_for(ops, numbers) & reached
 
     def number(self) -> None:
-        """Fixes the order: graph by graph, each in the order in which its ops were made."""
+        """Fixes the order: graph by graph, each in the order in which its ops were created."""
         for key in sorted(self._chosen, key=self._place):
             self._numbers[key] = len(self._numbers)
 
@@ -211,7 +215,7 @@ class _Builder:
                         yield Place(op, -1, slot, tensor)
 
     def number_of(self, flattener: Flattener, ref: Ref) -> int:
-        """The index in the trace of the op that makes a tensor; -1 if it is not listed."""
+        """The index in the trace of the op that produces a tensor; -1 if it is not listed."""
         return self._number(flattener, ref)
 
     def build(self, index: int) -> Trace:
@@ -331,7 +335,7 @@ class _Builder:
         )
 
     def _own_gradients(self) -> Iterator[GradientCheck]:
-        """The ops whose gradient the user wrote, not looked at yet."""
+        """The ops with a custom gradient that were not compared yet."""
         for key, number in self._numbers.items():
             flat = self._flatteners[key.graph].ops[key.op]
             own = own_gradient(flat.op, by_tape=self._by_tape(flat)) if flat.known is None else flat.known.own
@@ -346,7 +350,7 @@ class _Builder:
         frames = known.frames if known is not None and known.frames is not None else frames_of(flat.op.traceback)
         source, api = self._sources.of(frames, flat.type)
         if known is not None and (known.api or flat.type == SNAPSHOT):
-            return source, known.api  # the line uses what was made before the step, and does not make it
+            return source, known.api  # the line uses a value from before the step, and does not create it
         return source, api
 
     def _edges(self, key: _Key, flat: FlatOp) -> tuple[Edge, ...]:
@@ -367,19 +371,19 @@ class _Builder:
 
     def _answers(self, call: Call) -> list[tuple[int, Answer]]:
         unasked = sorted(call.watched - call.variables.keys())
-        # What a variable gets is what the outermost tape answers; an inner gradient is a step on the way to that.
+        # A variable's result is that of the outermost tape; an inner gradient is a step on the path to it.
         outer = {each for other in self._collector.calls if call.inner and not other.inner for each in other.variables}
         asked = [(variable, answer) for variable, answer in call.variables.items() if variable not in outer]
         return [*asked, *((variable, Answer("not_asked", None)) for variable in unasked)]
 
     def _layers(self, ops: Sequence[Op]) -> tuple[Layer, ...]:
-        """The layers that have ops: Keras opens scopes too in which it makes none."""
+        """The layers that have ops: Keras also opens scopes in which it creates none."""
         scopes = {op.name[:end] for op in ops for end, letter in enumerate(op.name) if letter == "/"}
         return tuple(layer for scope, layer in self._collector.layers.items() if scope in scopes)
 
     def _targets(self) -> tuple[Target, ...]:
         written = list(target_names([call.frames for call in self._collector.calls]))
-        # A name says what a loss is; an expression is a piece of the user's code.
+        # A name describes a loss; an expression is only a piece of the user's code.
         names = distinct([name if self._sources.keep or name.isidentifier() else "loss" for name in written])
         targets = []
         for name, call in zip(names, self._collector.calls, strict=True):
@@ -418,7 +422,7 @@ class _Builder:
 
 
 def _computes_floats(op: FlatOp) -> bool:
-    """Whether it makes floating numbers of something, and is no constant, argument or variable."""
+    """Whether it computes floating numbers from something, and is not a constant, argument or variable."""
     return bool(op.op.inputs) and op.reads is None and any(tensor.dtype.is_floating for tensor in op.tensors)
 
 

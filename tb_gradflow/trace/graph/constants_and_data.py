@@ -1,4 +1,4 @@
-"""What flows into flat ops besides variables: the data of the step, and constants."""
+"""The inputs of flat ops other than variables: the data of the step, and constants."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tb_gradflow.trace.graph.differentiable import VALUE_FREE, shape_of
 from tb_gradflow.trace.graph.flat_ops import FlatOp
 from tb_gradflow.trace.graph.reach import influenced_by
 
-# These make or fetch new values each time they run.
+# These create or fetch new values each time they run.
 _FRESH = (
     *("Random", "StatelessRandom", "TruncatedNormal", "StatelessTruncated", "Multinomial", "StatelessMultinomial"),
     *("StatefulStandard", "StatefulUniform", "StatefulTruncated", "Rng", "PyFunc", "EagerPyFunc", "Iterator"),
 )
 
-# The input that their elements are copies of: by Fill TensorFlow makes constants of more than a thousand elements.
+# The input whose copies are their elements: TensorFlow uses Fill for constants of more than a thousand elements.
 _COPIES = {"Identity": 0, "Cast": 0, "ExpandDims": 0, "Reshape": 0, "BroadcastTo": 0, "Fill": 1}
 
-# What all their elements are, whatever they are given.
+# The value of all their elements, whatever their inputs are.
 _ALIKE = {"ZerosLike": 0.0, "OnesLike": 1.0}
 
 _LARGEST_SHAPE = 8
@@ -31,17 +31,19 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 def given_data(ops: Sequence[FlatOp], users: Mapping[int, list[int]]) -> set[int]:
-    """The ops whose value depends on data: on what the step was given or captured, drew, or has as a table of numbers.
+    """The ops whose value depends on data: on arguments or captured values of the step, random draws, or a table of
+    numbers.
 
-    Constants whose elements are all the same are no data: factors, limits, small numbers against division by zero.
+    Constants whose elements are all equal are not data: factors, limits, small numbers against division by zero.
     """
     sources = {index for index, op in enumerate(ops) if op.type not in VALUE_FREE and _is_source(op)}
     return influenced_by(ops, users, sources)
 
 
 def constants_of(op: FlatOp, ops: Sequence[FlatOp]) -> tuple[Constant, ...]:
-    """The inputs of an op that are floating constants with one value in all elements. Infinity is told as the largest
-    float32."""
+    """The inputs of an op that are floating constants with one value in all elements. Infinity is recorded as the
+    largest float32.
+    """
     found = []
     for item in op.inputs:
         value = _value(ops, item.ref.op)
@@ -51,7 +53,7 @@ def constants_of(op: FlatOp, ops: Sequence[FlatOp]) -> tuple[Constant, ...]:
 
 
 def given_to(op: FlatOp, told: Collection[int]) -> tuple[Given, ...]:
-    """The floating inputs of an op that are not told of otherwise, by their number."""
+    """The floating inputs of an op that are not recorded otherwise, by their number."""
     return tuple(
         Given(slot, shape_of(tensor))
         for slot, tensor in enumerate(op.op.inputs)
@@ -60,14 +62,14 @@ def given_to(op: FlatOp, told: Collection[int]) -> tuple[Given, ...]:
 
 
 def exceeds_half(op: FlatOp, ops: Sequence[FlatOp]) -> bool:
-    """Whether it multiplies, in half precision, with a constant that half precision does not have."""
+    """Whether it multiplies, in half precision, by a constant that half precision cannot represent."""
     if op.type != "Mul" or op.tensors[0].dtype != tf.float16:
         return False
     return any(abs(constant.value) > tf.float16.max for constant in constants_of(op, ops))
 
 
 def has_floor(op: FlatOp, ops: Sequence[FlatOp]) -> bool:
-    """Whether it is a logarithm of what `tf.maximum` or `tf.clip_by_value` keeps above zero: that is finite."""
+    """Whether it is a logarithm of a value that `tf.maximum` or `tf.clip_by_value` keeps above zero: that is finite."""
     given = [ops[item.ref.op] for item in op.inputs] if op.type == "Log" else []
     places = {"Maximum": (0, 1), "ClipByValue": (1,)}
     return any(
@@ -83,7 +85,7 @@ def _is_source(op: FlatOp) -> bool:
     if op.type == "Const":
         return _is_table(op.op)
     listed = {item.slot for item in op.inputs}
-    # What no flat op produces came in from outside of the step.
+    # A tensor that no flat op produces comes from outside of the step.
     return any(
         slot not in listed and tensor.dtype not in (tf.resource, tf.variant) for slot, tensor in enumerate(op.op.inputs)
     )
@@ -104,14 +106,14 @@ def _value(ops: Sequence[FlatOp], index: int) -> float | None:
 
 
 def _is_table(constant: Any) -> bool:
-    """Whether a constant is numbers to compute with: the few integers of an axis or a shape are not."""
+    """Whether a constant is used in arithmetic: the few integers of an axis or a shape are not."""
     kind = tf.dtypes.as_dtype(constant.get_attr("dtype"))
     size = constant.outputs[0].shape.num_elements() or 0
     return _elements(constant) is None and (kind.is_floating or size > _LARGEST_SHAPE)
 
 
 def _elements(constant: Any) -> float | None:
-    """The one value of all elements of a `Const`, 0 if there is none; null if they differ."""
+    """The one value of all elements of a `Const`, 0 if it has no elements; None if they differ."""
     proto = constant.get_attr("value")
     size = int(np.prod([each.size for each in proto.tensor_shape.dim], dtype=np.int64))
     kind = tf.dtypes.as_dtype(proto.dtype)

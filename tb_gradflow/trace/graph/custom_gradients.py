@@ -1,7 +1,7 @@
-"""Gradients of the user's own: `tf.custom_gradient`, and `gradient_override_map` with `tf.RegisterGradient`.
+"""Custom gradients: `tf.custom_gradient`, and `gradient_override_map` with `tf.RegisterGradient`.
 
-`tf.custom_gradient` shows in a graph as an `IdentityN` of the function's results, then its arguments, then the
-variables that it uses; its gradient function is registered under a name of TensorFlow's own making.
+In a graph, `tf.custom_gradient` appears as an `IdentityN` of the function's results, then its arguments, then the
+variables that it uses; its gradient function is registered under a generated name.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class OwnGradient:
 
     Attributes:
         op: The op.
-        function: What they call the function that has it; empty if its gradient is a function of TensorFlow's.
-        source: Where their gradient function begins; null if unknown.
-        result_count: How many of the inputs of an `IdentityN` are results; null where the op itself computes.
-        variable_count: How many of its last inputs are values of variables that the function reads by itself.
+        function: The user's name of the function that has it; empty if the gradient is a function of TensorFlow.
+        source: Where the gradient function begins; None if unknown.
+        result_count: Number of inputs of an `IdentityN` that are results; None if the op itself computes.
+        variable_count: Number of its last inputs that are values of variables that the function reads itself.
     """
 
     op: Any
@@ -41,18 +41,18 @@ class OwnGradient:
 
     @property
     def results(self) -> tuple[Any, ...]:
-        """What the forward computation makes."""
+        """The results of the forward computation."""
         return tuple(self.op.outputs) if self.result_count is None else tuple(self.op.inputs)[: self.result_count]
 
     @property
     def arguments(self) -> tuple[tuple[int, Any], ...]:
-        """What it is made of, each with the number of the op's input."""
+        """The arguments of the forward computation, each with its number among the op's inputs."""
         return tuple(enumerate(self.op.inputs))[self.result_count or 0 :]
 
     def returned(self, upstream: Sequence[Any]) -> list[Any]:
-        """What the gradient function returns for the gradients of the results, one for each of `arguments`.
+        """The output of the gradient function for the gradients of the results, one for each of `arguments`.
 
-        Makes ops in the default graph. Raises whatever the user's function raises.
+        Creates ops in the default graph. Raises whatever the user's function raises.
         """
         found = untaped(ops.get_gradient_function(self.op), self.op, *upstream)
         listed = list(found) if isinstance(found, (list, tuple)) else [found]
@@ -63,8 +63,7 @@ class OwnGradient:
 
 
 def own_gradient(op: Any, *, by_tape: bool) -> OwnGradient | None:
-    """The user's gradient of an op; null if it has TensorFlow's, or one that comes from a library, or one that the tape
-    does not look at."""
+    """The user's gradient of an op; None if the op has TensorFlow's, a library's, or one that the tape does not use."""
     name = custom_gradient_name(op)
     if name is None or (by_tape and is_overridden(op)):
         return None
@@ -74,14 +73,16 @@ def own_gradient(op: Any, *, by_tape: bool) -> OwnGradient | None:
         return None
     if op.type != "IdentityN":
         return OwnGradient(op, _name(function, name), _source(function), None)
-    # `tf.custom_gradient` keeps what the user wrote in closures.
+    # `tf.custom_gradient` keeps the user's functions in closures.
     cells = cells_of(cells_of(function).get("tape_grad_fn", function))
     counts = int(cells.get("flat_result_len", 0)), len(cells.get("variables", ()))
     return described(op, cells.get("grad_fn", function), name, *counts)
 
 
 def described(op: Any, written: Any, name: str, result_count: int, variable_count: int) -> OwnGradient | None:
-    """An `IdentityN` whose gradient function is `written`, by `tf.custom_gradient`; null if that is not the user's."""
+    """An `IdentityN` whose gradient function is `written`, from `tf.custom_gradient`; None if that is not the
+    user's.
+    """
     while isinstance(written, functools.partial):
         written = written.func
     code = getattr(written, "__code__", None)
@@ -93,12 +94,12 @@ def described(op: Any, written: Any, name: str, result_count: int, variable_coun
 
 
 def _is_tensorflows_own(code: Any) -> bool:
-    """Whether the gradient function stands beside `tf.custom_gradient`: `tf.recompute_grad` does."""
+    """Whether the gradient function belongs to TensorFlow, as in `tf.recompute_grad`."""
     return code is not None and str(code.co_filename).endswith("custom_gradient.py")
 
 
 def _is_called_by_user(op: Any) -> bool:
-    """Whether the user's code calls a function that `tf.custom_gradient` was put on, with nothing between."""
+    """Whether the user's code directly calls a function that is decorated with `tf.custom_gradient`."""
     frames = frames_of(op.traceback)
     innermost = max((place for place, frame in enumerate(frames) if is_users(frame.file)), default=len(frames))
     called = first_meant(frames[innermost + 1 :])
@@ -106,7 +107,7 @@ def _is_called_by_user(op: Any) -> bool:
 
 
 def cells_of(function: Any) -> dict[str, Any]:
-    """What a function took from around it, by name."""
+    """The variables that a function captured, by name."""
     code, closure = getattr(function, "__code__", None), getattr(function, "__closure__", None)
     if code is None or closure is None:
         return {}
@@ -114,11 +115,11 @@ def cells_of(function: Any) -> dict[str, Any]:
 
 
 def _name(written: Callable[..., Any], registered: str) -> str:
-    """`my_square` for the `grad` inside of it; a gradient function that stands alone goes by its own name."""
+    """`my_square` for the `grad` inside of it; a separate gradient function keeps its own name."""
     qualified = str(getattr(written, "__qualname__", registered))
     outer, _, inner = qualified.rpartition(".<locals>.")
     own = (outer or inner).rpartition(".")[2]
-    # AutoGraph's name for what it has converted.
+    # AutoGraph's prefix for converted functions.
     return own.removeprefix("tf__") if own.isidentifier() or own.startswith("<") else registered
 
 

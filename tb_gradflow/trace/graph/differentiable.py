@@ -1,7 +1,7 @@
-"""Which inputs of an op pass a gradient: asked of TensorFlow, never looked up in a table of our own.
+"""Which inputs of an op propagate a gradient: TensorFlow is asked, there is no table of our own.
 
-The op's gradient function is called once with placeholder gradients inside a scratch graph; the inputs for which
-it returns None pass nothing. Nothing is added to the user's graph, and nothing is run.
+The op's gradient function is called once with placeholder gradients inside of a scratch graph; inputs for which it
+returns None propagate nothing. Nothing is added to the user's graph, and nothing is run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tb_gradflow.trace.tf_internals.outside_tapes import untaped
 
 Signature = tuple[object, ...]
 
-# These see sizes and types, never values: a value that reaches one of them influences nothing behind it.
+# These use sizes and types, never values: a value that reaches one of them influences nothing after it.
 VALUE_FREE = frozenset(
     {"Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike", "VariableShape", "TensorListLength"}
 )
@@ -28,13 +28,13 @@ _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 
 
 class Differentiability:
-    """Answers per op, remembered by everything of the op that the answer can depend on."""
+    """Cached answers, keyed by everything about an op that the answer can depend on."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[bool, Signature], tuple[Passes, ...]] = {}
 
     def of(self, op: Any, *, by_tape: bool) -> tuple[Passes, ...]:
-        """For each input of `op`, whether it hands its gradient on to it where a tape, or else `tf.gradients`, asks."""
+        """For each input of `op`, whether it propagates a gradient to it, when a tape asks, or else `tf.gradients`."""
         key = (by_tape, _signature(op))
         if key not in self._known:
             self._known[key] = _ask(op, by_tape)
@@ -42,7 +42,7 @@ class Differentiability:
 
 
 def is_differentiable_dtype(tensor: Any) -> bool:
-    """Whether the tape follows tensors of this type at all."""
+    """Whether the tape tracks tensors of this type at all."""
     return bool(backprop_util.IsTrainable(tensor))
 
 
@@ -50,12 +50,12 @@ def shape_of(tensor: Any) -> tuple[int, ...] | None:
     """Sizes as in `record.schema.Tensor`."""
     if tensor.shape.rank is None:
         return None
-    # A list has numbers in it whatever version of TensorFlow's behaviour is switched on.
+    # A list contains numbers whichever TensorFlow behaviour is switched on.
     return tuple(-1 if size is None else int(size) for size in tensor.shape.as_list())
 
 
 def custom_gradient_name(op: Any) -> str | None:
-    """Name of the gradient function that replaces the registered one; null for most ops."""
+    """Name of the gradient function that replaces the registered one; None for most ops."""
     try:
         name = op.get_attr("_gradient_op_type")
     except ValueError:
@@ -76,14 +76,16 @@ def _signature(op: Any) -> Signature:
 
 
 def is_overridden(op: Any) -> bool:
-    """Whether `gradient_override_map` names another gradient for the op. A tape does not look at that [seen with
-    TensorFlow 2.21]; `tf.gradients` does, and with it the gradient of a function's body, a loop or a branch."""
+    """Whether `gradient_override_map` names another gradient for the op. A tape ignores that [seen with TensorFlow
+    2.21]; `tf.gradients` uses it, and so does the gradient of a function's body, a loop or a branch.
+    """
     return op.type != "IdentityN" and custom_gradient_name(op) is not None
 
 
 def gradient_function_of(op: Any, *, by_tape: bool) -> Any:
-    """What computes the op's gradient; null if it is registered as not differentiable. Raises LookupError if nothing
-    is registered."""
+    """The function that computes the op's gradient; None if it is registered as not differentiable. Raises LookupError
+    if nothing is registered.
+    """
     if by_tape and is_overridden(op):
         return ops.gradient_registry.lookup(op.type)
     return ops.get_gradient_function(op)
@@ -95,13 +97,13 @@ def _ask(op: Any, by_tape: bool) -> tuple[Passes, ...]:
     try:
         function = gradient_function_of(op, by_tape=by_tape)
     except LookupError:
-        # Where it is called eagerly, a tape records the gradient of the whole function.
+        # If the function is called eagerly, a tape records the gradient of the whole function.
         return _per_input(op, "unknown" if by_tape and op.type in _CALLS else "unregistered")
     if function is None:
         return _per_input(op, "not_differentiable")
     try:
         gradients = _call(function, op)
-    # A gradient function is foreign code (`tf.custom_gradient` may hold anything), and its failure is an answer.
+    # A gradient function is user code (`tf.custom_gradient` may contain anything), so its failure is an answer.
     except Exception:
         return _per_input(op, "error")
     return tuple(_passes(tensor, gradient) for tensor, gradient in zip(op.inputs, gradients, strict=True))

@@ -80,7 +80,7 @@ def _mixes_steps(layer: Any) -> bool:
 
 
 def _forgets(layer: Any) -> bool:
-    """Whether it is a `Lambda` whose function knows no mask: Keras takes it for one that handles masks."""
+    """Whether it is a `Lambda` whose function takes no mask: Keras assumes that it handles masks."""
     import keras
 
     if not isinstance(layer, keras.layers.Lambda) or layer.mask is not None:
@@ -92,16 +92,16 @@ def _forgets(layer: Any) -> bool:
 
 
 def at_padding(dropped: Dropped, gradients: Mapping[Ref, Any], ref: Ref | None, name_of: Callable[[int], str]) -> Any:
-    """float32 `[6]`: statistics of the gradient at the steps that the mask leaves out, of the last thing that the layer
-    computes with the same steps, or where there is none of what it is given. `None` without either.
+    """float32 `[6]`: statistics of the gradient at the steps that the mask leaves out, of the last value with the same
+    steps that the layer computes; if there is none, of its input. `None` if there is neither.
 
-    What a convolution is given is no evidence: beside padding a step that counts lies within its reach.
+    The input of a convolution is no evidence: next to padding, an unmasked step is within its reach.
 
     Args:
         dropped: The call.
-        gradients: By tensor on the way, its gradient.
-        ref: What the layer is given.
-        name_of: By flat op, its name.
+        gradients: The gradient by tensor on the path.
+        ref: The input of the layer.
+        name_of: The name by flat op.
     """
     given, mask = gradients.get(ref) if ref is not None else None, dropped.mask
     if dropped.how == "mixed":
@@ -131,7 +131,7 @@ def _beside(mask: Any, tensor: Any) -> Any:
 
 
 def _fits(gradient: Any, mask: Any) -> bool:
-    """Whether a gradient has the mask's steps, and both are of one graph."""
+    """Whether a gradient has the mask's steps, and both are in one graph."""
     if not isinstance(gradient, tf.Tensor) or not isinstance(mask, tf.Tensor):
         return False
     if getattr(gradient, "graph", None) is not getattr(mask, "graph", None):

@@ -1,4 +1,4 @@
-"""Flat ops: the records that a step's forward graph becomes, functions inlined."""
+"""Flat ops: the records of a step's forward graph, with functions inlined."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from tb_gradflow.trace.source.frames import Frame
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the graph does not say of an op.
+    """Facts about an op that the graph does not contain.
 
     Attributes:
-        type: What it really is.
-        passes: Whether it hands its gradient on: to all of its inputs alike, or input by input; null where
-            TensorFlow is to be asked.
-        api: How the user's code called it; null if its traceback says so.
-        frames: The stack that it was made under; null if that is its traceback.
-        own: Its gradient, if the user wrote that.
+        type: Its real type.
+        passes: Whether it propagates its gradient: to all of its inputs alike, or input by input; None if TensorFlow
+            has to be asked.
+        api: The function in the user's code; None if its traceback shows it.
+        frames: The stack under which it was created; None if that is its traceback.
+        own: Its gradient, if it is a custom gradient.
     """
 
     type: str
@@ -34,7 +34,7 @@ class Known:
     own: OwnGradient | None = None
 
     def passes_to(self, slot: int) -> Passes | None:
-        """Whether it hands its gradient on to one input; null if that is not known here."""
+        """Whether it propagates its gradient to one input; None if not known here."""
         if self.passes is None or isinstance(self.passes, str):
             return self.passes
         return self.passes[slot] if slot < len(self.passes) else None
@@ -50,13 +50,13 @@ class Ref:
 
 @dataclass(slots=True)
 class Input:
-    """Where an input of a flat op comes from.
+    """The origin of an input of a flat op.
 
     Attributes:
         ref: The producer.
         slot: Which input of the consumer.
-        passes: Whether the consumer passes its gradient on, where that is known from the structure; null where
-            TensorFlow is to be asked.
+        passes: Whether the consumer propagates its gradient, if the structure shows it; None if TensorFlow has to be
+            asked.
         carried: Whether the value comes from the previous iteration of a loop.
     """
 
@@ -72,16 +72,16 @@ class FlatOp:
 
     Attributes:
         op: TensorFlow's op.
-        tensors: Its outputs, or for an output of an `If` or a loop variable that one tensor.
-        nested: Whether it lies inside a function's body, where the tape sees only the call.
-        reads: Variable that it reads; null for most.
-        writes: Variable that it assigns; null for most.
-        backward: Whether it was made while a gradient was computed or applied.
-        derived: Whether its value was made from a gradient.
-        compiled: Whether it lies inside a function that XLA compiles.
-        updated: Whether the step has trained the variable that it reads before.
-        known: What its graph does not say of it; null for most.
-        place: Where it stands among the others by their indices, if that is not its own.
+        tensors: Its outputs; for an output of an `If` or a loop variable, only that tensor.
+        nested: Whether it is inside of a function's body, where the tape records only the call.
+        reads: Variable that it reads; None for most.
+        writes: Variable that it assigns; None for most.
+        backward: Whether it was created while a gradient was computed or applied.
+        derived: Whether its value was computed from a gradient.
+        compiled: Whether it is inside of a function that XLA compiles.
+        updated: Whether the step had already updated the variable that it reads.
+        known: Facts that its graph does not contain; None for most.
+        place: Its position among the others by index, if it is not its own.
     """
 
     name: str
@@ -102,7 +102,7 @@ class FlatOp:
 
 @dataclass(slots=True)
 class Scope:
-    """One graph being flattened: what its tensors, its variable handles and its placeholders of data stand for."""
+    """One graph being flattened: what its tensors, its variable handles and its data placeholders represent."""
 
     caller: str
     nested: bool
@@ -111,7 +111,7 @@ class Scope:
     given: dict[str, str] = field(default_factory=dict)
 
     def hand_on(self, name: str, other: Scope, new_name: str) -> None:
-        """Has what a name stands for here stand behind another name there."""
+        """Makes one name here resolve to what another name resolves to there."""
         if name in self.refs:
             other.refs[new_name] = self.refs[name]
         if name in self.handles:
@@ -121,12 +121,12 @@ class Scope:
 
 
 def runs_functions(op: Any) -> bool:
-    """Whether an op of TensorFlow's runs functions that no gradient passes through: those of `tf.data`."""
+    """Whether an op runs functions through which no gradient passes, such as those of `tf.data`."""
     return str(op.type).endswith(("Dataset", "DatasetV2", "DatasetV3")) or op.type == "MapDefun"
 
 
 def held_by(handle: Any) -> Any:
-    """Shape and type of the variable behind a handle; of any shape if nobody knows."""
+    """Shape and type of the variable behind a handle; any shape if unknown."""
     data = handle_data_util.get_resource_handle_data(handle)
     if data is None or not data.shape_and_type:
         return tf.TensorSpec(None, tf.float32)
@@ -134,7 +134,7 @@ def held_by(handle: Any) -> Any:
 
 
 def consumers(ops: Sequence[FlatOp]) -> Mapping[int, list[int]]:
-    """For each op, the ops that take one of its outputs."""
+    """For each op, the ops that consume one of its outputs."""
     found: dict[int, list[int]] = {}
     for index, op in enumerate(ops):
         for item in op.inputs:

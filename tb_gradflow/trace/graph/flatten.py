@@ -1,8 +1,8 @@
 """The forward graph of a step as one flat list of ops, functions inlined.
 
-A nested `tf.function` disappears: its body's ops stand in its place, under its name. Each output of an `If` and
-each loop variable of a `While` becomes an op of its own, so that a path through one output of a function is not
-mistaken for a path through another.
+A nested `tf.function` disappears: it is replaced by the ops of its body, under its name. Each output of an `If` and
+each loop variable of a `While` becomes a separate op, so that a path through one output of a function is not mistaken
+for a path through another.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ _WRITE_PREFIXES = ("Assign", "ResourceScatter", "ResourceApply", "ResourceSparse
 
 
 def symbol_in(graph: Any, tensor: Any) -> Any:
-    """What stands for a tensor in a graph: itself, or the placeholder that captured it, through the graphs that this
-    one is nested in; `None` if the graph does not know it."""
+    """The tensor of a graph that represents a tensor: itself, or the placeholder that captured it, through enclosing
+    graphs; `None` if the graph does not contain it.
+    """
     if tensor is None or getattr(tensor, "graph", None) is graph:
         return tensor
     around = getattr(graph, "outer_graph", None)
@@ -36,8 +37,9 @@ def symbol_in(graph: Any, tensor: Any) -> Any:
 
 
 def results_around(graph: Any, name: str) -> Sequence[Any]:
-    """The results of a flat op by its name; of one inside of a function those of the call, as far as the graph has
-    it."""
+    """The results of a flat op by its name; for an op inside of a function, those of the call, as far as the graph has
+    it.
+    """
     while name:
         try:
             return tuple(graph.get_operation_by_name(name).outputs)
@@ -47,16 +49,15 @@ def results_around(graph: Any, name: str) -> Sequence[Any]:
 
 
 class Flattener:
-    """Flattens a graph as it grows: each call of `extend` adds the ops made since the last.
+    """Flattens a graph as it grows: each call of `extend` adds the ops created since the last call.
 
-    `variable_of` answers which variable a handle that the graph captured belongs to: its index, a negative number for
-    one that is not listed but keeps state all the same, or null. `known` holds, by name, what the graph does not say of
-    its ops.
+    `variable_of` returns the variable of a handle that the graph captured: its index, a negative number for state that
+    is not listed, or None. `known` holds, by name, facts about the ops that the graph does not contain.
 
     Attributes:
         graph: The graph.
         ops: The flat ops.
-        uses: For the name of each placeholder of the graph, the flat ops that take it, and as which input.
+        uses: For the name of each placeholder of the graph, the flat ops that consume it, and as which input.
     """
 
     def __init__(
@@ -77,19 +78,20 @@ class Flattener:
         self._unlisted: dict[int, tuple[Any, Any]] = {}
 
     def extend(self, *, backward: bool = False, inner: bool = False) -> None:
-        """Adds what the graph has gained: forward ops, or ops of a gradient's computation or application, where
-        functions stay calls. An `inner` gradient is one that the loss may be made of."""
+        """Adds the new ops of the graph: forward ops, or ops of a gradient's computation or application, where
+        functions stay calls. The loss may depend on an `inner` gradient.
+        """
         operations = self.graph.get_operations()
         self._backward, self._inner = backward, inner
         self._flatten(self.graph, operations[self._done :], self._root)
         self._done = len(operations)
 
     def ref(self, tensor: Any) -> Ref | None:
-        """The flat op that produces a tensor of the graph; null for an input of the graph."""
+        """The flat op that produces a tensor of the graph; None for an input of the graph."""
         return self._root.refs.get(tensor.name)
 
     def results(self) -> Mapping[Ref, Any]:
-        """The tensors of the graph itself by what makes them, of functions, branches and loops too."""
+        """The tensors of the graph itself by the op that produces them, including functions, branches and loops."""
         found: dict[Ref, Any] = {}
         for name, ref in self._root.refs.items():
             with contextlib.suppress(KeyError, ValueError):
@@ -97,7 +99,7 @@ class Flattener:
         return found
 
     def taken(self, given: Any) -> Ref | None:
-        """A flat op that stands for an input of the graph, which is none by itself; null if no op takes it."""
+        """A flat op that represents an input of the graph, which has no op; None if nothing consumes it."""
         uses = self.uses.pop(given.name, ())
         if not uses:
             return None
@@ -108,9 +110,9 @@ class Flattener:
         return ref
 
     def read_at(self, ref: Ref, variable: int) -> None:
-        """An output of an op is a source that a gradient is requested for, under the number of a variable.
+        """Marks an output of an op as a source for which a gradient is requested, under the number of a variable.
 
-        Of an op with several outputs one alone is the source: an op of its own stands for it.
+        If the op has several outputs, only this one is the source: a separate op represents it.
         """
         op = self.ops[ref.op]
         if len(op.tensors) == 1:
@@ -126,7 +128,7 @@ class Flattener:
         self._root.refs.update({known: own for known, each in self._root.refs.items() if each == ref})
 
     def put_before(self, flat: FlatOp, index: float) -> int:
-        """Adds an op that stands in front of another one, or of all with -1; its index."""
+        """Adds an op before another one, or before all with -1; returns its index."""
         flat.place = index - 0.5
         self.ops.append(flat)
         return len(self.ops) - 1
@@ -175,7 +177,9 @@ class Flattener:
             frame.refs[tensor.name] = Ref(index, number)
 
     def _unseen_reads(self, op: Any, frame: Scope) -> list[Input]:
-        """An op for each variable that a function uses which the op runs where no tape looks, as those of `tf.data`."""
+        """Adds an op for each variable used by a function that the op runs unseen by tapes, such as those of
+        `tf.data`.
+        """
         found = []
         for slot, tensor in enumerate(op.inputs if runs_functions(op) else ()):
             variable = self._listed(frame.handles[tensor.name]) if tensor.name in frame.handles else None
@@ -197,7 +201,8 @@ class Flattener:
             )
         elif op.type.startswith(_WRITE_PREFIXES):
             flat.writes = self._listed(variables[0])
-            # A variable that training has just updated does depend on the loss, and that is no way to the next one.
+            # The loss does depend on a variable that training has just updated, but that is not a path to the next
+            # variable.
             if flat.derived:
                 self._updated.add(variables[0])
             else:
@@ -210,8 +215,9 @@ class Flattener:
                 flat.inputs.append(Input(Ref(written, 0), 0, "state"))
 
     def _listed(self, variable: int) -> int | None:
-        """The index of a variable, which may be listed only since its handle was met: an argument of the step is known
-        as one from the first gradient on that is asked for it."""
+        """The index of a variable that may have been listed only after its handle was met: an argument of the step is
+        known as a variable from the first gradient request for it.
+        """
         if variable < 0 and variable in self._unlisted:
             known = self._variable_of(*self._unlisted[variable])
             return known if known is not None and known >= 0 else None
@@ -277,7 +283,7 @@ class Flattener:
             inner.hand_on(argument.name, frame, tensor.name)
 
     def _loop_variables(self, op: Any, body: Any, frame: Scope, inner: Scope) -> dict[int, int]:
-        """An op for each loop variable that changes; the others are what they were outside."""
+        """An op for each loop variable that changes; the others keep their value from outside."""
         variables = {}
         for number, (outer, argument, result) in enumerate(zip(op.inputs, body.inputs, body.outputs, strict=False)):
             if result is argument or outer.dtype == tf.resource:
@@ -299,7 +305,7 @@ class Flattener:
         return inner
 
     def _name(self, frame: Scope, name: str) -> str:
-        """A name that no other flat op has. The two branches of a condition may use the same one."""
+        """A unique name for a flat op. The two branches of a condition may use the same name."""
         base = full = _within(frame, name)
         number = 1
         while full in self._names:
@@ -319,7 +325,7 @@ class Flattener:
 
 
 def _is_compiled(call: Any) -> bool:
-    """Whether XLA compiles the function that is called."""
+    """Whether XLA compiles the called function."""
     try:
         return bool(call.get_attr("_XlaMustCompile"))
     except ValueError:
@@ -327,13 +333,14 @@ def _is_compiled(call: Any) -> bool:
 
 
 def _within(frame: Scope, name: str) -> str:
-    """An op's name below the call it is inlined for; the bodies of loops and branches have that in their names
-    already."""
+    """An op's name below the call for which it is inlined; the names of ops in loops and branches already contain
+    it.
+    """
     return name if not frame.caller or name.startswith(frame.caller + "/") else f"{frame.caller}/{name}"
 
 
 def _function_graph(op: Any, name: str) -> Any:
-    """The body of a called function, with its tracebacks where it was traced in this process."""
+    """The body of a called function, with its tracebacks if it was traced in this process."""
     function = op.graph._get_function(name)
     graph = getattr(function, "graph", None)
     if graph is not None:

@@ -1,4 +1,4 @@
-"""What one call of `tape.gradient` asked for, and what the tape answered."""
+"""The request of one call of `tape.gradient`, and the tape's answer."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Call:
         targets: The flat ops' outputs that were differentiated.
         loss: Their unscaled sum.
         frames: The stack at the call.
-        unconnected: What the caller wanted for a missing gradient.
+        unconnected: What the caller requested for a missing gradient.
         watched: Indices of the variables that the tape watched.
         scaled: Whether an optimizer had scaled the loss.
         measured: Whether `loss` is its value.
-        automatic: Whether the tape watches all trainable variables that are read; null if not known.
+        automatic: Whether the tape watches all trainable variables that are read; None if not known.
         inner: Whether another tape watched what this call computed.
         sources: How many sources it lists.
         of_variable: Whether a variable is what it differentiates.

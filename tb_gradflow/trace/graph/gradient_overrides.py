@@ -18,7 +18,7 @@ _NAME = "gradient_override_map"
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """One entry of the map that a `with` statement is given."""
+    """One entry of the map in a `with` statement."""
 
     file: str
     first: int
@@ -30,8 +30,9 @@ class _Block:
 def overrides_in(
     files: Iterable[str], chosen: Sequence[FlatOp], ops: Sequence[FlatOp], place: Place
 ) -> tuple[Override, ...]:
-    """The overrides in some files in whose blocks some of the `chosen` ops were made, which matter to a loss; `ops` are
-    all of the step. `place` numbers a line."""
+    """The overrides in some files whose blocks created some of the `chosen` ops, which matter to a loss; `ops` are all
+    ops of the step. `place` numbers a line.
+    """
     blocks = [block for file in files for block in _blocks(file)]
     in_force = [block for block in blocks if any(_is_inside(op, block) for op in chosen)]
     return tuple(
@@ -72,7 +73,7 @@ def _blocks(file: str) -> Iterator[_Block]:
 
 
 def _entries(file: str, block: ast.With, given: ast.expr) -> Iterator[_Block]:
-    """Of a map that is written out; of others nothing is known."""
+    """The entries of a literal map; other maps are unknown."""
     if isinstance(given, ast.Dict):
         for key, value in zip(given.keys, given.values, strict=True):
             if isinstance(key, ast.Constant) and isinstance(value, ast.Constant):

@@ -1,15 +1,15 @@
-"""Random ops of a graph: which are seeded, and what the recorder has put in their place (`rng_sharing`)."""
+"""Random ops of a graph: which are seeded, and which the recorder has replaced (`rng_sharing`)."""
 
 from __future__ import annotations
 
 from typing import Any
 
 SEEDED = (
-    "The step draws seeded random numbers from TensorFlow ops with a state (tf.random.* or Dropout of Keras 2). Each "
-    "compiled function keeps a generator of its own for these, so recorded steps may draw other numbers than the same "
-    "steps would without the recorder. Keras's random layers and keras.random with a SeedGenerator do not have this."
+    "The step draws seeded random numbers from stateful TensorFlow ops (tf.random.* or Dropout of Keras 2). Each "
+    "compiled function keeps its own generator for these, so recorded steps may draw different numbers than they "
+    "would without the recorder. Keras's random layers, and keras.random with a SeedGenerator, are not affected."
 )
-"""What is told where random numbers cannot be shared."""
+"""The note if random numbers cannot be shared."""
 
 REPLACED = "_gradflow_replaced"
 
@@ -17,16 +17,16 @@ PLACE_NAME = "tb_gradflow_place"
 
 
 def is_place(variable: Any) -> bool:
-    """Whether a variable is one of those that hold a place, and none of the user's."""
+    """Whether a variable is one of the recorder's own that hold a position in a random sequence."""
     return PLACE_NAME in str(variable.name)
 
 
 def is_seeded(op: Any) -> bool:
-    """Whether a random op gives the same numbers in each run of a program; else nobody expects any."""
+    """Whether a random op gives the same numbers in each run of a program; otherwise nobody expects any."""
     attributes = op.node_def.attr
     return not is_replaced(op.node_def) and bool(attributes["seed"].i or attributes["seed2"].i)
 
 
 def is_replaced(node: Any) -> bool:
-    """Whether nobody takes the numbers of the random op that a node of a graph is."""
+    """Whether the numbers of a node's random op are unused."""
     return REPLACED in node.attr

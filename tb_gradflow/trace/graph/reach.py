@@ -1,4 +1,6 @@
-"""Which flat ops a value influences, and which ones a loss depends on. Values, not gradients: that is `analyse`'s."""
+"""Which flat ops a value influences, and on which ones a loss depends. This is about values; gradients are the business
+of `analyse`.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,10 @@ def influenced_by(
     *,
     passes: Callable[[int, FlatOp], bool] = lambda producer, user: True,
 ) -> set[int]:
-    """The ops whose value depends on one of `start`, these included; on ways alone on which every op `passes` what it
-    has from another.
+    """The ops whose value depends on one of `start`, these included; only along paths on which every op `passes` its
+    input on.
 
-    Ops that see sizes and types alone end the way: their result depends on no value.
+    Ops that use only sizes and types end a path: their result does not depend on the value.
     """
     seen = set(start)
     stack = list(seen)
@@ -32,7 +34,7 @@ def influenced_by(
 
 
 def needed_for(ops: Sequence[FlatOp], end: Iterable[int]) -> set[int]:
-    """The ops that the value of one of `end` depends on, these included."""
+    """The ops on which the value of one of `end` depends, these included."""
     seen = set(end)
     stack = list(seen)
     while stack:
@@ -47,7 +49,7 @@ def needed_for(ops: Sequence[FlatOp], end: Iterable[int]) -> set[int]:
 
 
 def last_of_scopes(ops: Sequence[FlatOp], scopes: Collection[str], between: Iterable[int]) -> set[int]:
-    """Of some ops, the last one in each of the name scopes."""
+    """The last op in each name scope, of the given ops."""
     last: dict[str, int] = {}
     for index in sorted(between):
         scope = ops[index].name.rpartition("/")[0]

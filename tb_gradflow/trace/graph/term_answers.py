@@ -1,4 +1,4 @@
-"""What the tape answered for each term of a loss."""
+"""The tape's answer for each term of a loss."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class TermAnswer:
     """One term.
 
     Attributes:
-        name: What it is called.
+        name: Its name.
         kind: As in the record.
         ref: The flat op's output that it is; null where there is none, or where several are joined.
         frames: The stack that the user's line for it is in.
@@ -36,12 +36,12 @@ class TermAnswer:
 
 @dataclass(slots=True)
 class TermAnswers:
-    """The terms of what one call of `tape.gradient` differentiated.
+    """The terms of the target of one call of `tape.gradient`.
 
     Attributes:
         terms: In the order of the loss.
-        cosines: By variable that several of them reach, the first row with the cosines of each two.
-        problem: Why they could not be measured; empty if they were, or need not be.
+        cosines: For each variable that several of them reach, the first row with the cosines of all pairs.
+        problem: Why they could not be measured; empty if they were, or if that was not needed.
     """
 
     terms: list[TermAnswer] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""The variables of a step: which there are, what they are called, and which handle belongs to which."""
+"""The variables of a step: which there are, their names, and which handle belongs to which."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Owned:
 
     Attributes:
         variable: The `tf.Variable`, or a `GivenTensor`.
-        name: What its owner calls it.
+        name: Its name for the owner.
         trainable: Whether its owner means it to be trained.
         tracked: Whether the model lists it.
         rebound: The attribute that held it and holds a tensor now; empty if there is none.
@@ -43,13 +43,13 @@ class Owned:
 
     @property
     def source(self) -> Any:
-        """What a tape is asked for."""
+        """A source of a gradient request."""
         return self.variable.tensor if isinstance(self.variable, GivenTensor) else self.variable
 
 
 @dataclass(frozen=True, slots=True)
 class GivenTensor:
-    """An eager tensor in the place of a variable, for which somebody asks a gradient; made to look like one.
+    """An eager tensor for which a gradient is requested, with the interface of a variable.
 
     Attributes:
         tensor: The tensor.
@@ -77,15 +77,15 @@ class GivenTensor:
 
 
 class MadeTensor(GivenTensor):
-    """A tensor that the step computes, for which somebody asks a gradient."""
+    """A tensor computed in the step, for which a gradient is requested."""
 
 
 class Variables:
-    """Variables by the handle that ops know them by. Grows when a step turns out to read others.
+    """Variables by the handle that ops use. Grows when a step reads others.
 
     Args:
-        owned: Answers those that the owner has by now: a model may be built by its first step.
-        ignored: Answers what is none of the owner's business: an optimizer's slots, a metric's totals.
+        owned: Returns the variables that the owner has by now: a model may be built by its first step.
+        ignored: Returns variables that do not belong to the owner: an optimizer's slots, a metric's totals.
     """
 
     def __init__(
@@ -127,29 +127,31 @@ class Variables:
         if found is None:
             return self.add(Owned(raw, path or raw.name.removesuffix(":0"), bool(raw.trainable), tracked=False))
         if path and not self._owned[found].tracked:
-            # Met before without its layer's name.
+            # It was first met without its layer's name.
             self._owned[found] = replace(self._owned[found], name=path)
         return found
 
     def add_made(self, tensor: Any, name: str, rebound: str = "") -> int:
-        """The index of a tensor of the step that a gradient is asked for."""
+        """The index of a tensor of the step for which a gradient is requested."""
         return self.add(Owned(MadeTensor(tensor), name, trainable=True, tracked=False, rebound=rebound))
 
     def index_of_source(self, source: Any) -> int | None:
-        """The index of something that a gradient is asked for; null for tensors that are none of the variables."""
+        """The index of something for which a gradient is requested; None for tensors that are not among the
+        variables.
+        """
         if isinstance(raw_variable(source), tf.Variable):
             return self.index_of(source)
         return self._by_handle.get(id(source))
 
     def rebind(self, index: int, place: str) -> None:
-        """What held a variable, an attribute for example, holds a tensor now."""
+        """A place that held a variable, for example an attribute, now holds a tensor."""
         self._owned[index] = replace(self._owned[index], rebound=place)
 
     def of_handle(self, graph: Any, handle: Any) -> int | None:
         """The index of the variable whose handle `graph` captured as `handle`.
 
-        A negative number of its own for every resource that is not listed, such as the total of a metric; null if
-        the handle was not captured.
+        Each resource that is not listed, such as the total of a metric, has its own negative number; None if the handle
+        was not captured.
         """
         captured = self._outermost(graph, handle)
         if captured is None:
@@ -170,7 +172,7 @@ class Variables:
             self.add(item)
 
     def _outermost(self, graph: Any, tensor: Any) -> Any:
-        """What a graph's placeholder captured, followed through the graphs that this one is nested in."""
+        """The tensor that a graph's placeholder captured, followed through the enclosing graphs."""
         while True:
             tensor = self._captured(graph, tensor)
             if tensor is None or isinstance(tensor, tf.__internal__.EagerTensor):
@@ -185,7 +187,7 @@ class Variables:
         return known.get(id(tensor))
 
     def meet(self, layer: Any) -> None:
-        """The step calls a Keras layer, which knows what of its weights is not to be trained."""
+        """Called when the step calls a Keras layer, which knows which of its weights are not trainable."""
         self._layers[id(layer)] = layer
 
     def _call_as_layers_do(self) -> None:
@@ -198,11 +200,12 @@ class Variables:
                         self._owned[found] = replace(self._owned[found], name=weight.path)
 
     def _frozen(self) -> frozenset[int]:
-        """Of those that no owner lists, the ones of layers with `trainable = False`: TensorFlow's own variables do not
-        know of it. Asked at the end, since a step may build its layers."""
+        """Among variables that no owner lists, those of layers with `trainable = False`: TensorFlow's own variables do
+        not know about it. Evaluated at the end, since a step may build its layers.
+        """
         weights: list[Any] = []
         for layer in self._layers.values():
-            with contextlib.suppress(Exception):  # what a layer of the user's answers is its own business
+            with contextlib.suppress(Exception):  # the attributes of a user's layer may do anything
                 weights += map(local, layer.non_trainable_weights)
         known = {self._by_handle.get(_key(weight)) for weight in weights if isinstance(weight, tf.Variable)}
         return frozenset(index for index in known if index is not None and not self._owned[index].tracked)
@@ -251,7 +254,7 @@ class Variables:
         return isinstance(item.variable, GivenTensor)
 
     def _is_expression(self, item: Owned) -> bool:
-        """Whether the name of a tensor is a piece of the user's code."""
+        """Whether the name of a tensor is an expression of the user's code."""
         return self._is_computed(item) and not all(part.isidentifier() for part in item.name.split("."))
 
     def _is_made(self, item: Owned) -> bool:
@@ -259,7 +262,7 @@ class Variables:
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """Each name once: `loss`, `loss (2)`."""
+    """Makes names unique: `loss`, `loss (2)`."""
     seen: dict[str, int] = {}
     result = []
     for name in names:
@@ -278,37 +281,39 @@ def raw_variable(variable: Any) -> Any:
 
 
 def listed_sources(sources: Any) -> list[Any]:
-    """What a gradient is requested for, one by one: a variable or a tensor alone, or any nest of them. A ragged or
-    sparse tensor stands for its values."""
+    """The sources of a gradient request, one by one: a single variable or tensor, or any nested structure of them. A
+    ragged or sparse tensor is represented by its values.
+    """
     is_one = isinstance(raw_variable(sources), (tf.Variable, tf.Tensor, np.ndarray))
     listed = [sources] if is_one else flat_sources(sources)
     return [each.values if isinstance(each, tf.SparseTensor) else each for each in listed]
 
 
 def is_variable(value: Any) -> bool:
-    """Whether a value is a variable, of TensorFlow's or of Keras's."""
+    """Whether a value is a variable of TensorFlow or of Keras."""
     return isinstance(raw_variable(value), tf.Variable)
 
 
 def replica_here() -> int:
-    """Which of this process's replicas the current thread traces: TensorFlow gives each of several a thread."""
+    """The replica of this process that the current thread traces: TensorFlow gives each replica a thread."""
     return int(getattr(threading.current_thread(), "replica_id", 0))
 
 
 def is_replica() -> bool:
-    """Whether the current thread is one that a strategy made for one of its replicas."""
+    """Whether the current thread was created by a strategy for one of its replicas."""
     return hasattr(threading.current_thread(), "replica_id")
 
 
 def local(variable: Any) -> Any:
-    """The `tf.Variable` that the current replica has of one that is mirrored; the variable itself otherwise."""
+    """The current replica's `tf.Variable` of a mirrored variable; otherwise the variable itself."""
     raw = raw_variable(variable)
     return raw.values[replica_here()] if isinstance(raw, DistributedVariable) else raw
 
 
 def has_weights(model: Any) -> bool:
-    """Whether a model may be asked for its weights: one of Keras 2 that its first step builds, such as a `Sequential`
-    without an input shape, raises before that."""
+    """Whether the weights of a model can be read: a Keras 2 model that its first step builds, such as a `Sequential`
+    without an input shape, raises before that.
+    """
     try:
         getattr(model, "_assert_weights_created", tuple)()
     except ValueError:
@@ -317,7 +322,7 @@ def has_weights(model: Any) -> bool:
 
 
 def is_floating(item: Owned) -> bool:
-    """Whether norms of it mean anything."""
+    """Whether its norms are meaningful."""
     if isinstance(item.variable, MadeTensor):
         return False
     dtype = item.variable.dtype

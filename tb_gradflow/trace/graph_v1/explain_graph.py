@@ -1,7 +1,7 @@
-"""A loss in a `tf.compat.v1` graph, looked at: what `tb_gradflow.explain(loss_tensor, variables=…)` measures.
+"""Analyses a loss in a `tf.compat.v1` graph, for `tb_gradflow.explain(loss_tensor, variables=…)`.
 
-The graph's own ops, with the lines that made them, are its structure. Gradients are built and run in a copy, so that
-the user's graph, and every number drawn in their session, stays as it is.
+The structure comes from the graph's own ops and the lines that created them. Gradients are built and run in a copy, so
+that the user's graph, and every random number drawn in the user's session, stays the same.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tb_gradflow.trace.numerics.statistics_table import StatisticsTable
 
 @dataclass(slots=True)
 class _Seen:
-    """As `structure.Looked`."""
+    """Same as in `structure.Looked`."""
 
     calls: list[Call]
     variables: Variables
@@ -48,7 +48,7 @@ class _Seen:
 
 
 def is_graph_tensor(value: Any) -> bool:
-    """Whether a value is a tensor of a graph, and not a number that is known."""
+    """Whether a value is a tensor of a graph, rather than a known number."""
     return isinstance(value, tf.Tensor) and not isinstance(value, tf.__internal__.EagerTensor)
 
 
@@ -56,8 +56,8 @@ def explain_graph(loss: Any, variables: Sequence[Any] | None, feed_dict: Mapping
     """The gradient of `loss`, a tensor of a `tf.compat.v1` graph, with respect to `variables`: by default the graph's
     trainable ones.
 
-    Measured if there is a default session in which everything that the loss needs is known; otherwise the structure
-    alone is told, with the reason in the trace's notes.
+    The gradient is measured if there is a default session in which everything that the loss needs is known; otherwise
+    only the structure is reported, with the reason in the trace's notes.
     """
     if hasattr(loss.graph, "captures"):
         raise SetupError(
@@ -75,7 +75,7 @@ def explain_graph(loss: Any, variables: Sequence[Any] | None, feed_dict: Mapping
 
 
 class _Step:
-    """One look at one loss."""
+    """One analysis of one loss."""
 
     def __init__(self, loss: Any, variables: GraphVariables) -> None:
         self._loss = loss
@@ -91,7 +91,7 @@ class _Step:
         self._rows = StatisticsTable([self._call.rows])
 
     def explained(self, tries: Iterable[Values]) -> Explained:
-        """What the first of some values shows that shows something. Raises CannotMeasureError if none does."""
+        """The result for the first of these values that gives one. Raises CannotMeasureError if none does."""
         reason = ""
         built = self._built
         for values in tries:
@@ -115,7 +115,7 @@ class _Step:
         raise CannotMeasureError(reason)
 
     def _with_updates(self, trace: Trace, record: StepRecord, values: Values) -> tuple[Trace, StepRecord]:
-        """The same, with what the optimizers in the graph do to the variables, as far as they can be run."""
+        """The same, with the effect of the optimizers in the graph on the variables, as far as they can be run."""
         updates = updates_in(self._loss.graph, dict(self._variables.sources()))
         if not updates:
             return trace, record
@@ -137,7 +137,7 @@ class _Step:
         return trace, replace(record, gradients=whole.tobytes(), variables=norms.tobytes())
 
     def unmeasured(self, note: str) -> Explained:
-        """What the structure alone shows, and why no more was measured."""
+        """The result from the structure alone, and why no more was measured."""
         built = self._built
         if built.error is not None and not _is_an_answer(built):
             said = (str(built.error).strip().splitlines() or [""])[0]
@@ -156,15 +156,16 @@ class _Step:
         return built
 
     def _raising(self) -> list[Any]:
-        """The ops that TensorFlow has no gradient for."""
+        """The ops for which TensorFlow has no gradient."""
         ops, known = self._call.flattener.ops, Differentiability()
         needed = needed_for(ops, [ref.op for ref in self._call.targets])
         listed = [ops[index].op for index in sorted(needed) if _is_at_the_top(ops[index])]
         return [op for op in listed if "unregistered" in known.of(op, by_tape=False)]
 
     def _is_plain(self, record: StepRecord) -> bool:
-        """Whether all gradients that arrive are neither zero nor large nor broken: of numbers that were invented
-        nothing else is to be said."""
+        """Whether all gradients that arrive are neither zero nor large nor broken: with invented numbers, nothing else
+        can be concluded.
+        """
         rows = np.frombuffer(record.gradients, "<f4").reshape(-1, len(GRADIENT_STATISTICS))
         number_of = self._rows.numbers()
         arrived = [number_of(answer.row) for answer in self._call.variables.values() if answer.row is not None]
@@ -173,8 +174,9 @@ class _Step:
         return not broken and bool(np.all((sizes > _PLAIN[0]) & (sizes < _PLAIN[1]))) and np.isfinite(record.losses[0])
 
     def _on_the_way(self) -> dict[Ref, Any]:
-        """The tensors between variables and loss whose gradient can be asked for: those in branches and loops of
-        TensorFlow 1 live in frames of their own."""
+        """The tensors between variables and loss whose gradient can be requested: those in branches and loops of
+        TensorFlow 1 belong to separate frames.
+        """
         ops = self._call.flattener.ops
         start = [index for index, op in enumerate(ops) if op.reads is not None]
         needed = needed_for(ops, [ref.op for ref in self._call.targets])
@@ -224,11 +226,12 @@ class _Step:
         return replace(trace, notes=(*trace.notes, *filter(None, notes)))
 
 
-# Gradients of invented numbers between these show that a gradient arrives, and call for no further word.
+# Gradients of invented numbers in this range show that a gradient arrives, and need no further comment.
 _PLAIN = (1e-6, 1e3)
 
 _IN_PART = (
-    "`tf.gradients` raises for this loss. The gradients that do not come through the op that has none were measured."
+    "`tf.gradients` raises for this loss. The gradients that do not pass through the op without a gradient were "
+    "measured."
 )
 
 
@@ -238,13 +241,13 @@ def _invention(names: Sequence[str]) -> str:
     listed = " and ".join(f"`{name}`" for name in names)
     verb = "was" if len(names) == 1 else "were"
     return (
-        f"{listed} {verb} not fed, so random numbers stood in: they show that a gradient arrives, not how large yours "
-        "is. Pass `feed_dict` for that."
+        f"{listed} {verb} not fed, so random numbers were used instead: they show whether a gradient arrives, but "
+        "not how large yours is. Pass `feed_dict` for that."
     )
 
 
 def _is_an_answer(built: Built) -> bool:
-    """Whether the exception says something of the graph: no gradient is registered, or one of the user's own raised."""
+    """Whether the exception is about the graph: no gradient is registered, or a custom gradient raised."""
     raised = any(probe.problem.startswith(RAISED) for probe in built.probes.values())
     return isinstance(built.error, LookupError) or raised
 

@@ -1,7 +1,7 @@
 """The forward graph of a `tf.compat.v1` graph as flat ops.
 
 Here variables live in the graph, as handles or references, and branches and loops may be made of single ops: `Switch`,
-`Merge`, `Enter`, `Exit`. A value that was assigned is read again by whatever runs after the assignment.
+`Merge`, `Enter`, `Exit`. An assigned value is read by every op that runs after the assignment.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ROUTING = frozenset(
     {"Merge", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration"} | _CONDITIONS
 )
 _HANDS_ON_HANDLE = _ROUTING | {"Identity", "RefIdentity"}
-# Their gradient functions want to be called by `tf.gradients` alone.
+# Only `tf.gradients` may call their gradient functions.
 _ARRAYS = (
     "TensorArrayRead",
     "TensorArrayWrite",
@@ -34,7 +34,7 @@ _ARRAYS = (
 )
 _WRITES = ("Assign", "Scatter", "StridedSliceAssign", "Apply", "SparseApply", "Resource")
 
-# What is made for saving, watching and starting a model computes no part of it.
+# Ops for saving, logging and initializing a model compute no part of the loss.
 _SERVICE = frozenset(
     {"SaveV2", "RestoreV2", "VarIsInitializedOp", "IsVariableInitialized", "HistogramSummary", "ScalarSummary"}
     | {"ImageSummary", "AudioSummary", "MergeSummary", "TensorSummaryV2", "Print", "PrintV2"}
@@ -49,7 +49,9 @@ class GraphFlattener(Flattener):
         self._index: dict[str, int] = {}
 
     def extend(self, *, backward: bool = False, inner: bool = False) -> None:
-        """Adds all ops of the graph. The rest has no meaning here: the graph knows its gradients by their names."""
+        """Adds all ops of the graph. The other arguments have no meaning here: the names in the graph identify its
+        gradients.
+        """
         if self._done:
             return
         operations = in_order(self.graph.get_operations())
@@ -58,7 +60,7 @@ class GraphFlattener(Flattener):
         self._close_loops()
 
     def mark_tensor(self, tensor: Any, variable: int) -> None:
-        """A tensor that somebody asks the gradient of is read where it is made."""
+        """A tensor for which a gradient is requested is read where it is produced."""
         ref = self.ref(tensor) or self.taken(tensor)
         if ref is not None:
             self.read_at(ref, variable)
@@ -83,8 +85,9 @@ class GraphFlattener(Flattener):
                 frame.handles[op.outputs[0].name] = variable
 
     def _conditions(self, merge: Any) -> list[Input]:
-        """What chooses between the branches that meet in a `Merge`: a branch without inputs knows it only by control
-        edges."""
+        """The condition of the branches that meet in a `Merge`: a branch without inputs depends on it only by control
+        edges.
+        """
         contexts = [tensor.op._get_control_flow_context() for tensor in merge.inputs]
         chosen = {context.pred.name: context.pred for context in contexts if hasattr(context, "pred")}
         refs = [self.ref(tensor) for tensor in chosen.values()]
@@ -122,7 +125,7 @@ class GraphFlattener(Flattener):
         return found
 
     def _close_loops(self) -> None:
-        """A loop's values come from its last iteration too: that op stands behind the one that takes it."""
+        """The values of a loop also come from its last iteration: that op comes after the one that uses it."""
         for flat in self.ops:
             if flat.op.type not in ("Merge", "RefMerge"):
                 continue
@@ -134,7 +137,9 @@ class GraphFlattener(Flattener):
 
 
 def in_order(operations: Sequence[Any]) -> list[Any]:
-    """The ops in an order in which every input comes before its user, but for values from the last iteration."""
+    """The ops in an order in which every input comes before its consumer, except for values from the previous
+    iteration.
+    """
     order: list[Any] = []
     state: dict[str, bool] = {}
     stack = list(reversed(operations))
@@ -157,7 +162,7 @@ def in_order(operations: Sequence[Any]) -> list[Any]:
 
 
 def _routed(op: Any, slot: int) -> Passes | None:
-    """Which inputs of the old control flow's ops, and of its arrays, pass a gradient; null for all other ops."""
+    """Which inputs of old control-flow ops, and of tensor arrays, propagate a gradient; None for all other ops."""
     kind = op.type
     if kind.startswith(_ARRAYS):
         return "yes" if is_differentiable_dtype(op.inputs[slot]) else "dtype"

@@ -27,11 +27,11 @@ class Built:
     Attributes:
         twin: The copy.
         loss: The loss in it.
-        variables: The gradient of each source; null where `tf.gradients` returns None.
-        tensors: The same for tensors on the way.
-        probes: What is needed to compare gradients of the user's own, by the name of their op.
-        error: What `tf.gradients` raised; null if it did not.
-        is_partial: Whether gradients were built all the same, but for what comes through the ops that raise.
+        variables: The gradient of each source; None where `tf.gradients` returns None.
+        tensors: The same for tensors on the path.
+        probes: The values for comparing custom gradients, by the name of their op.
+        error: The exception of `tf.gradients`; None if it did not raise.
+        is_partial: Whether gradients were built nevertheless, except those through the ops that raise.
     """
 
     twin: Any
@@ -50,8 +50,9 @@ def build(
     own: Sequence[OwnGradient],
     raising: Callable[[], Sequence[Any]],
 ) -> Built:
-    """The gradients of `loss` with respect to its variables, tensors on the way, and the results of functions with
-    gradients of their own. `raising` returns the ops through which no gradient can be requested."""
+    """The gradients of `loss` with respect to its variables, tensors on the path, and the results of functions with
+    custom gradients. `raising` returns the ops through which no gradient can be requested.
+    """
     twin = copied(loss.graph)
     built = Built(twin, twin_of(loss, twin))
     places = [own_in_copy(each, twin) for each in own[:PLACES]]
@@ -60,9 +61,9 @@ def build(
     flat = [tensor for tensors in outputs for tensor in tensors]
     with twin.as_default():
         try:
-            # The gradients of arrays in loops look for a name scope that begins like this.
+            # The gradients of tensor arrays in loops look for a name scope with this prefix.
             found = tf.compat.v1.gradients([built.loss], [*asked, *flat], name="gradients_gradflow")
-        # No gradient registered for an op, or a gradient function of the user's own raised.
+        # No gradient is registered for an op, or a custom gradient function raised.
         except Exception as error:
             built.error = error
             found = _found_in_part(
@@ -78,7 +79,7 @@ def build(
 
 
 def _found_in_part(built: Built, requested: Sequence[Any], ends: Sequence[Any]) -> list[Any]:
-    """The gradients that do not have to come through `ends`."""
+    """The gradients that do not pass through `ends`."""
     if ends:
         with contextlib.suppress(Exception):
             found = tf.compat.v1.gradients([built.loss], requested, name="gradients_gradflow_part", stop_gradients=ends)
@@ -97,7 +98,8 @@ def run(built: Built, values: Values, fetches: Mapping[str, Any]) -> dict[str, A
 @contextlib.contextmanager
 def opened(built: Built, values: Values) -> Iterator[Any]:
     """A session of the copy, in which its variables have their values. Raises CannotMeasureError if TensorFlow cannot
-    run what is run in there."""
+    run the ops.
+    """
     with built.twin.as_default():
         given = {name: tf.compat.v1.placeholder(tf.as_dtype(value.dtype)) for name, value in values.variables.items()}
         assigned = [_assign(built.twin.get_operation_by_name(name).outputs[0], each) for name, each in given.items()]

@@ -1,7 +1,7 @@
-"""A copy of a `tf.compat.v1` graph, in which gradients may be built and run: the user's graph stays as it is.
+"""A copy of a `tf.compat.v1` graph, in which gradients may be built and run, so that the user's graph is not changed.
 
-Gradient functions of `tf.custom_gradient` hold tensors of the graph that they were made in. For the copy they are
-called in a scratch graph beside the original, which is then brought over.
+Gradient functions of `tf.custom_gradient` hold tensors of the graph in which they were created. For the copy they are
+called in a scratch graph next to the original, which is then imported.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ def copied(graph: Any) -> Any:
 
 
 def _rename_functions(definition: graph_pb2.GraphDef, suffix: str) -> None:
-    """TensorFlow derives functions from those that it differentiates, and keeps them under names of their own for the
-    whole process: the derivatives of the copy must not take the names that the original's would have."""
+    """TensorFlow derives functions from those that it differentiates, and keeps them under generated names for the
+    whole process: the derivatives of the copy must not use the names that those of the original would get.
+    """
     names = {function.signature.name: function.signature.name + suffix for function in definition.library.function}
     for function in definition.library.function:
         function.signature.name = names[function.signature.name]
@@ -79,10 +80,10 @@ def _brought_over(graph: Any, original: Any, twin: Any) -> Callable[..., Sequenc
 
 
 def twin_of(tensor: Any, twin: Any) -> Any:
-    """The tensor of the copy that stands where `tensor` stands in the original."""
+    """The tensor of the copy that corresponds to `tensor` in the original."""
     return twin.get_tensor_by_name(tensor.name)
 
 
 def own_in_copy(own: OwnGradient, twin: Any) -> OwnGradient:
-    """The same gradient of the user's own, at the copy's op."""
+    """The same custom gradient, for the copy's op."""
     return replace(own, op=twin.get_operation_by_name(own.op.name))

@@ -1,4 +1,6 @@
-"""The updates that an optimizer of TensorFlow 1 has put into a graph, and what they do to a variable's elements."""
+"""The updates that an optimizer of TensorFlow 1 has added to a graph, and their effect on the elements of a
+variable.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,10 @@ from tb_gradflow.trace.numerics.statistics_table import Block, StatisticsTable
 
 _PREFIXES = ("ResourceApply", "Apply")
 
-# The inputs, as the ops call them, in which earlier gradients are kept that move weights later.
+# The names of the ops' inputs that keep earlier gradients which move weights later.
 _MEMORIES = frozenset({"m", "mom", "linear"})
 
-# `ApplyMomentum` calls its own what others call a sum of squares.
+# `ApplyMomentum` uses the name that other ops use for a sum of squares.
 _MOMENTUM = frozenset({"Momentum", "KerasMomentum"})
 
 
@@ -45,20 +47,20 @@ class Update:
 
     @property
     def memories(self) -> list[Any]:
-        """The handles or references of what it remembers."""
+        """The handles or references of the optimizer's memory."""
         names = _MEMORIES | ({"accum"} if self.kind in _MOMENTUM else set())
         return [tensor for name, tensor in self.given.items() if name in names]
 
     @property
     def optimizer(self) -> Optimizer:
-        """As it stands in a log."""
+        """The optimizer as in a log."""
         kind = "SGD" if self.kind == "GradientDescent" else self.kind
         return Optimizer(kind, bool(self.memories), False, "", False, 1, False, has_slots=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What an update was given and has done: arrays like the variable."""
+    """The inputs and the effect of an update: arrays of the variable's shape."""
 
     gradient: npt.NDArray[Any]
     before: npt.NDArray[Any]
@@ -68,14 +70,16 @@ class Ran:
 
 
 def updates_in(graph: Any, sources: Mapping[int, Any]) -> list[Update]:
-    """The updates of the variables whose handles or references are `sources`; of a variable with several, none."""
+    """The updates of the variables whose handles or references are `sources`; none for a variable with several
+    updates.
+    """
     by_name = {tensor.op.name: index for index, tensor in sources.items()}
     found: dict[int, list[Update]] = {}
     for op in graph.get_operations():
         index = by_name.get(op.inputs[0].op.name) if op.type.startswith(_PREFIXES) and op.inputs else None
         names = [argument.name for argument in op.op_def.input_arg] if index is not None else []
         if index is not None and len(names) == len(op.inputs):
-            # Plain descent calls its gradient another name.
+            # Plain gradient descent has another name for its gradient.
             given = {"grad" if name == "delta" else name: tensor for name, tensor in zip(names, op.inputs, strict=True)}
             found.setdefault(index, []).append(Update(index, op, given))
     return [listed[0] for listed in found.values() if len(listed) == 1]
@@ -105,8 +109,9 @@ def movements(updates: Sequence[Update], table: StatisticsTable) -> tuple[Moveme
 
 
 def run_updates(built: Built, values: Values, updates: Sequence[Update]) -> list[Ran]:
-    """Runs the updates in the copy of the graph, and looks what they have done. Raises CannotMeasureError if that
-    cannot be."""
+    """Runs the updates in the copy of the graph, and measures their effect. Raises CannotMeasureError if that is not
+    possible.
+    """
     twin = built.twin
     wanted = {
         (number, name): twin_of(tensor, twin)

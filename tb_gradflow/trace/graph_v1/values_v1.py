@@ -1,7 +1,7 @@
-"""The values that a `tf.compat.v1` graph needs before it can be run elsewhere: those of its variables, and what is fed.
+"""The values that a `tf.compat.v1` graph needs before it can be run elsewhere: variables and fed placeholders.
 
-Everything is read from the user's session without adding anything to their graph, and without running anything that
-would move on, such as an iterator over data.
+Everything is read from the user's session without adding anything to the graph, and without running anything that has a
+state, such as an iterator over data.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from tb_gradflow.trace.graph_v1.variables_v1 import MAKERS
 
 
 class CannotMeasureError(Exception):
-    """The graph cannot be run; the text says why, in a whole sentence."""
+    """The graph cannot be run; the message is the reason, as a whole sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What the copy of a graph is given.
+    """The values for the copy of a graph.
 
     Attributes:
-        variables: By the name of the op that makes the handle or the reference.
+        variables: By the name of the op that creates the handle or the reference.
         fed: By the name of the tensor.
-        invented: The placeholders that numbers were invented for, by the names of their ops.
-        note: What else a reader has to know of these values; empty if nothing.
+        invented: The placeholders for which numbers were invented, by the names of their ops.
+        note: A note about these values for the reader; may be empty.
     """
 
     variables: dict[str, Any]
@@ -40,9 +40,10 @@ class Values:
 
 
 def values_for(loss: Any, feed_dict: Mapping[Any, Any] | None) -> Iterator[Values]:
-    """What has to be known to run `loss` outside of its session: several tries, if numbers have to be invented for
-    placeholders. Raises CannotMeasureError if that is not enough, or cannot be had; SetupError if `feed_dict` does not
-    fit the graph."""
+    """The values for running `loss` outside of its session: several sets to try if numbers must be invented for
+    placeholders. Raises CannotMeasureError if they are not available; SetupError if `feed_dict` does not match the
+    graph.
+    """
     fed = _fed(loss.graph, feed_dict or {})
     needed = _needed([loss], set(fed))
     missing = [op for op in needed if op.type == "Placeholder" and op.outputs[0].name not in fed]
@@ -61,8 +62,9 @@ def values_for(loss: Any, feed_dict: Mapping[Any, Any] | None) -> Iterator[Value
 
 
 def with_values_of(values: Values, ops: Sequence[Any]) -> Values:
-    """The same, and what else some ops need that run in the default session. Raises CannotMeasureError if that is not
-    known."""
+    """The same, including the values of ops that must run in the default session. Raises CannotMeasureError if these
+    are not known.
+    """
     graph, session = ops[0].graph, tf.compat.v1.get_default_session()
     needed = {each.name: each for op in ops for each in _needed(op.inputs, set(values.fed))}
     missing = [op for op in needed.values() if op.type == "Placeholder" and op.outputs[0].name not in values.fed]
@@ -75,14 +77,14 @@ def with_values_of(values: Values, ops: Sequence[Any]) -> Values:
 
 
 def to_be_fed(names: Sequence[str]) -> str:
-    """Why nothing could be measured, where placeholders were not fed."""
+    """Why nothing could be measured if placeholders were not fed."""
     listed = " and ".join(f"`{name}`" for name in names)
     values = ", ".join(f"{name}: value" for name in names)
     have = "has" if len(names) == 1 else "have"
     return f"{listed} {have} to be fed, so nothing was measured: pass `feed_dict={{{values}}}`."
 
 
-# Numbers that most functions are made for, the safest first: what only shows that a gradient arrives.
+# Numbers that most functions accept, the safest first: they only show that a gradient arrives.
 _DRAWS: tuple[Callable[[Any, tuple[int, ...]], Any], ...] = (
     lambda generator, shape: generator.uniform(0.2, 0.8, shape),
     lambda generator, shape: generator.normal(size=shape),
@@ -91,7 +93,7 @@ _UNKNOWN_SIZE = 4
 
 
 def _invented(tensor: Any, draw: Callable[[Any, tuple[int, ...]], Any]) -> Any:
-    """Numbers for a placeholder; `None` for what is no number. Integers may be indices: zero is always one."""
+    """Numbers for a placeholder; `None` if it is not numeric. Integers may be indices: zero is always valid."""
     sizes = [None] if tensor.shape.rank is None else tensor.shape.as_list()
     shape = tuple(_UNKNOWN_SIZE if size is None else int(size) for size in sizes)
     if tensor.dtype.is_floating or tensor.dtype.is_complex:
@@ -102,15 +104,15 @@ def _invented(tensor: Any, draw: Callable[[Any, tuple[int, ...]], Any]) -> Any:
 
 
 def _variables(graph: Any, makers: Sequence[Any]) -> tuple[dict[str, Any], str]:
-    """The values of variables, and a note where they are not those of a session."""
+    """The values of variables, and a note if they are not those of a session."""
     if not makers:
         return {}, ""
     session = tf.compat.v1.get_default_session()
     if session is not None and session.graph is graph:
         return _read(session, makers), ""
     return _initial(graph, makers), (
-        "There is no default session of this graph, so its variables were given their initial values. To measure "
-        "with others call `explain` inside `with tf.compat.v1.Session() as session:`."
+        "This graph has no default session, so its variables got their initial values. To measure with other "
+        "values, call `explain` inside `with tf.compat.v1.Session() as session:`."
     )
 
 
@@ -125,13 +127,13 @@ def _initial(graph: Any, makers: Sequence[Any]) -> dict[str, Any]:
             return dict(session.run(fetches))
     except tf.errors.OpError as error:
         raise CannotMeasureError(
-            "There is no default session of this graph, so nothing was measured: call `explain` inside "
-            "`with tf.compat.v1.Session() as session:`, after the variables are initialised."
+            "This graph has no default session, so nothing was measured: call `explain` inside `with "
+            "tf.compat.v1.Session() as session:`, after the variables are initialized."
         ) from error
 
 
 def is_initialiser(op: Any) -> bool:
-    """The first assignment of a variable, which `get_variable` makes beside it."""
+    """The initial assignment of a variable, which `get_variable` creates with it."""
     return (
         bool(op.inputs) and op.name.startswith(op.inputs[0].op.name + "/") and op.type in ("Assign", "AssignVariableOp")
     )
@@ -143,16 +145,16 @@ def _fed(graph: Any, feed_dict: Mapping[Any, Any]) -> dict[str, Any]:
         try:
             tensor = graph.as_graph_element(key, allow_operation=False)
         except (TypeError, ValueError, KeyError) as error:
-            raise SetupError(f"feed_dict: {key!r:.80} is no tensor of the loss's graph") from error
+            raise SetupError(f"feed_dict: {key!r:.80} is not a tensor of the loss's graph") from error
         array = np.asarray(value, tensor.dtype.as_numpy_dtype)
         if not tensor.shape.is_compatible_with(array.shape):
-            raise SetupError(f"feed_dict: {tensor.name} has the shape {tensor.shape}, got {array.shape}")
+            raise SetupError(f"feed_dict: {tensor.name} has shape {tensor.shape}, got {array.shape}")
         found[tensor.name] = array
     return found
 
 
 def _parts(key: Any, value: Any) -> Iterator[tuple[Any, Any]]:
-    """What is fed to one placeholder: for a sparse or ragged one to each of the tensors that it is made of."""
+    """The fed values of one placeholder: for a sparse or ragged one, those of each of its component tensors."""
     if isinstance(key, tf.SparseTensor):
         yield from zip((key.indices, key.values, key.dense_shape), tuple(_components(value)), strict=True)
     elif isinstance(key, tf.RaggedTensor):
@@ -163,12 +165,12 @@ def _parts(key: Any, value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _components(value: Any) -> Sequence[Any]:
-    """Indices, values and shape of what is fed to a sparse placeholder: as one object or as a tuple."""
+    """Indices, values and shape that are fed to a sparse placeholder: as one object or as a tuple."""
     return value if isinstance(value, tuple) else (value.indices, value.values, value.dense_shape)
 
 
 def _needed(ends: Iterable[Any], fed: set[str]) -> list[Any]:
-    """The ops that have to run, as far back as what is fed."""
+    """The ops that must run, back to the fed tensors."""
     seen: dict[str, Any] = {}
     stack = [end.op for end in ends]
     while stack:
@@ -184,11 +186,11 @@ def _needed(ends: Iterable[Any], fed: set[str]) -> list[Any]:
 def _refuse(op: Any, fed: Mapping[str, Any]) -> None:
     if op.outputs and all(tensor.name in fed for tensor in op.outputs):
         return
-    # Iterators, queues and tables live in the user's session, and looking would take something out of them.
+    # Iterators, queues and tables belong to the user's session, and reading would consume an element.
     if not op.inputs and op.type not in MAKERS and any(tensor.dtype == tf.resource for tensor in op.outputs):
         raise CannotMeasureError(
-            f"The loss reads from `{op.name}` ({op.type}), which looking would change, so nothing was measured: pass "
-            "what comes out of it in `feed_dict`."
+            f"The loss reads from `{op.name}` ({op.type}), and reading would change its state, so nothing was "
+            "measured: pass its output in `feed_dict`."
         )
 
 
@@ -198,7 +200,7 @@ def _read(session: Any, makers: Sequence[Any]) -> dict[str, Any]:
         return dict(session.run(fetches))
     except tf.errors.FailedPreconditionError as error:
         raise CannotMeasureError(
-            "The variables are not initialised in the default session, so nothing was measured: run "
+            "The variables are not initialized in the default session, so nothing was measured: run "
             "`session.run(tf.compat.v1.global_variables_initializer())` first."
         ) from error
 
@@ -211,4 +213,4 @@ def value_of(maker: Any) -> Any:
     for op in made.consumers():
         if op.type == "ReadVariableOp" and op._get_control_flow_context() is None and not op.control_inputs:
             return op.outputs[0]
-    raise CannotMeasureError(f"Nothing in the graph reads `{maker.name}` by itself, so nothing was measured.")
+    raise CannotMeasureError(f"`{maker.name}` is not read separately in the graph, so nothing was measured.")

@@ -1,6 +1,6 @@
 """The variables of a `tf.compat.v1` graph, of both kinds: resources with a handle, and references.
 
-They are told apart by the op that makes the handle or the reference, which is in the graph itself.
+They are identified by the op that creates the handle or the reference, which is in the graph itself.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ MAKERS = frozenset({"VarHandleOp", "VariableV2", "Variable"})
 
 
 class GraphVariables(Variables):
-    """Variables of one graph, and tensors that somebody asks the gradient of.
+    """Variables of one graph, and tensors for which a gradient is requested.
 
-    Raises SetupError for what is neither, or belongs to another graph.
+    Raises SetupError for anything else, and for variables or tensors of another graph.
     """
 
     def __init__(self, graph: Any, asked: Iterable[Any]) -> None:
@@ -29,18 +29,18 @@ class GraphVariables(Variables):
             self._admit(graph, variable)
 
     def sources(self) -> Iterator[tuple[int, Any]]:
-        """The number of each, and the tensor of the graph that `tf.gradients` takes for it."""
+        """The index of each, and the tensor of the graph that represents it in `tf.gradients`."""
         for index, item in enumerate(self._owned):
             yield index, source_of(item.variable)
 
     def tensors(self) -> Iterator[tuple[int, Any]]:
-        """Those that are no variables."""
+        """Those that are not variables."""
         return (
             (index, item.variable) for index, item in enumerate(self._owned) if isinstance(item.variable, tf.Tensor)
         )
 
     def of_handle(self, graph: Any, handle: Any) -> int | None:
-        """The number of the variable that an op named so makes; a negative one if it is not among those asked for."""
+        """The index of the variable that an op of this name creates; a negative one if it was not requested."""
         name = handle.op.name
         return self._names.get(name, -1 - self._unlisted.setdefault(name, len(self._unlisted)))
 
@@ -48,7 +48,7 @@ class GraphVariables(Variables):
         return isinstance(item.variable, tf.Tensor)
 
     def _is_made(self, item: Owned) -> bool:
-        return False  # a graph is made before anything in it runs
+        return False  # a graph is built before anything in it runs
 
     def _admit(self, graph: Any, variable: Any) -> None:
         raw = raw_variable(variable)
@@ -57,7 +57,7 @@ class GraphVariables(Variables):
             raise SetupError(f"variables: expected variables or tensors of the loss's graph, got {variable!r:.80}")
         tensor = source_of(raw)
         if getattr(tensor, "graph", None) is not graph:
-            raise SetupError(f"variables: {raw.name} belongs to another graph than the loss")
+            raise SetupError(f"variables: {raw.name} belongs to a different graph than the loss")
         if tensor.name not in {source_of(item.variable).name for item in self._owned}:
             trainable = bool(raw.trainable) if is_variable else True
             if is_variable:
@@ -66,7 +66,7 @@ class GraphVariables(Variables):
 
 
 def source_of(variable: Any) -> Any:
-    """The tensor that a variable is in its graph: its handle, or the reference; a tensor is itself."""
+    """The tensor that represents a variable in its graph: its handle, or the reference; a tensor represents itself."""
     if isinstance(variable, tf.Tensor):
         return variable
     handle = getattr(variable, "handle", None)
@@ -74,7 +74,7 @@ def source_of(variable: Any) -> Any:
 
 
 def _parts(asked: Iterable[Any]) -> Iterator[Any]:
-    """A partitioned variable as the variables that it is made of."""
+    """A partitioned variable as its component variables."""
     for variable in asked:
         parts = getattr(variable, "_get_variable_list", None)
         yield from parts() if parts is not None else (variable,)

@@ -1,4 +1,4 @@
-"""Which steps to record."""
+"""Decides which steps to record."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from tb_gradflow.trace.log.meter import Meter
 UpdateFreq = int | Literal["auto", "epoch"]
 
 DENSE_STEPS = 10
-"""Trouble at the start (a cut, a dead layer, a wrong initial value) shows within the first few steps."""
+"""Problems at the start (a cut, a dead layer, a wrong initial value) show within the first few steps."""
 
 CLOSEST = 10
-"""However cheap, no two recorded steps after the first ones are closer: nobody looks at more, and a log holds them."""
+"""However cheap recording is, recorded steps after the first ones are at least this far apart: nobody looks at more,
+and a log has a limit.
+"""
 
 
 class Cadence(Protocol):
     """A rule for which steps to record.
 
     Attributes:
-        meter: What recording costs. Whoever runs the steps tells it how long each was.
+        meter: Measures the cost of recording; the runner of the steps reports the duration of each.
     """
 
     @property
@@ -33,7 +35,7 @@ class Cadence(Protocol):
 
 
 class Fixed:
-    """A rule that does not depend on the time."""
+    """A rule that does not depend on time."""
 
     def __init__(self, rule: Callable[[int, bool], bool]) -> None:
         self.meter = Meter()
@@ -44,11 +46,12 @@ class Fixed:
 
 
 class Affordable:
-    """The first steps, then as often as recording takes no more than a share of the training time, together with what
-    is done around plain steps; at least half of that share is for recording.
+    """The first steps, then as often as recording takes no more than a share of the training time, including the work
+    around plain steps; at least half of that share is for recording.
 
-    The debt of the first steps is paid off before the next is recorded, so that the recorded ones are spread evenly
-    after that. The last step of a fit does not wait for that: whoever trains for a minute wants to see how it ended.
+    The cost of the first steps must be compensated before the next step is recorded, so that recorded steps are spread
+    evenly from then on. The last step of a fit does not wait for that: after a training of a minute, users want to see
+    how it ended.
     """
 
     def __init__(self, overhead: float) -> None:
@@ -66,7 +69,9 @@ class Affordable:
         return due
 
     def _affords_an_end(self) -> bool:
-        """Whether one more is a small enough part of the time since the last one, whatever was spent before."""
+        """Whether one more recorded step is a small enough part of the time since the last one, whatever was spent
+        before.
+        """
         expected = self.meter.expected
         return expected is not None and expected <= self._overhead * (self.meter.elapsed - self._elapsed_then)
 
@@ -75,13 +80,14 @@ class Affordable:
         if expected is None:
             return False
         all_of_it = self._overhead * self.meter.elapsed
-        # Steps of a millisecond are recorded too, though what is done around the others takes all of it there.
+        # Steps of a millisecond are recorded too, although the work around the other steps already uses the whole share
+        # there.
         share = max(all_of_it - self.meter.around, all_of_it / 2)
         return self.meter.spent + expected <= share
 
 
 def cadence(update_freq: UpdateFreq, overhead: float) -> Cadence:
-    """The rule that the arguments of those names stand for."""
+    """The rule for the arguments of these names."""
     if isinstance(overhead, bool) or not isinstance(overhead, (int, float)) or not 0 < overhead <= 1:
         raise SetupError(f"overhead must be a share of the training time, above 0 and at most 1, got {overhead!r}")
     if update_freq == "auto":

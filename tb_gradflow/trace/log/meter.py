@@ -1,4 +1,4 @@
-"""Measures what recording costs, while the training runs."""
+"""Measures the cost of recording during the training."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from statistics import median
 
 from tb_gradflow.record.cost import Cost
 
-# Of so many latest executions the median is taken: a training's pace changes.
+# The median is taken over this many latest executions, because the speed of a training changes.
 _PLAIN, _RECORDED = 101, 11
 
 
 class Meter:
-    """Recording costs what a recorded execution takes longer than the median plain one, and what is done around the
-    plain ones. The first execution of either kind is left out: it is traced and compiled in that one.
+    """The cost of recording is the time by which recorded executions exceed the median plain one, plus the work around
+    plain ones. The first execution of each kind is left out, because it includes tracing and compilation.
 
     Attributes:
         elapsed: Seconds of all executions but those two.
-        spent: Of these, seconds that recorded executions took longer.
+        spent: Of these, the seconds by which recorded executions were longer.
         around: Of these, seconds before and after plain ones.
-        expected: Seconds that recording one more will take; null while no plain execution was seen.
+        expected: Seconds that one more recorded execution will cost; None before the first plain execution.
     """
 
     def __init__(self) -> None:
@@ -34,9 +34,9 @@ class Meter:
         self._compiled: dict[bool, float] = {}
 
     def took(self, seconds: float, *, recorded: bool, own: float = 0.0) -> None:
-        """One execution has taken so long, with all that the recorder did for it.
+        """Adds the duration of one execution, including the recorder's work for it.
 
-        `own` are the seconds of these that the recorder took before and after what ran: of a plain one, its cost.
+        `own` are the seconds that the recorder took before and after it: the cost of a plain execution.
         """
         self._steps += 1
         self._recorded += recorded
@@ -53,13 +53,13 @@ class Meter:
             self._settle()
 
     def cost(self) -> Cost:
-        """What is known now."""
+        """The cost so far."""
         usual = (median(self._plain) if self._plain else 0.0) + (self.expected or 0.0)
         set_up = max(self._compiled.get(True, 0.0) - usual, 0.0)
         return Cost(self._steps, self._recorded, self.elapsed, self.spent + self.around, set_up)
 
     def _settle(self) -> None:
-        """What recorded executions took longer is known as soon as there is a plain one."""
+        """The extra time of recorded executions is known once there is a plain one."""
         for seconds in self._before_plain:
             extra = max(seconds - median(self._plain), 0.0)
             self._extra.append(extra)

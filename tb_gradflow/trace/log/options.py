@@ -1,4 +1,4 @@
-"""What the public recorders are told, checked before any training."""
+"""The arguments of the public recorders, checked before any training."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tb_gradflow.trace.log.cadence import Cadence, UpdateFreq, cadence
 from tb_gradflow.trace.log.recorder import check_directory
 from tb_gradflow.trace.step.instrumented_step import Settings
 
-# `pathlib` makes one slash of two. A drive of Windows has one letter.
+# `pathlib` turns two slashes into one. A Windows drive has one letter.
 _ADDRESS_IN_PATH = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+):/(?P<rest>[^/].*)")
 
 
@@ -26,7 +26,7 @@ class Options:
         log_dir: Absolute, or the address of another filesystem.
         cadence: Which steps to record.
         expected: Name patterns of variables that are meant to get no gradient.
-        settings: What of a step to record.
+        settings: What to record of a step.
         catch_nonfinite: Whether to record the first step with a gradient that is not finite, whatever the cadence.
     """
 
@@ -68,5 +68,5 @@ def checked(
 
 
 def _fixed(log_dir: str) -> str:
-    """The directory that `log_dir` names now, whatever the program's working directory is later."""
+    """The directory that `log_dir` refers to now, whatever the program's working directory is later."""
     return log_dir if is_elsewhere(log_dir) else os.path.abspath(local_path(log_dir))

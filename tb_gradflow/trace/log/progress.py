@@ -1,4 +1,4 @@
-"""Says what is going on where something takes so long that people wonder."""
+"""Logs what is going on if it takes so long that users wonder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ PATIENCE = 2.0
 
 @contextlib.contextmanager
 def told_if_long(what: str) -> Iterator[None]:
-    """If the context is open for so long that people wonder, a line says `what`, and another one when it is over."""
+    """If the context stays open long enough for users to wonder, a line says `what`, and another line follows when it
+    is over.
+    """
     patience = PATIENCE
     began = time.monotonic()
     timer = threading.Timer(patience, lambda: _LOGGER.warning("tb_gradflow: %s …", what))

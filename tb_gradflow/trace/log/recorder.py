@@ -1,4 +1,4 @@
-"""Writes what instrumented steps measured into the log, and tells the first findings in the terminal."""
+"""Writes the measurements of instrumented steps into the log, and prints the first findings in the terminal."""
 
 from __future__ import annotations
 
@@ -31,15 +31,16 @@ from tb_gradflow.version import VERSION
 _LOGGER = logging.getLogger("tb_gradflow")
 
 MANY_TRACES = 16
-"""An eager step has a structure of its own for each size of its batch. From here on those of other sizes are recorded
-under one that is the same otherwise."""
+"""An eager step has a separate trace for each batch size. Above this number, steps of other batch sizes are recorded
+under a trace that is otherwise the same.
+"""
 
 MOST_TRACES = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a log says of the program that it comes from."""
+    """The facts in a log about the program that it comes from."""
 
     model: str
     keras: str
@@ -47,11 +48,11 @@ class Identity:
 
 
 class Recorder:
-    """One session of one log. The event file is made when there is something to write, and made anew, with every second
-    step, when it has reached its cap.
+    """One session of one log. The event file is created when there is something to write, and replaced by one with
+    every second step when it has reached its size limit.
 
     Attributes:
-        meter: Knows what recording has cost; null if nobody measures it.
+        meter: Measures the cost of recording; None if it is not measured.
     """
 
     def __init__(self, log_dir: str, identity: Identity, *, cap_bytes: int = VOLUME_CAP_BYTES) -> None:
@@ -73,11 +74,11 @@ class Recorder:
         self._noted: set[str] = set()
         self._told = False
         self._pinned: list[int] = []
-        # What is elsewhere cannot be read back as fast; there the writer keeps fewer steps from its cap on.
+        # A remote log cannot be read back as fast; there the writer keeps fewer steps from its size limit on.
         self._may_thin = not is_elsewhere(log_dir)
 
     def add_trace(self, trace: Trace) -> int:
-        """Records a structure, once; the number that its steps are recorded under."""
+        """Records a trace, once; returns the number under which its steps are recorded."""
         for known in self._traces:
             if replace(trace, index=known.index) == known:
                 return known.index
@@ -86,21 +87,22 @@ class Recorder:
                 if _sizeless(trace) == _sizeless(known):
                     return known.index
         if len(self._traces) >= MOST_TRACES:
-            raise ValueError(f"{MOST_TRACES} different steps are recorded, and this is yet another one")
+            raise ValueError(f"{MOST_TRACES} different traces of the step are recorded, and this is another one")
         numbered = replace(trace, index=len(self._traces))
         self._traces.append(numbered)
         self._open().write_trace(numbered)
         return numbered.index
 
     def add_failed_trace(self, trace: Trace) -> None:
-        """Records the structure of a step that raised while it was traced, and says what is wrong with it."""
+        """Records the trace of a step that raised while it was traced, and reports what is wrong with it."""
         index = self.add_trace(trace)
         self._tell_notes(trace)
         self._tell(lambda: diagnose(self._traces[index], self._session, None, None, (), -1))
 
     def add_step(self, step: int, trace: int, measurements: dict[str, Any], *, tell: bool = False) -> None:
-        """Records the numbers of one step: those that `step.InstrumentedStep` returned. The first one is judged and
-        told in the terminal, others if `tell` says so."""
+        """Records the statistics of one step: those that `step.InstrumentedStep` returned. The first one is analysed
+        and reported in the terminal, others if `tell` is true.
+        """
         self._tell_notes(self._traces[trace])
         gradients = np.ascontiguousarray(measurements["gradients"], "<f4")
         variables = np.ascontiguousarray(measurements["variables"], "<f4")
@@ -122,13 +124,15 @@ class Recorder:
             self._tell(lambda: diagnose(known, self._session, shaped, norms, losses, step, values=values))
 
     def _tell_notes(self, trace: Trace) -> None:
-        """Once each, of a trace that a step has run: one that makes variables is traced twice, and runs the second."""
+        """Once for each trace that a step has run: a step that creates variables is traced twice, and runs the second
+        trace.
+        """
         for note in set(trace.notes) - self._noted:
             _LOGGER.warning("tb_gradflow: %s", note)
         self._noted.update(trace.notes)
 
     def flush(self) -> None:
-        """Everything recorded so far can be read when this returns."""
+        """Makes everything recorded so far readable."""
         if self._writer is not None:
             self._writer.flush()
             if not tf.io.gfile.exists(self._path):
@@ -136,8 +140,8 @@ class Recorder:
 
     def _start_again(self) -> None:
         _LOGGER.warning(
-            "tb_gradflow: the log %s was deleted while the training runs; what it held is lost, the steps from now on "
-            "are recorded in a new one.",
+            "tb_gradflow: the log %s was deleted during the training; its content is lost, and the following "
+            "steps are recorded in a new log.",
             self._path,
         )
         self._writer = None
@@ -152,12 +156,13 @@ class Recorder:
         return self._writer
 
     def _thin(self, full: LogWriter) -> None:
-        """Goes on in another file, in a session of its own, which readers take for the newest: with every second step
-        of this one."""
+        """Continues in another file and a new session, which readers take for the newest: with every second step of
+        this one.
+        """
         full.flush()
         later = replace(self._session, id=f"{max(time.time_ns() // 1_000_000, int(self._session.id) + 1):013d}")
         path = event_file_path(self._log_dir)
-        # Readers do not take it for a log before it has everything.
+        # Readers do not take it for a log before it is complete.
         part = f"{path}.part"
         try:
             sink = tf.io.TFRecordWriter(part)
@@ -168,20 +173,20 @@ class Recorder:
             self._may_thin = False
             with contextlib.suppress(Exception):
                 tf.io.gfile.remove(part)
-            _LOGGER.warning("tb_gradflow: the log %s cannot be thinned (%s); it goes on as it is.", self._path, error)
+            _LOGGER.warning("tb_gradflow: the log %s cannot be thinned (%s); it keeps growing.", self._path, error)
             return
         full.close()
         tf.io.gfile.remove(self._path)
         self._writer, self._session, self._path = writer, later, path
 
     def _tell(self, judged: Callable[[], Diagnosis]) -> None:
-        """Says once in the terminal what the first step shows. What is recorded does not depend on it."""
+        """Reports the findings of the first step in the terminal. This does not affect what is recorded."""
         self._told = True
         try:
             lines = warning_lines(judged())
         except Exception as error:
             lines = [
-                "tb_gradflow: the first step is recorded and could not be judged. Please report this: "
+                "tb_gradflow: the first step was recorded but could not be analysed. Please report this: "
                 f"{type(error).__name__}: {error}"
             ]
         for line in lines:
@@ -189,7 +194,7 @@ class Recorder:
 
 
 class SilentRecorder(Recorder):
-    """Writes nothing: for the workers of a training whose log another one writes."""
+    """Writes nothing: for the workers of a training whose log is written by another worker."""
 
     def add_trace(self, trace: Trace) -> int:
         return 0
@@ -202,12 +207,12 @@ class SilentRecorder(Recorder):
 
 
 def index_of(measurements: dict[str, Any]) -> int:
-    """Which of an instrumented step's traces its numbers are of."""
+    """The trace of an instrumented step to which its statistics belong."""
     return int(np.ravel(measurements["trace"])[0])
 
 
 def _sizeless(trace: Trace) -> Trace:
-    """The structure without the shapes of tensors."""
+    """The trace without the shapes of tensors."""
 
     def of(tensors: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(replace(tensor, shape=None) for tensor in tensors)
@@ -217,7 +222,7 @@ def _sizeless(trace: Trace) -> Trace:
 
 
 class Tracing:
-    """Which recorded trace each compiled version of the step is, and whether the recorder failed in one."""
+    """The recorded trace of each compiled version of the step, and whether the recorder failed in one."""
 
     def __init__(self, recorder: Recorder | None = None) -> None:
         self.fault: Exception | None = None
@@ -225,13 +230,13 @@ class Tracing:
         self._recorder = recorder
 
     def failed(self, fault: Exception) -> None:
-        """The recorder itself has failed while the step was traced."""
+        """Called when the recorder itself has failed while the step was traced."""
         self.fault = fault
 
     def told(self) -> contextlib.AbstractContextManager[None]:
         """Open while a recorded step runs: the first one is compiled, which may take long."""
         first = not self.indices and self.fault is None
-        return told_if_long("compiling the step that records (once)") if first else contextlib.nullcontext()
+        return told_if_long("compiling the instrumented step (once)") if first else contextlib.nullcontext()
 
     def finished(self, trace: Trace, error: BaseException | None) -> None:
         assert self._recorder is not None
@@ -242,17 +247,17 @@ class Tracing:
 
 
 def fault_message(step: int, fault: Exception, lost: str = "") -> str:
-    """What to tell when the recorder fails at a step, or finds there that it cannot record such a training."""
+    """The warning when the recorder fails at a step, or finds there that it cannot record such a training."""
     if isinstance(fault, SetupError):
-        return f"tb_gradflow records nothing of this training: {fault}"
+        return f"tb_gradflow does not record this training: {fault}"
     return (
-        f"tb_gradflow could not record step {step} and stops recording; training goes on.{lost} "
-        f"Please report this: {type(fault).__name__}: {fault}"
+        f"tb_gradflow could not record step {step} and stopped recording; training continues.{lost} Please report "
+        f"this: {type(fault).__name__}: {fault}"
     )
 
 
 def warning_lines(diagnosis: Diagnosis, *, most: int = 3) -> Sequence[str]:
-    """What to say in the terminal about a first step: its errors and warnings, a line each; nothing if healthy."""
+    """The terminal lines about a first step: its errors and warnings, a line each; none if it is healthy."""
     loud = [finding for finding in diagnosis.findings if finding.severity in ("error", "warning")]
     lines = [f"tb_gradflow: {finding.message} {finding.fix}".rstrip() for finding in loud[:most]]
     if len(loud) > most:

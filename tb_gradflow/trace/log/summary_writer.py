@@ -1,4 +1,4 @@
-"""The user's `tf.summary` writer, as the place of a log."""
+"""Uses the user's `tf.summary` writer as the destination of a log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tb_gradflow.trace.protection.functions import preceded
 
 
 class WriterRecorder(Recorder):
-    """One session of a log that lies in the file of a `tf.summary` writer."""
+    """One session of a log that is stored in the file of a `tf.summary` writer."""
 
     def __init__(self, writer: Any) -> None:
         super().__init__("", Identity("summary", keras.__version__, ()))
@@ -31,23 +31,23 @@ class WriterRecorder(Recorder):
 
 
 class _WriterSink:
-    """Takes the records of an event file, and has a writer write their summaries."""
+    """Accepts the records of an event file, and passes their summaries to a writer."""
 
     def __init__(self, writer: Any) -> None:
         self._writer = writer
 
     def write(self, record: bytes) -> None:
         event = tf.compat.v1.Event.FromString(record)
-        # The file's first record, with its version, is the writer's own.
+        # The file's first record, with its version, is written by the writer itself.
         if event.HasField("summary") and not getattr(self._writer, "_closed", False):
             with tf.init_scope(), self._writer.as_default(), tf.summary.record_if(True):
                 tf.summary.experimental.write_raw_pb(event.summary.SerializeToString(), step=event.step)
 
     def flush(self) -> None:
-        """The writer has a rhythm of its own."""
+        """The writer decides when to flush."""
 
     def close(self) -> None:
-        """The writer is the user's."""
+        """The writer belongs to the user."""
 
 
 def before_flush(writer: Any, write: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""What a recorder does differently where several devices or several processes train one model."""
+"""The differences in recording when several devices or several processes train one model."""
 
 from __future__ import annotations
 
@@ -19,23 +19,25 @@ from tb_gradflow.trace.log.recorder import Identity, Recorder, SilentRecorder
 from tb_gradflow.trace.tf_internals.versions import replicas_begin_alone
 
 SPARSE_STEPS = 100
-"""With several workers every one must record the same steps: what recording costs on each of them cannot decide. One
-step in a hundred, at 1.5 times a plain one, is half a percent."""
+"""All workers must record the same steps, so the cost on each of them cannot decide. One step in a hundred, at 1.5
+times a plain one, is half a percent.
+"""
 
 
 def unsupported(strategy: Any, is_eager: bool) -> str | None:
-    """Why a training under a strategy cannot be recorded; null if it can."""
+    """Why a training under a strategy cannot be recorded; None if it can."""
     if isinstance(strategy, tf.distribute.experimental.ParameterServerStrategy):
-        return "a ParameterServerStrategy's workers run its steps on their own, and no one sees a whole step."
+        return "the workers of a ParameterServerStrategy run its steps independently, and no process runs a whole step."
     if is_eager and strategy.num_replicas_in_sync > 1:
         return EAGER_REPLICAS
     return None
 
 
 def must_begin_alone(step: Any) -> bool:
-    """Whether a `tf.function` has to run once by itself before it may be recorded: what it makes then, such as an
-    optimizer's variables, would have no values otherwise. Whether it has replicas shows nowhere before it runs; where
-    there are several devices of one kind, it may."""
+    """Whether a `tf.function` must run once on its own before it may be recorded: otherwise variables that it creates,
+    such as an optimizer's, would not be initialized. Before it runs, nothing shows whether it has replicas; if there
+    are several devices of one kind, it may.
+    """
     if not replicas_begin_alone(tf.__version__) or tf.config.functions_run_eagerly():
         return False
     kinds = Counter(device.device_type for device in tf.config.list_logical_devices())
@@ -43,12 +45,12 @@ def must_begin_alone(step: Any) -> bool:
 
 
 def is_one_of_several() -> bool:
-    """Whether other processes train in step with this one, and meet it in collective ops."""
+    """Whether other processes train in step with this one, synchronised by collective ops."""
     return context.context()._collective_ops_server_def is not None and _worker_count() > 1
 
 
 def in_step_with_others(options: Options) -> Options:
-    """The same, with a rule that chooses the same steps in each worker."""
+    """The same options, with a rule that chooses the same steps in each worker."""
     if not is_one_of_several():
         return options
     options = replace(options, settings=replace(options.settings, among_workers=True))
@@ -58,15 +60,16 @@ def in_step_with_others(options: Options) -> Options:
 
 
 def recorder_for(log_dir: str, identity: Identity) -> Recorder:
-    """Of several workers, the chief writes the log."""
+    """With several workers, the chief writes the log."""
     if not is_one_of_several():
         return Recorder(log_dir, identity)
     return ChiefRecorder(log_dir, identity) if _is_chief() else SilentRecorder(log_dir, identity)
 
 
 class ChiefRecorder(Recorder):
-    """Writes for several workers. Where it cannot, it says so once and is silent: a chief that stopped to run recorded
-    steps would leave the others waiting for it."""
+    """Writes for several workers. If it cannot, it warns once and is silent afterwards: a chief that stopped running
+    recorded steps would leave the others waiting for it.
+    """
 
     _failed = False
 
@@ -86,12 +89,14 @@ class ChiefRecorder(Recorder):
             return action()
         except Exception as error:
             self._failed = True
-            warn(f"tb_gradflow stops writing; training goes on. Please report this: {type(error).__name__}: {error}")
+            warn(
+                f"tb_gradflow stopped writing; training continues. Please report this: {type(error).__name__}: {error}"
+            )
             return None
 
 
 def _is_chief() -> bool:
-    """As TensorFlow's own: the task called chief, or the first worker where there is none."""
+    """By TensorFlow's definition: the task called chief, or the first worker if there is none."""
     own = context.context()._collective_ops_server_def
     if any(job.name == "chief" for job in own.cluster.job):
         return bool(own.job_name == "chief")

@@ -1,15 +1,15 @@
 """Catches the first step whose gradient is not finite, so that this very step can be recorded.
 
-By the time of the next recorded step all weights are NaN, and the op where it began is one of thousands. So between
-recorded steps a monitored version of the step runs: the user's own, with a check of the gradients that it takes, and a
-branch that runs once, when one of them is not finite. The branch keeps the state before the step, and the step's
-batch. The recorder then runs the step again from there, instrumented, and puts everything back.
+By the next recorded step all weights are NaN, and the op where it began is one of thousands. So between recorded steps
+a monitored version of the step runs: the user's own, with a check of the gradients that it takes, and a branch that
+runs once, when one of them is not finite. The branch keeps the state before the step, and the step's batch. The
+recorder then runs the step again from there, instrumented, and restores everything.
 
 The branch is an `If` that TensorFlow does not lower: one op that does nothing until it is needed, where a lowered one
-has a switch for each tensor that goes in. What goes in costs a microsecond each, so variables do not: the branch calls
-Python, which reads them. That the step updates none before is seen to by an op that does nothing, after it: it is
-given all variables, so TensorFlow orders it before their updates. (A function that does nothing is dissolved into an op
-for each variable; with this one a step of three milliseconds is two percent faster.)
+has a switch for each tensor that goes in. Each input costs a microsecond, so the variables are not inputs: the branch
+calls Python, which reads them. An op that does nothing, after the branch, ensures that the step has not updated them
+before: it takes all variables, so TensorFlow orders it before their updates. (A function that does nothing would be
+inlined as an op for each variable; with this op a step of three milliseconds is two percent faster.)
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class CatchingBranch:
         self._kept: _Kept | None = None
 
     def added_to(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        """The step with this branch in it, to be compiled as the user's own is."""
+        """The step with this branch in it, to be compiled like the user's own."""
 
         def run(*args: Any, **kwargs: Any) -> Any:
             return beside(
@@ -67,12 +67,12 @@ class CatchingBranch:
         return self._kept is not None
 
     def may_repeat(self) -> bool:
-        """Whether nobody would notice if the step that was caught ran a second time."""
+        """Whether a second run of the caught step would have no visible side effect."""
         return self._kept is not None and may_run_twice(self._kept.graph)
 
     @contextlib.contextmanager
     def before_it(self) -> Iterator[tuple[Any, Any]]:
-        """While the context is open all variables are as they were before that step; its arguments."""
+        """While the context is open, all variables are as they were before that step; yields its arguments."""
         assert self._kept is not None
         with undone(lambda: list(self.state), ()):
             for variable, value in zip(self.state, self._kept.state, strict=True):
@@ -86,7 +86,7 @@ class CatchingBranch:
     def keep(self, wrong: Any, arguments: Any, earlier: dict[int, Any]) -> None:
         """In the step's graph: keeps its arguments and the state where `wrong` is true, if nothing is kept yet.
 
-        `earlier` has the values, by variable, of those that the step has changed by now.
+        `earlier` maps the variables that the step has changed so far to their previous values.
         """
         graph = tf.compat.v1.get_default_graph()
         around = list(_graphs_around(graph))
@@ -110,21 +110,22 @@ class CatchingBranch:
             self._before_updates()
 
     def _before_updates(self) -> None:
-        """In the step's graph: whatever runs before this runs before what updates a variable afterwards."""
+        """In the step's graph: orders everything before this before the updates of variables after it."""
         graph = tf.compat.v1.get_default_graph()
-        # Where a random op is in its sequence is read for the step to begin with, by ops that are added at its end.
+        # The positions of random ops in their sequences are read at the beginning of the step, by ops that are added at
+        # its end.
         updated = [variable for variable in self.state if not is_place(variable)]
         if updated:
             tf.raw_ops.IdentityN(input=[graph.capture(variable.handle) for variable in updated])
 
 
 class _Kept:
-    """What it takes to run a step again.
+    """The data for running a step again.
 
     Attributes:
         state: The values of the variables before it.
-        graph: Which it was traced to.
-        arguments: Of the step.
+        graph: The graph of its trace.
+        arguments: The arguments of the step.
     """
 
     def __init__(
@@ -138,7 +139,7 @@ class _Kept:
 
 
 class _Holding(GradientObserver):
-    """Holds what the step's variables were before it changed them."""
+    """Holds the values of the step's variables before it changed them."""
 
     def __init__(self, branch: CatchingBranch, arguments: Any) -> None:
         super().__init__(lambda wrong: branch.keep(wrong, arguments, self._earlier), branch.failed)
@@ -148,7 +149,9 @@ class _Holding(GradientObserver):
             self._hold(branch.held)
 
     def applying(self, apply: Callable[[], Any], optimizer: Any, given: Sequence[Any], *, divides: bool) -> Any:
-        """Runs an optimizer's update. A gradient that is taken after it is of another state than the step's first."""
+        """Runs an optimizer's update. A gradient that is taken after it belongs to a different state than the step's
+        first.
+        """
         with self._own_work(), record.stop_recording():
             self._hold(self._state)
         return apply()
@@ -174,7 +177,7 @@ def _not_lowered(branched: Any) -> Any:
     return made
 
 
-# Elements. A variable that is read at the beginning of each step must be copied when the step changes it.
+# Elements. A variable that is read at the beginning of each step is copied when the step changes it.
 _CHEAP = 1024
 
 
@@ -182,7 +185,7 @@ class BranchMonitor(NonfiniteMonitor):
     """Runs a step with a branch in it that keeps the state when a gradient is not finite.
 
     Args:
-        step: The user's own, as it is to be traced.
+        step: The user's own step, ready to be traced.
         instrumented: The recorder's version of it, which has run before.
         compiled: Compiles a step as the user's own is compiled, to be run in an execution.
         iterations: Returns how many steps have run; `None` if nobody knows.
@@ -219,7 +222,7 @@ class BranchMonitor(NonfiniteMonitor):
     def measure(self) -> CaughtStep | None:
         if not self._branch.may_repeat():
             return None
-        # Where its forward pass cannot be measured, or the step then does something else: without that.
+        # Without the forward measurements, if these fail or if the step then behaves differently.
         with contextlib.suppress(Exception), self._instrumented.measuring_values():
             if (caught := self._repeated()) is not None:
                 return caught

@@ -1,7 +1,7 @@
-"""Which of the latest steps was the first that had a gradient which is not finite.
+"""Flags that show which of the latest steps was the first with a gradient that is not finite.
 
-Steps of one device return that beside their results. Where several replicas run, or several steps in one execution, it
-is noted where they run.
+A step on one device returns its flag in addition to its results. With several replicas, or several steps in one
+execution, the flags are kept on the devices.
 """
 
 from __future__ import annotations
@@ -19,37 +19,39 @@ _NONE = -1
 
 
 class Flags(Protocol):
-    """Is told by steps which of their gradients are not finite, from a number of steps on."""
+    """Collects from steps whether their gradients are finite, for a number of steps."""
 
     def reset(self) -> None:
-        """From now on, steps count from zero."""
+        """Restarts the count of steps at zero."""
 
     def begin(self) -> None:
-        """In a step, at its beginning."""
+        """Called in a step, at its beginning."""
 
     def note(self, wrong: Any) -> None:
-        """In a step, or a function inside of it: that its gradients are not finite, where `wrong` is true."""
+        """Called in a step, or a function inside of it: flags that its gradients are not finite, where `wrong` is
+        true.
+        """
 
     def beside(self, results: Any) -> Any:
-        """In a step, at its end: what it is to return for these results of the user's."""
+        """Called in a step, at its end: the return value of the step for these results of the user's."""
 
     def parted(self, returned: Any) -> Any:
-        """After a step: the user's results, of what it has returned."""
+        """Called after a step: the user's results, extracted from its return value."""
 
     @property
     def count(self) -> int:
-        """How many steps have run."""
+        """The number of steps that have run."""
 
     @property
     def first(self) -> int | None:
-        """The first of them that was noted, from zero; null if none was."""
+        """The first flagged step, from zero; None if there is none."""
 
 
 class ReturnedFlags:
-    """Each step runs in a call of its own, on one device, and returns its flag: a `Flags`.
+    """A `Flags` for steps that each run in one call, on one device, and return their flag.
 
     Args:
-        device: The step's.
+        device: The device of the step.
     """
 
     def __init__(self, device: str) -> None:
@@ -72,7 +74,7 @@ class ReturnedFlags:
     def note(self, wrong: Any) -> None:
         if wrong.graph is self._step:
             self._noted.append(wrong)
-        else:  # a graph cannot return what was made inside of another one
+        else:  # a graph cannot return a tensor of another graph
             self._is_nested = True
             self._nested.write(wrong | self._nested.read())
 
@@ -103,10 +105,10 @@ class ReturnedFlags:
 
 
 class CountedFlags:
-    """Counts steps in a compiled step, of each replica by itself: a `Flags`. XLA has room for two numbers.
+    """A `Flags` that counts steps in a compiled step, separately for each replica. Under XLA it is two numbers.
 
     Args:
-        devices: Of each replica of this process.
+        devices: The device of each replica in this process.
     """
 
     def __init__(self, devices: Sequence[str]) -> None:
@@ -126,7 +128,7 @@ class CountedFlags:
                 first.write(tf.constant(_NONE, tf.int64))
 
     def begin(self) -> None:
-        """At the beginning of a replica's own step, or of that of all."""
+        """Called at the beginning of a replica's own step, or of the step of all replicas."""
         for count in [self._counts[replica_here()]] if is_replica() else self._counts:
             count.write(count.read() + 1)
 

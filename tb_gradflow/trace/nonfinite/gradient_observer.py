@@ -31,8 +31,8 @@ class GradientObserver:
         found: Called in the step's graph each time the step takes gradients, with a bool scalar: whether one of them,
             or the loss, is not finite.
         failed: Called with an exception of the observer itself.
-        in_xla: Whether `found` may be called in a part of the step that XLA compiles. XLA writes in every step what is
-            kept there, so it should be little.
+        in_xla: Whether `found` may be called in a part of the step that XLA compiles. XLA writes kept values in every
+            step, so there should be few of them.
     """
 
     leaves_out_xla = False
@@ -52,7 +52,7 @@ class GradientObserver:
     def gradient(self, original: Callable[..., Any], tape: Any, target: Any, sources: Any, *rest: Any) -> Any:
         """Stands in for `tape.gradient`."""
         answer = original(tape, target, sources, *rest)
-        # What an inner tape makes is forward computation to the one around it, which will see the same.
+        # For the outer tape, the work of an inner tape is forward computation, and the outer tape sees the same values.
         if not record.could_possibly_record() and (self._in_xla or not is_for_xla()):
             with self._own_work(), record.stop_recording():
                 self._found(self._wrong(target, [each for each in flat_gradients(answer) if each is not None]))
@@ -61,11 +61,11 @@ class GradientObserver:
     def jacobian(
         self, original: Callable[[], tuple[Any, Sequence[bool]]], tape: Any, target: Any, sources: Any, *rest: Any
     ) -> Any:
-        """Stands in for `tape.jacobian` and its like: what is made of it is for others to see."""
+        """Replaces `tape.jacobian` and its like: gradients computed from their results are checked instead."""
         return original()[0]
 
     def scaled(self, loss: Any, result: Any) -> None:
-        """An optimizer has multiplied a loss with a scale before it is differentiated."""
+        """Called when an optimizer multiplies a loss by a scale before it is differentiated."""
         if result is not loss and self.knows(result) and result.op.type == "Mul":
             self._scales.add(result, (loss, result.op.inputs[1]))
 
@@ -89,7 +89,7 @@ class GradientObserver:
         if scaled is None:
             return not_finite(losses, gradients)
         loss, scale = scaled
-        # A scale that is too large makes infinities all the time, and the optimizer skips those steps.
+        # A scale that is too large produces infinities all the time, and the optimizer skips those steps.
         return not_finite([recomputed(loss)], []) | (not_finite(losses, gradients) & (tf.cast(scale, tf.float32) < 1.0))
 
     @contextlib.contextmanager
@@ -109,7 +109,7 @@ def observed(observers: Sequence[GradientObserver], failed: Failed) -> Iterator[
 
 
 def may_run_twice(graph: Any) -> bool:
-    """Whether the step that was traced to `graph` could run twice without anybody noticing."""
+    """Whether the step that was traced to `graph` could run twice without side effects."""
     return not any(
         node.op.startswith(_NOT_TWICE) and OWN_OP not in node.name and not is_replaced(node)
         for node in _nodes_of(graph)
@@ -128,15 +128,15 @@ _DRAWING = (
 
 
 def draws_random_numbers(graph: Any) -> bool:
-    """Whether the step that was traced to `graph` draws random numbers: under XLA they are others than without."""
+    """Whether the step that was traced to `graph` draws random numbers: under XLA they differ from those without it."""
     return any(node.op.startswith(_DRAWING) and not node.op.startswith(_CALLING) for node in _nodes_of(graph))
 
 
-# Calls of functions and branches, which have such names too.
+# Calls of functions and branches have these attributes too.
 _CALLING = ("StatefulPartitionedCall", "StatelessIf", "StatelessWhile", "StatelessCase")
 
 
 def _nodes_of(graph: Any) -> list[Any]:
-    """Those of the functions that it calls, too."""
+    """Includes the graphs of the functions that it calls."""
     graph_def = graph.as_graph_def()
     return [*graph_def.node, *(node for function in graph_def.library.function for node in function.node_def)]

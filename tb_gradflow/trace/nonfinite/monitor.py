@@ -15,7 +15,7 @@ from tb_gradflow.trace.protection.errors import Refused
 from tb_gradflow.trace.protection.training import Execution
 from tb_gradflow.trace.step.replicas import Measured
 
-# Of two compiled versions of a step that round in other ways.
+# For two compiled versions of a step that round differently.
 _TOLERANCE = 1e-3
 
 
@@ -29,7 +29,7 @@ class CaughtStep:
 
     Attributes:
         values: The statistics that it measured.
-        ago: How many steps have begun since, this one included.
+        ago: Number of steps that have begun since then, including this one.
     """
 
     values: Measured
@@ -51,8 +51,8 @@ class NonfiniteMonitor(abc.ABC):
         """One step, or one execution of several steps: does exactly what the user's own does. The arguments are those
         of a watched step; those of an execution of `fit` are drawn for it.
 
-        Raises `Refused` for an error at run time once a step has run, because then it is the user's. Before that,
-        nobody can know whose error it is.
+        Raises `Refused` for an error at run time once a step has run, because then it is the user's error. Before that,
+        its origin is not known.
         """
         try:
             results = self._run(execution, *args, **kwargs)

@@ -30,7 +30,7 @@ def monitor_of_fit(
         step: Its step, ready to be traced.
         instrumented: The same step, instrumented by the recorder.
         recorded: The training function that runs the instrumented step.
-        again: Makes another one, to be traced anew.
+        again: Creates another one, to be traced again.
     """
     several = fitted.strategy.num_replicas_in_sync > 1
     if fitted.is_eager or is_one_of_several() or (several and fitted.is_for_xla):
@@ -39,7 +39,7 @@ def monitor_of_fit(
         replayed = BatchReplayMonitor if fitted.is_of_batches else FitReplayMonitor
         return replayed(fitted, step, instrumented, recorded, again)
 
-    # With one step an execution the count is known without a read; an optimizer may count something else.
+    # With one step per execution the count is known without a read; an optimizer may count something else.
     iterations = (lambda: fitted.iterations) if fitted.steps_per_execution > 1 else (lambda: None)
     compiled = functools.partial(fitted.monitoring, recorded=recorded)
     return BranchMonitor(step, instrumented, compiled, iterations)
@@ -63,7 +63,7 @@ def monitor_of_calls(
             second argument.
         instrumented: The same step, instrumented by the recorder.
         recorded: The instrumented step, compiled.
-        again: Compiles it once more.
+        again: Compiles it again.
         devices: One for each replica.
         for_xla: Whether XLA compiles the user's step.
     """

@@ -47,12 +47,12 @@ class MonitoredSteps:
             self._end(self._monitor.fault)
 
     def step_ended(self) -> None:
-        """After a monitored step, once it is counted: records a step that was caught, maybe some steps late."""
+        """After a monitored step, once it is counted: records a caught step, perhaps some steps late."""
         if self._monitor is not None:
             self._record_if(self._monitor, self._monitor.caught_by_now)
 
     def settle(self) -> None:
-        """Before anything but the next monitored step changes the model: records a step that was caught."""
+        """Before anything other than the next monitored step changes the model: records a caught step."""
         if self._monitor is not None:
             self._record_if(self._monitor, self._monitor.settled)
 

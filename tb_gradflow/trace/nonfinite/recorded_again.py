@@ -1,7 +1,7 @@
 """Runs a recorded step again whose loss or gradient is not finite, to measure its forward pass as well.
 
-What is measured there keeps ops apart that a plain step may merge, so that a step which trains the model is not
-measured in that way. Before each recorded step the values of its variables are kept, until one was not finite.
+This measurement keeps ops separate that a plain step may merge, so it is never done in a step that trains the model.
+Before each recorded step the values of its variables are kept, until the first step that is not finite.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class RecordedAgain:
 
     Args:
         instrumented: The step.
-        again: See `Again`. What it makes runs without XLA.
+        again: See `Again`. Its result runs without XLA.
         for_xla: Whether the training itself is compiled by XLA.
     """
 
@@ -33,8 +33,9 @@ class RecordedAgain:
         self._is_over = False
 
     def begins(self, expected: Sequence[Any]) -> None:
-        """Before a recorded step. `expected` are the variables that the first one may change; those of the others are
-        known by then."""
+        """Called before a recorded step. `expected` are the variables that the first one may change; those of the
+        others are known by then.
+        """
         state = self._instrumented.touched or expected
         if self._is_over or not state or not all("CPU" in variable.device for variable in state):
             return

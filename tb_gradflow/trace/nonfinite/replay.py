@@ -1,9 +1,9 @@
 """Catches the first step with a gradient that is not finite where the step cannot contain a branch.
 
 XLA would run such a branch in every step, and it would disturb the order in which replicas run. So here the steps only
-note which of them was the first. The monitor keeps the state at the start of a replay window and the batches since
-then. To catch a step it restores that state, runs the steps again with the caught one instrumented, and puts everything
-back.
+flag which of them was the first. The monitor keeps the state at the start of a replay window and the batches since
+then. To catch a step it restores that state, runs the steps again with the caught one instrumented, and restores
+everything.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class ReplayMonitor(NonfiniteMonitor):
 
     Args:
         instrumented: The recorder's version of the step, which has run before.
-        recorded: That version, compiled as the user's own is.
-        again: Compiles it once more, to measure the forward pass as well.
+        recorded: That version, compiled like the user's own.
+        again: Compiles it again, to measure the forward pass too.
         flags: Set by the steps.
-        replicas: Of the steps in this process.
+        replicas: The replicas of the steps in this process.
         counters: Variables that change in an execution, outside of its steps.
     """
 
@@ -98,8 +98,8 @@ class ReplayMonitor(NonfiniteMonitor):
         return self._with_values(first, ago) or self._caught(first, ago)
 
     def _with_values(self, first: int, ago: int) -> CaughtStep | None:
-        """The step with its forward pass measured; `None` where that fails, or the step then does something else."""
-        # The step runs without XLA then, which takes minutes to compile it, and would draw other numbers.
+        """The step with its forward pass measured; `None` if that fails, or if the step then behaves differently."""
+        # The step then runs without XLA, which takes minutes to compile it, and would draw different numbers.
         if self._replicas > 1 or any(draws_random_numbers(graph) for graph in self._graphs):
             return None
         plain = self._recorded
@@ -140,7 +140,7 @@ class ReplayMonitor(NonfiniteMonitor):
         return observed(observers, self._failed)
 
     def _measured(self, *args: Any, **kwargs: Any) -> tuple[Any, Measured]:
-        """Runs the step that records: its results, and what it has measured."""
+        """Runs the instrumented step: its results, and its measurements."""
         results, measured = self._recorded(*args, **kwargs)
         return results, measured or self._left()
 
@@ -157,5 +157,6 @@ class ReplayMonitor(NonfiniteMonitor):
 
     @abc.abstractmethod
     def _repeated(self, first: int) -> Measured | None:
-        """Runs the steps of the replay window again, step `first` instrumented, and returns its statistics. `None` if
-        they do something else than before."""
+        """Runs the steps of the replay window again, with step `first` instrumented, and returns its statistics. `None`
+        if their results differ from before.
+        """

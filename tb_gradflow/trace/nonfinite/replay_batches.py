@@ -1,6 +1,6 @@
-"""Repeats steps of `fit` that are called with their batches, one step an execution.
+"""Repeats steps of `fit` that are called with their batches, one step per execution.
 
-So their batches are kept without an op, and a step's flag is one more of its results.
+Their batches are therefore kept without an op, and a step's flag is an additional result.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from tb_gradflow.trace.step.replicas import Measured
 
 
 class BatchReplayMonitor(ReplayMonitor):
-    """Steps of a model of Keras 3, whose function is its own and runs one step on one device.
+    """Steps of a Keras 3 model that uses Keras's own training function and runs one step on one device.
 
     Args:
         fitted: The model.
-        step: Its step, as it is to be traced.
+        step: Its step, ready to be traced.
         instrumented: See `ReplayMonitor`.
         recorded: See `ReplayMonitor`; a training function.
         again: See `ReplayMonitor`.

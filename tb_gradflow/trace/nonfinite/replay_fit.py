@@ -28,7 +28,7 @@ class FitReplayMonitor(ReplayMonitor):
 
     Args:
         fitted: The model.
-        step: Its step, as it is to be traced.
+        step: Its step, ready to be traced.
         instrumented: See `ReplayMonitor`.
         recorded: See `ReplayMonitor`; a training function.
         again: See `ReplayMonitor`.
@@ -66,7 +66,7 @@ class FitReplayMonitor(ReplayMonitor):
         return results
 
     def _keep(self, batch: Any) -> None:
-        """In a step's graph: its batch, and the learning rate, which callbacks change between steps."""
+        """In a step's graph: stores its batch, and the learning rate, which callbacks change between steps."""
         rate = () if self._rate is None else local(self._rate).read_value()
         self._batches.keep((batch, rate))
 
@@ -91,7 +91,7 @@ class FitReplayMonitor(ReplayMonitor):
 
     def _repeated(self, first: int) -> Measured | None:
         self._taken = steps = self._taken or self._batches.taken()
-        if len(steps) != self._flags.count:  # traced again, and nobody saw it
+        if len(steps) != self._flags.count:  # it was traced again unnoticed
             return None
         rates = [step[0][1] for step in steps[:: self._per_execution]]
         iterator = self._iterator([[batch for batch, _ in step] for step in steps[: first + 1]])
@@ -103,7 +103,7 @@ class FitReplayMonitor(ReplayMonitor):
             return None
         measured: Measured
         results, measured = self._run_again(self._measured, rates[last], iterator)
-        # An execution that has gone on has other results.
+        # An execution that continued has different results.
         if ahead == self._per_execution - 1 and not same(self._results[last], results):
             return None
         return measured
@@ -114,7 +114,7 @@ class FitReplayMonitor(ReplayMonitor):
         return function(Execution(iterator))
 
     def _iterator(self, steps: list[list[Any]]) -> Any:
-        """Over these batches, of the type that the training functions were compiled for."""
+        """An iterator over these batches, of the type for which the training functions were compiled."""
         dataset = dataset_of((part for step in steps for part in step), _of_one_replica(self._spec))
         if len(steps[0]) > 1:
             return iter(self._strategy.distribute_datasets_from_function(lambda context: dataset))
@@ -122,7 +122,7 @@ class FitReplayMonitor(ReplayMonitor):
 
 
 class _Calls:
-    """Keeps the batch that a function which XLA compiles is called with: inside of it nothing could be kept."""
+    """Stores the batch with which a function that XLA compiles is called: inside of it nothing can be stored."""
 
     def __init__(self, keep: Callable[[Any], None]) -> None:
         self._keep = keep
@@ -158,11 +158,11 @@ class _Calls:
 
 
 def device_of(variables: Sequence[Any]) -> str:
-    """Where a model is: counters may be elsewhere."""
+    """The device of a model: counters may be elsewhere."""
     found: str = next(each.device for each in variables if each.dtype.is_floating)
     return found
 
 
 def _of_one_replica(spec: Any) -> Any:
-    """The type of what one replica is given, where `spec` is that of what all are given."""
+    """The type of the batch of one replica, where `spec` is the type of the whole batch."""
     return tf.nest.map_structure(lambda each: getattr(each, "_value_specs", (each,))[0], spec)

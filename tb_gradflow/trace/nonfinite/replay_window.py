@@ -1,4 +1,4 @@
-"""A stretch of steps that can be run again: what the variables were before it, and how long it may be."""
+"""The steps that can be run again: the variables before them, and how many steps to keep."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ from tb_gradflow.trace.fidelity.rollback import undone
 from tb_gradflow.trace.step.recent_batches import bytes_of
 
 LEAST = 8
-"""Steps, if their batches fit: where steps are so long that what is done between them costs nothing."""
+"""Steps, if their batches fit: enough if steps are so long that the work between them costs nothing."""
 
 MOST = 256
 
 HELD_BYTES = 128 << 20
-"""Of batches and results. What is longer ago cannot be run again."""
+"""For batches and results. Older steps cannot be run again."""
 
 _SHARE = 0.0025
-"""Of the time of its steps that a stretch may take."""
+"""The share of the time of its steps that a replay window may take."""
 
 _COPIED_BYTES = 4e9
 """Per second: a variable that is changed while its old value is kept is copied by the step that changes it."""
 
 
 class Held:
-    """What is kept to run the steps of a stretch again, in bytes.
+    """The memory for running the steps of a replay window again, in bytes.
 
     Attributes:
-        total: Of all steps.
-        largest: Of one step.
+        total: For all steps.
+        largest: For one step.
     """
 
     def __init__(self) -> None:
         self.total = self.largest = 0
 
     def add(self, *kept: Any) -> None:
-        """What is kept of one more step: tensors in any structure."""
+        """Adds the tensors, in any structure, that are kept for one more step."""
         size = bytes_of(kept)
         self.total += size
         self.largest = max(self.largest, size)
 
     @property
     def is_full(self) -> bool:
-        """Whether the stretch must end here."""
+        """Whether the window must end here."""
         return self.total >= HELD_BYTES
 
 
 class Window:
-    """One stretch after the other.
+    """Consecutive replay windows.
 
     Args:
         state: All variables that a step may change.
@@ -68,7 +68,7 @@ class Window:
         self.length = 1
 
     def open(self) -> None:
-        """Before the first step of a stretch."""
+        """Before the first step of a window."""
         began = time.perf_counter()
         self._before = [kept(variable) for variable in self._state]
         self.is_open = True
@@ -76,9 +76,9 @@ class Window:
         self._own = self._opened - began
 
     def close(self, steps: int, forget: Callable[[], int]) -> None:
-        """After the last step of a stretch. The next one is as long as it takes to cost no more than its share.
+        """After the last step of a window. The next one is long enough to cost no more than its share.
 
-        `forget` lets go of the batches, and answers how many bytes were held for one of the steps.
+        `forget` releases the batches, and returns how many bytes were kept for one step.
         """
         ended = time.perf_counter()
         batch_bytes = forget()
@@ -94,7 +94,7 @@ class Window:
 
     @contextlib.contextmanager
     def reopened(self) -> Iterator[None]:
-        """While the context is open all variables are as they were before the stretch."""
+        """While the context is open, all variables are as they were before the window."""
         with undone(lambda: list(self._state), ()):
             for variable, value in zip(self._state, self._before, strict=True):
                 variable.assign(value)
@@ -102,8 +102,10 @@ class Window:
 
 
 def kept(variable: Any) -> Any:
-    """The value that a variable has now, not copied; of one on an accelerator, whose memory is scarce, a copy."""
-    if isinstance(variable, BaseResourceVariable):  # a fourth of the time that its own way to read takes
+    """The value that a variable has now, without a copy; for a variable on an accelerator, whose memory is scarce, a
+    copy.
+    """
+    if isinstance(variable, BaseResourceVariable):  # takes a quarter of the time of the variable's own read method
         value = tf.raw_ops.ReadVariableOp(resource=variable.handle, dtype=variable.dtype)
     else:
         value = variable.read_value()

@@ -1,1 +1,1 @@
-"""Arithmetic on tensors: their statistics, whether they are finite, and what a loss scale did to them."""
+"""Arithmetic on tensors: their statistics, whether they are finite, and the effect of a loss scale."""

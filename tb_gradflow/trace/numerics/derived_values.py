@@ -1,7 +1,7 @@
-"""Whether one array was computed from another, judged by their values alone.
+"""Whether one array was computed from another, judged only by their values.
 
-Evidence must be beyond chance: numbers that a person would type (0, 1, 0.5, 1e-3) prove nothing by themselves, and
-many rules are tried. So a relation counts only for values with digits that nobody types, or for many elements at once.
+The evidence must be beyond chance: numbers that a person would type (0, 1, 0.5, 1e-3) prove nothing, and many relations
+are tried. So a relation counts only for values with digits that nobody types, or for many elements at once.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 
 UNNAMED = ""
-"""A relation that no single function is."""
+"""A relation that is not a single function."""
 
 _TOLERANCE = 3e-6
 
-# Chance puts n elements into the order of n others once in n! times: 1 in 40,320 for eight.
+# n elements are in the order of n others by chance once in n! times: 1 in 40,320 for eight.
 _FEWEST_ORDERED = 8
 
-# So many numbers with six digits or more in common, and that share of the fewer of the two, are no chance.
+# This many common numbers with six or more digits, and this share of the smaller array, cannot be chance.
 _FEWEST_SHARED, _SHARE = 3, 0.25
 _MANY = 100_000
 
-# Nobody types more digits than these, and a computed number ends by chance within them once in 500 times.
+# Nobody types more digits than these, and a computed number has that few by chance once in 500 times.
 _TYPED_DIGITS = 3
 
 _LARGEST = 10_000_000
 
 
 def relation(before: Any, after: Any, *, kin: Callable[[], bool] = lambda: False) -> str | None:
-    """How `after` was computed from `before`, as code calls it; `UNNAMED` if no single function is known for it; null
-    if there is no evidence.
+    """How `after` was computed from `before`, as in code; `UNNAMED` if no single known function computes it; None if
+    there is no evidence.
 
-    `kin` answers whether the two are kept in the same place, an attribute beside an attribute: with that, numbers
-    that a person could have typed count as well. It is asked late.
+    `kin` tells whether both are stored in the same place, as attributes of one object: numbers that a person could have
+    typed then count too. It is called only if needed.
     """
     if not (0 < np.size(before) <= _LARGEST and 0 < np.size(after) <= _LARGEST):
         return None
@@ -53,7 +53,7 @@ def relation(before: Any, after: Any, *, kin: Callable[[], bool] = lambda: False
 
 
 def _named(x: Array) -> Iterator[tuple[str, Array]]:
-    """What functions that are commonly applied to a parameter make of it."""
+    """Results of the functions that are commonly applied to a parameter."""
     with np.errstate(all="ignore"):
         yield from _elementwise(x)
         yield from _as_a_whole(x)
@@ -104,7 +104,7 @@ def _as_a_whole(x: Array) -> Iterator[tuple[str, Array]]:
 
 
 def _equal(made: Array, after: Array) -> bool:
-    """Whether the elements agree, whatever dimensions of length one there are, or after being repeated."""
+    """Whether the elements agree, ignoring dimensions of length one, or after repetition."""
     made, after = np.squeeze(made), np.squeeze(after)
     if made.shape != after.shape:
         if not made.size < after.size or made.ndim > after.ndim or after.shape[after.ndim - made.ndim :] != made.shape:
@@ -114,12 +114,12 @@ def _equal(made: Array, after: Array) -> bool:
 
 
 def is_telling(values: Any) -> bool:
-    """Whether there are digits among the values that nobody types."""
+    """Whether some values have digits that nobody types."""
     return bool(_untyped(np.asarray(values, np.float64)).size)
 
 
 def _is_worth_asking(name: str, values: Array) -> bool:
-    """Zeros are everywhere, and a copy of a single number is no computation."""
+    """Zeros occur everywhere, and a copy of a single number is not a computation."""
     return bool(values.any()) and (name != "tf.identity" or len(np.unique(values)) > 1)
 
 
@@ -132,7 +132,7 @@ def _untyped(values: Array) -> Array:
 
 
 def _part(first: Array, second: Array, kin: Callable[[], bool]) -> str | None:
-    """How the numbers of one came to be among those of the other: stacked, gathered, sliced, filled into a matrix."""
+    """How the numbers of one array got into the other: stacked, gathered, sliced, filled into a matrix."""
     numbers = _untyped(second)
     if not numbers.size:
         return None
@@ -152,7 +152,7 @@ def _part(first: Array, second: Array, kin: Callable[[], bool]) -> str | None:
 
 
 def _holds_all(numbers: Array, wanted: Array) -> bool:
-    """Whether each of `wanted` is among `numbers`, both sorted."""
+    """Whether each element of `wanted` is in `numbers`; both are sorted."""
     if not wanted.size:
         return False
     place = np.clip(np.searchsorted(numbers, wanted), 1, len(numbers) - 1) if len(numbers) > 1 else np.zeros(1, int)
@@ -161,8 +161,7 @@ def _holds_all(numbers: Array, wanted: Array) -> bool:
 
 
 def _is_in_every_row(first: Array, second: Array) -> bool:
-    """Whether every row is a multiple of the same numbers, `positions[:, None] * frequencies`, and they are not all
-    alike."""
+    """Whether every row is a multiple of the same numbers, `positions[:, None] * frequencies`, and the rows differ."""
     x = np.squeeze(first)
     if x.ndim != 1 or x.size < _FEWEST_SHARED or second.ndim < 2 or second.shape[-1] != x.size or not x.all():
         return False
@@ -173,11 +172,11 @@ def _is_in_every_row(first: Array, second: Array) -> bool:
 
 
 def _has_same_order(first: Array, second: Array) -> bool:
-    """Whether the elements lie in the same or the opposite order: any monotone function of each."""
+    """Whether the elements have the same or the opposite order: any monotone function applied to each."""
     if first.size != second.size or first.size < _FEWEST_ORDERED or np.squeeze(first).shape != np.squeeze(second).shape:
         return False
     a, b = first.ravel(), second.ravel()
-    # Numbers that lie in a row anyway, positions or grids, agree with every other such row.
+    # Numbers that are already sorted, such as positions or grids, agree with every other such array.
     if len(np.unique(a)) < _FEWEST_ORDERED or (np.diff(a) >= 0).all() or (np.diff(a) <= 0).all():
         return False
     steps = np.diff(b[np.argsort(a, kind="stable")])

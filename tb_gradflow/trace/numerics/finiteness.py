@@ -1,8 +1,8 @@
-"""Whether gradients are finite, at a small part of what looking at each element would cost.
+"""Whether gradients are finite, at a small part of the cost of checking each element.
 
-A kernel has as many elements as all else together, and a gradient that is not finite seldom stays in one place: what
-arrives at a kernel arrives at its bias too, and at the scale of a normalisation before it. So small gradients are
-looked at, and large ones where nothing small says the same.
+A kernel has as many elements as all the rest together, and a non-finite gradient seldom stays in one place: the
+incoming gradient of a kernel also reaches its bias, and the scale of a normalisation before it. So small gradients are
+checked, and large ones only where no small gradient gives the same information.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import tensorflow as tf
 from tb_gradflow.trace.numerics.fusion import apart
 
 SMALL = 4096
-"""Elements that are summed in less time than it takes to begin (some microseconds on a CPU)."""
+"""Number of elements that are summed in less time than an op takes to start (some microseconds on a CPU)."""
 
-# Each element of the result is a sum of products of activations with what arrives: where that is finite, and the
-# activations are (the loss shows it), only an overflow of the sum itself goes unseen.
+# Each element of the result is a sum of products of activations with the incoming gradient: if both are finite (the
+# loss shows it for the activations), only an overflow of the sum itself is missed.
 _CONTRACTIONS = frozenset(
     {
         "MatMul",
@@ -34,7 +34,7 @@ _SAME_ELEMENTS = frozenset({"Identity", "Reshape", "Transpose", "Squeeze", "Expa
 
 
 def not_finite(values: Sequence[Any], gradients: Sequence[Any]) -> Any:
-    """bool scalar: whether one of `values` or `gradients` is known to be not finite."""
+    """bool scalar: whether one of `values` or `gradients` is known not to be finite."""
     flat = [_elements(each) for each in gradients if each is not None]
     flat = [each for each in flat if each.dtype.is_floating or each.dtype.is_complex]
     small = [each for each in flat if _is_small(each)]
@@ -49,11 +49,11 @@ def _elements(gradient: Any) -> Any:
 
 
 def _sum(tensor: Any) -> Any:
-    """float32 scalar that is not finite if an element is not."""
+    """float32 scalar that is not finite if an element is not finite."""
     if tensor.dtype.is_complex:
         tensor = tf.abs(tensor)
     total = tf.reduce_sum(tensor)
-    # A sum of finite half precision numbers may overflow.
+    # A sum of finite half-precision numbers may overflow.
     return tf.cast(total, tf.float32) if tensor.dtype.size >= 4 else tf.reduce_sum(tf.cast(tensor, tf.float32))
 
 
@@ -68,14 +68,14 @@ def _is_covered(gradient: Any, covered: set[Any]) -> bool:
 
 
 def _arriving(gradient: Any) -> Iterator[Any]:
-    """The tensors that cannot but show in a small gradient, and what is computed beside it from them."""
+    """The tensors whose non-finite elements must also appear in a small gradient that is computed from them."""
     made = _maker(gradient)
     yield from _same(made.inputs)
     yield from made.outputs
 
 
 def _same(tensors: Sequence[Any]) -> Iterator[Any]:
-    """The tensors, and those that they have all their elements from."""
+    """The tensors, and the tensors from which they have all their elements."""
     for tensor in tensors:
         yield tensor
         while tensor.op.type in _SAME_ELEMENTS:

@@ -1,15 +1,16 @@
 """Gradients that cannot be measured without changing how the training rounds.
 
-TensorFlow's graph optimizer merges neighbouring ops where nobody else looks at the value between them: two factors
-become one, a scaled matrix product a fused kernel, a chain of sums one sum. Measuring that value keeps the ops apart,
-and the merged and the separate ones round differently. The pairs below are those of its stages that reassociate or
-fuse (constant push down, factor hoisting, sum rewriting, remapper); seen on attention and on GELU, where weights
-differed by 1e-7 after some steps. Products of several factors are multiplied in another order where their shapes differ
-(minimize broadcasts): the scale of a normalisation, whose gradient SGD multiplies with a number. It sees through sums
-over no axes, which stand behind each product whose sizes are not known while a step is traced.
+TensorFlow's graph optimizer merges neighbouring ops if nothing else reads the value between them: two factors become
+one, a scaled matrix product becomes a fused kernel, a chain of sums becomes one sum. Measuring that value keeps the ops
+separate, and merged ops round differently. The pairs below are those of the optimizer stages that reassociate or fuse
+(constant push down, factor hoisting, sum rewriting, remapper). The effect was seen on attention and on GELU, where
+weights differed by 1e-7 after some steps. Products of several factors with different shapes are multiplied in a
+different order (minimize broadcasts): for example the scale of a normalisation, whose gradient SGD multiplies by a
+number. The optimizer also sees through sums over no axes, which follow each product whose sizes are not known while a
+step is traced.
 
-A sum of three or more is another case: its kernel begins with the first input whose memory it may reuse, so that
-holding on to one of them changes the order in which it adds (`AddNOp` in aggregate_ops.cc).
+A sum of three or more terms is another case: its kernel starts with the first input whose memory it may reuse, so
+keeping one of them alive changes the order in which it adds (`AddNOp` in aggregate_ops.cc).
 """
 
 from __future__ import annotations
@@ -25,23 +26,23 @@ _FACTORS = frozenset({"Mul", "RealDiv", "Div", "Neg"})
 _TERMS = frozenset({"AddV2", "Add", "Sub", "AddN"})
 _PRODUCTS = frozenset({"MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"})
 
-# Ops whose output may be their input's memory.
+# Ops whose output may reuse their input's memory.
 _SAME_MEMORY = frozenset({"Identity", "Reshape", "Squeeze", "ExpandDims", "StopGradient", "Snapshot"})
 
-# What is cheap enough to be done twice.
+# Ops that are cheap enough to run twice.
 _REPEATED = _FACTORS | _TERMS | {"Sum", "Reshape", "Tile", "BroadcastTo", "Identity", "ExpandDims", "Squeeze"}
 
-# How far to look ahead; a chain that is longer counts as merged.
+# How far to look ahead; a longer chain counts as merged.
 _CHAIN = 10
 
 
 class Needed:
-    """Which ops are still there when a step runs: of those that taking a gradient made, the ones that lead to what was
-    asked for. A division by a constant makes a gradient of the constant too, which disappears.
+    """The ops that still exist when a step runs: of those that were created for a gradient, the ones that lead to a
+    requested gradient. A division by a constant also creates a gradient of the constant, which is pruned.
 
     Args:
-        asked: The gradients that were asked for.
-        on_the_way: Others that were taken together with them.
+        asked: The requested gradients.
+        on_the_way: Other gradients that were taken together with them.
     """
 
     def __init__(self, asked: Sequence[Any], on_the_way: Sequence[Any]) -> None:
@@ -54,7 +55,7 @@ class Needed:
         return not self.is_made(op) or op.name in self._names
 
     def is_made(self, op: Any) -> bool:
-        """Whether taking the gradient made it."""
+        """Whether taking the gradient created the op."""
         return op.graph is self._graph and op._id >= self._first
 
     @cached_property
@@ -73,10 +74,10 @@ def _is_symbolic(value: Any) -> bool:
 
 
 def may_be_merged(gradient: Any, needed: Needed | None = None) -> bool:
-    """Whether measuring `gradient` may keep apart two ops that a plain step runs as one.
+    """Whether measuring `gradient` may keep two ops separate that a plain step runs as one.
 
-    Of several takers all but one may turn out to be of no use to anybody, and disappear: each is considered. A
-    constant may be pushed into what takes it.
+    Of several consumers all but one may turn out to be unused and be pruned, so each is considered. A constant may be
+    pushed into its consumer.
     """
     if gradient.op.type == "Const":
         return True
@@ -85,10 +86,11 @@ def may_be_merged(gradient: Any, needed: Needed | None = None) -> bool:
 
 
 def seen_apart(gradient: Any, needed: Needed | None = None, depth: int = _CHAIN) -> Any:
-    """The value of a gradient that may be merged, made once more by ops of its own from tensors that may be looked at.
+    """The value of a gradient that may be merged, computed again by separate ops from tensors that can be measured
+    safely.
 
-    Null where that takes more than a few elementwise ops, or a second sum over what was broadcast: the optimizer no
-    longer sees through the first one then. It sees none of the repeated ops as the same: each stands behind an op that
+    None if that takes more than a few elementwise ops, or a second sum over broadcast axes: the optimizer would no
+    longer see through the first one. It does not recognise the repeated ops as equal, because each follows an op that
     it does not look through.
     """
     made = gradient.op
@@ -107,8 +109,9 @@ def seen_apart(gradient: Any, needed: Needed | None = None, depth: int = _CHAIN)
 
 
 def apart(gradient: Any) -> Any:
-    """A gradient, or where those who are still to take it (an optimizer) may be merged with it, its value made once
-    more. Null stays null."""
+    """A gradient; or, if its later consumers (an optimizer) may be merged with it, its value computed again. None stays
+    None.
+    """
     if gradient is None or gradient.op.type not in _FACTORS | _TERMS:
         return gradient
     repeated = seen_apart(gradient)
@@ -118,7 +121,7 @@ def apart(gradient: Any) -> Any:
 def _seen_input(tensor: Any, needed: Needed | None, depth: int) -> Any:
     if is_constant(tensor.op):
         return tensor
-    # What the forward pass has made and the backward pass takes again has two takers, and is merged with neither.
+    # A tensor of the forward pass that the backward pass uses again has two consumers, and is merged with neither.
     is_taken_again = needed is not None and not needed.is_made(tensor.op) and len(tensor.consumers()) > 1
     if not is_taken_again and may_be_merged(tensor, needed):
         return seen_apart(tensor, needed, depth)
@@ -128,16 +131,17 @@ def _seen_input(tensor: Any, needed: Needed | None, depth: int) -> Any:
 def behind(tensor: Any) -> Any:
     """The same value from an op that the optimizer does not look through."""
     if tensor.op.type == "Const" and tensor.dtype.is_floating:
-        # Not of the constant itself, nor of one that is equal: they would be made one.
+        # Not of the constant itself, nor of an equal one: they would be deduplicated.
         value = tf.constant(np.asarray(tf.get_static_value(tensor), np.float64))
         return tf.cast(tf.raw_ops.PlaceholderWithDefault(input=value, shape=value.shape), tensor.dtype)
     return tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=tensor.shape)
 
 
 def recomputed(loss: Any, depth: int = _CHAIN) -> Any:
-    """The value of a scalar loss, without looking at it where it may be merged with what the step makes of it (a
-    metric's running total is a sum of sums). Its sums and products are done again by other ops, or the optimizer
-    would notice that they are the same."""
+    """The value of a scalar loss, without reading it directly if it may be merged with its consumers (a metric's
+    running total is a sum of sums). Its sums and products are repeated by different ops, since the optimizer would
+    deduplicate equal ones.
+    """
     made = loss.op
     if depth == 0 or loss.shape.rank != 0 or made.type not in _FACTORS | _TERMS:
         return loss
@@ -152,7 +156,7 @@ def recomputed(loss: Any, depth: int = _CHAIN) -> Any:
 
 
 def _is_summed(tensor: Any) -> bool:
-    """Whether the memory of a tensor is an input of a sum of three or more."""
+    """Whether the memory of a tensor is an input of a sum of three or more terms."""
     while tensor.op.type in _SAME_MEMORY:
         tensor = tensor.op.inputs[0]
     stack = [tensor]
@@ -177,7 +181,7 @@ def _merges(made: Any, taker: Any, needed: Needed | None) -> bool:
 
 
 def _is_reordered(made: Any, taker: Any, needed: Needed | None) -> bool:
-    """Whether `made` and `taker` are of one product, whose factors have several shapes."""
+    """Whether `made` and `taker` belong to one product whose factors have different shapes."""
     if not _is_product(made) or not _is_product(taker):
         return False
     for _ in range(_CHAIN):
@@ -202,7 +206,7 @@ def _is_product(op: Any) -> bool:
 
 
 def _meets_constant(op: Any, needed: Needed | None) -> bool:
-    """Whether a chain of factors that begins with `op` has a constant one, which may be pushed down all of it."""
+    """Whether a chain of factors that begins with `op` has a constant factor, which may be pushed along all of it."""
     for _ in range(_CHAIN):
         if op.type not in _FACTORS:
             return False
@@ -216,16 +220,16 @@ def _meets_constant(op: Any, needed: Needed | None) -> bool:
 
 
 def _maker(op: Any) -> Any:
-    """What really makes the value of an op; that of a gradient may have gone through a sum over no axes at all."""
+    """The op that really computes the value of an op; a gradient may have passed through a sum over no axes."""
     while _is_of_broadcast(op):
         op = op.inputs[0].op
     return op
 
 
 def _takers(tensor: Any) -> list[Any]:
-    """The ops that really take a tensor."""
+    """The ops that really consume a tensor."""
     found, queue = [], list(tensor.consumers())
-    for op in queue:  # grows while it is walked
+    for op in queue:  # grows during the loop
         if _is_of_broadcast(op):
             queue.extend(op.outputs[0].consumers())
         else:
@@ -234,9 +238,10 @@ def _takers(tensor: Any) -> list[Any]:
 
 
 def _is_of_broadcast(op: Any) -> bool:
-    """Whether an op sums over what a factor or term was broadcast along, or gives that sum its shape. Where sizes are
-    unknown while a step is traced, as that of the last batch is, every gradient of a product has these two; the
-    optimizer removes them where nothing was broadcast."""
+    """Whether an op sums over the axes along which a factor or term was broadcast, or computes the shape of that sum.
+    If sizes are unknown while a step is traced, as for the last batch, every gradient of a product has these two; the
+    optimizer removes them if nothing was broadcast.
+    """
     if op.type == "Reshape":
         op = op.inputs[0].op
     return bool(op.type == "Sum" and op.inputs[1].op.type == "BroadcastGradientArgs")
@@ -247,7 +252,7 @@ def _has_constant(op: Any) -> bool:
 
 
 def is_constant(op: Any) -> bool:
-    """Whether an op's value is known before anything runs: made of constants and static shapes alone."""
+    """Whether an op's value is known before anything runs: computed only from constants and static shapes."""
     stack, seen = [op], set()
     while stack:
         each = stack.pop()

@@ -1,4 +1,4 @@
-"""Losses that an optimizer has multiplied with a scale, and their gradients without it."""
+"""Losses that an optimizer has multiplied by a scale, and their gradients without it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tb_gradflow.trace.numerics.statistics import GRADIENT_COLUMNS
 
-# A scaled loss goes through these where it is divided by a number of batches, or another term is added to it.
+# A scaled loss passes through these if it is divided by a number of batches, or if another term is added to it.
 _HANDING_ON = frozenset(
     {"Identity", "Cast", "Reshape", "Squeeze", "Neg", "Mul", "RealDiv", "AddV2", "Add", "AddN", "Sub", "Sum", "Mean"}
 )
@@ -17,17 +17,17 @@ _FAR = 64
 
 
 class ScaledLosses:
-    """Scaled losses of the step's graphs, and something that is known of each."""
+    """Scaled losses of the step's graphs, with a value for each."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, str], tuple[Any, Any]] = {}
 
     def add(self, symbol: Any, known: Any) -> None:
-        """A tensor of a graph, which is kept: an id names an object only while that lives."""
+        """A tensor of a graph, kept alive because an id identifies an object only while it lives."""
         self._known[_key(symbol)] = symbol, known
 
     def behind(self, symbols: Iterable[Any]) -> Any:
-        """What is known of the scaled loss that one of these tensors is, or is made of; null if there is none."""
+        """The value of the scaled loss that one of these tensors is, or is computed from; None if there is none."""
         pending, seen = list(symbols), set[tuple[int, str]]()
         while self._known and pending and len(seen) < _FAR:
             symbol = pending.pop(0)
@@ -45,7 +45,7 @@ def _key(symbol: Any) -> tuple[int, str]:
 
 
 def unscaled(rows: Sequence[Any], scale: Any) -> Any:
-    """float32 `[rows, 6]`: statistics of gradients as they would be without the loss scale."""
+    """float32 `[rows, 6]`: statistics of the gradients without the loss scale."""
     if not rows:
         return tf.zeros([0, GRADIENT_COLUMNS])
     stacked = tf.stack(rows)
@@ -57,7 +57,7 @@ def unscaled(rows: Sequence[Any], scale: Any) -> Any:
 
 
 def total(values: Sequence[Any], scale: Any) -> Any:
-    """float32 scalar: their sum, unscaled; NaN if there are none."""
+    """float32 scalar: the sum of the losses, unscaled; NaN if there are none."""
     parts = [tf.reduce_sum(tf.cast(value, tf.float32)) for value in values]
     added = tf.add_n(parts) if parts else tf.constant(float("nan"))
     return added if scale is None else added / tf.cast(scale, tf.float32)

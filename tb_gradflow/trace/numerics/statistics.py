@@ -1,8 +1,8 @@
 """Statistics of a tensor in plain TensorFlow ops, the same under XLA, on a GPU and on replicas.
 
-Their names and order are those of `record.schema`. Each tensor's statistics are one call of a shared function that
-is not inlined: a graph with twenty ops more for each of a thousand tensors takes a minute to optimise, and a call
-costs ten microseconds.
+Their names and order are those of `record.schema`. Each tensor's statistics are one call of a shared function that is
+not inlined: a graph with twenty more ops for each of a thousand tensors takes a minute to optimise, while a call costs
+ten microseconds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SAFE = (1e-15, 1e15)
 
 def gradient_statistics(gradient: Any) -> Any:
     """float32 `[6]`: norm, largest and mean magnitude over the finite elements, fraction of exact zeros, and the
-    numbers of NaN and of infinite elements. An `IndexedSlices` counts as the dense tensor that it stands for.
+    numbers of NaN and of infinite elements. An `IndexedSlices` counts as the dense tensor that it represents.
     """
     if isinstance(gradient, tf.IndexedSlices):
         gradient = tf.convert_to_tensor(gradient)
@@ -34,15 +34,16 @@ def gradient_statistics(gradient: Any) -> Any:
 
 
 def gradient_cosine(one: Any, other: Any) -> Any:
-    """float32 scalar: the cosine of the angle between two gradients of one variable; NaN where one of them is zero or
-    not finite."""
+    """float32 scalar: the cosine of the angle between two gradients of one variable; NaN if one of them is zero or not
+    finite.
+    """
     dense = [tf.convert_to_tensor(each) if isinstance(each, tf.IndexedSlices) else each for each in (one, other)]
     return shared_call(_cosine, *dense)
 
 
 def variable_statistics(now: Any, before: Any) -> Any:
-    """float32 `[4]`: norms of a variable's value, and of what has changed in it, and how many elements were not finite
-    before and are not now; `before` null if that is unknown.
+    """float32 `[4]`: norms of a variable's value and of its change, and the numbers of elements that were not finite
+    before and after; `before` is None if unknown.
     """
     if before is None:
         norm, _, _, nonfinite = tf.unstack(shared_call(_variable_columns, now, now))
@@ -53,9 +54,10 @@ def variable_statistics(now: Any, before: Any) -> Any:
 def movement_statistics(
     gradient: Any, before: Any, now: Any, remembers: Any, rate: Any, *, is_proportional: bool, is_scaled: bool = False
 ) -> Any:
-    """float32 `[6]`, in the order of `MOVEMENT_STATISTICS`. `remembers` is `None` where nothing is, and `rate` where it
-    is not known; steps are in proportion to the gradient, or as long as the rate. How long the step of a gradient is
-    that is still scaled is not known."""
+    """float32 `[6]`, in the order of `MOVEMENT_STATISTICS`. `remembers` is `None` if the optimizer has no memory, and
+    `rate` is `None` if unknown; steps are in proportion to the gradient, or as long as the rate. The length of a step
+    is unknown for a gradient that is still scaled.
+    """
     if isinstance(gradient, tf.IndexedSlices):
         gradient = tf.convert_to_tensor(gradient)
     if remembers is None:
@@ -78,7 +80,7 @@ def _movement(gradient: Any, before: Any, now: Any, remembers: Any, rate: Any, p
     changed = tf.not_equal(now, before)
     moved = zero & changed
     unmoved = ~zero & ~changed & tf.math.is_finite(tf.cast(gradient, tf.float32))
-    # Half the distance to the next number: what is added below that is rounded away.
+    # Half the distance to the next number: smaller changes are rounded away.
     spacing = tf.abs(tf.cast(before, tf.float32)) * (_epsilon(before.dtype) / 2)
     rounded = unmoved & (rate > 0) & (rate * per_rate < spacing)
     counts = [_count(mask, tf.float32) for mask in (zero, moved, moved & remembers, unmoved, rounded)]
@@ -91,16 +93,16 @@ def _epsilon(dtype: Any) -> float:
 
 def shared_call(function: Callable[..., Any], *tensors: Any) -> Any:
     """A call of `function`, compiled once for all tensors of these types."""
-    # A call whose argument turns out to be constant (the gradient of a mean is) would be specialised by TensorFlow's
-    # optimizer, and inside a nested function the specialised copy is then not found (seen with TensorFlow 2.21).
-    # This op alone is never folded into a constant.
+    # TensorFlow's optimizer would specialise a call whose argument turns out to be constant (the gradient of a mean
+    # is), and inside of a nested function the specialised copy is then not found (seen with TensorFlow 2.21). This is
+    # the only op that is never folded into a constant.
     opaque = [tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=tensor.shape) for tensor in tensors]
     return _compiled(function, *(tensor.dtype for tensor in tensors))(*opaque)
 
 
 @functools.cache
 def _compiled(function: Callable[..., Any], *dtypes: Any) -> Any:
-    # Outside of any graph that is being built: the function outlives it.
+    # Outside of any graph that is being built, because the function outlives it.
     with tf.init_scope():
         shared = tf.function(function, autograph=False, experimental_attributes={"_noinline": True})
         return shared.get_concrete_function(*(tf.TensorSpec(None, dtype) for dtype in dtypes))
@@ -125,7 +127,7 @@ def _gradient_columns(gradient: Any) -> Any:
 
 
 def _careful_columns(magnitude: Any, count: Any) -> Any:
-    """The same for any tensor at all, at twice the cost."""
+    """The same for any tensor, at twice the cost."""
     finite = tf.where(tf.math.is_finite(magnitude), magnitude, tf.zeros_like(magnitude))
     largest, norm, total = _scaled_sums(finite)
     nan_count = _count(tf.math.is_nan(magnitude), magnitude.dtype)
@@ -157,7 +159,7 @@ def _variable_columns(now: Any, before: Any) -> Any:
         columns = [_careful_norm(value), _careful_norm(change), _nonfinite(_magnitude(before)), _nonfinite(value)]
         return tf.cast(tf.stack(columns), tf.float32)
 
-    # Whatever is not finite before or after shows in the change, or in the value.
+    # Anything that is not finite before or after shows in the change, or in the value.
     finite = tf.math.is_finite(norms[0]) & tf.math.is_finite(norms[1])
     return tf.cond(finite & _is_safe(_largest(value)) & _is_safe(_largest(change)), plain, careful)
 
@@ -179,7 +181,7 @@ def _scaled_sums(magnitude: Any) -> tuple[Any, Any, Any]:
 
 
 def _largest(magnitude: Any) -> Any:
-    return tf.maximum(tf.reduce_max(magnitude), tf.zeros([], magnitude.dtype))  # -inf if there is no element
+    return tf.maximum(tf.reduce_max(magnitude), tf.zeros([], magnitude.dtype))  # -inf if there are no elements
 
 
 def _is_safe(largest: Any) -> Any:
@@ -188,8 +190,9 @@ def _is_safe(largest: Any) -> Any:
 
 
 def _magnitude(tensor: Any) -> Any:
-    """One dimension, as float32, or as float64 where the tensor has that much: half precision would lose its own
-    squares."""
+    """One dimension, as float32, or as float64 if the tensor has that precision: in half precision the squares would be
+    lost.
+    """
     tensor = tf.abs(tensor)
     if tensor.dtype not in (tf.float32, tf.float64):
         tensor = tf.cast(tensor, tf.float32)

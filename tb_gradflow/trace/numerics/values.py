@@ -1,7 +1,7 @@
-"""Statistics of the values of a forward pass, and the rows of the batch in which they are not finite.
+"""Statistics of forward values, and the batch rows in which they are not finite.
 
-They are measured in steps alone that are rolled back: measuring a value keeps ops apart that TensorFlow may merge, and
-these round differently (see `fusion`).
+They are measured only in steps that are rolled back: measuring a value keeps ops separate that TensorFlow may merge,
+and these round differently (see `fusion`).
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ def value_statistics(tensor: Any) -> Any:
 
 
 def size_of(tensor: Any) -> Any:
-    """int32 `[9]`: the number of axes, then their lengths, -1 where there is no such axis."""
+    """int32 `[9]`: the number of axes, then their lengths, -1 if there is no such axis."""
     shape = tf.shape(tensor)[:MOST_AXES]
     rank = tf.size(shape)
     return tf.concat([[rank], shape, tf.fill([MOST_AXES - rank], -1)], 0)
 
 
 def bad_rows(tensor: Any) -> Any:
-    """int32 `[33]`: along the first axis, at how many places something is not finite, and the first of them, -1 where
-    there are no more."""
+    """int32 `[33]`: along the first axis, the number of positions at which an element is not finite, and the first of
+    them, -1 if there are no more.
+    """
     return shared_call(_bad_rows, tensor)
 
 

@@ -1,1 +1,1 @@
-"""Records the trainings of a program that says nothing of it: each `fit`, compiled step and eager loop."""
+"""Records the trainings of an unchanged program: each `fit`, compiled step and eager loop."""

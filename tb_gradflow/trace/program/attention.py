@@ -1,7 +1,7 @@
-"""Whether the hooks leave a thread alone: what runs there is part of a training that is recorded already.
+"""Whether the hooks ignore a thread, because it runs a part of a training that is already recorded.
 
-An eager step is recorded while patches stand that all threads share. So while one thread records an eager step, the
-hooks leave all others alone, and none begins while another thread is inside of a recorded training.
+An eager step is recorded with patches that all threads share. So while one thread records an eager step, the hooks
+ignore all others, and no eager recording begins while another thread is in a recorded training.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _eager_owner: int | None = None
 
 @contextlib.contextmanager
 def left_alone() -> Iterator[None]:
-    """While the context is open, the hooks leave this thread alone."""
+    """While the context is open, the hooks ignore this thread."""
     global _busy
     is_outermost = _of_thread.depth == 0
     _of_thread.depth += 1
@@ -40,12 +40,12 @@ def left_alone() -> Iterator[None]:
 
 
 def is_left_alone() -> bool:
-    """Whether the hooks have to leave this thread alone now."""
+    """Whether the hooks must ignore this thread now."""
     return _of_thread.depth > 0 or _eager_owner not in (None, threading.get_ident())
 
 
 def claim() -> bool:
-    """Whether this thread may record an eager step now. If so, the other threads are left alone until `release`."""
+    """Whether this thread may record an eager step now. If so, the other threads are ignored until `release`."""
     global _eager_owner
     with _lock:
         if _busy or _eager_owner is not None:
@@ -55,7 +55,7 @@ def claim() -> bool:
 
 
 def release() -> None:
-    """The eager step is over."""
+    """Called when the eager step is over."""
     global _eager_owner
     with _lock:
         _eager_owner = None

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 _specs: dict[Any, Any] = {}
-"""Of batches of one kind, the type: one object, so that it is soon known again."""
+"""One type object for all batches of one kind, so that it is recognised quickly."""
 
 
 class Batches:
@@ -19,7 +19,7 @@ class Batches:
         model: The model.
         recorder: The callback that records it.
         has_begun: Whether a batch is being trained on.
-        callbacks: Those that are beside the recorder: none.
+        callbacks: The callbacks other than the recorder: none.
     """
 
     callbacks: tuple[Any, ...] = ()
@@ -31,7 +31,7 @@ class Batches:
         self._refused: Any = None
 
     def begun(self) -> None:
-        """Keras has the model's training function, and is about to call it."""
+        """Called when Keras has the model's training function and is about to call it."""
         self.has_begun = True
         recorder, model = self.recorder, self.model
         if not recorder.goes_on_with(model) and model.train_function is not self._refused:
@@ -46,27 +46,23 @@ class Batches:
 
             def of_one(batches: Any) -> Any:
                 if hasattr(batches, "element_spec"):
-                    return run(batches)  # Keras 2 makes an iterator of its own
+                    return run(batches)  # Keras 2 creates its own iterator
                 given = list(batches)
                 batch = _one_batch(given[0])
-                # Of plain Python values nobody can tell the type beforehand.
+                # The type of plain Python values is not known in advance.
                 return plain(iter(given)) if batch is None else run(batch)
 
             vars(model)["train_function"] = of_one
 
     def ended(self) -> None:
-        """The batch was trained on, or an error has ended that."""
+        """Called when the batch has been trained on, or an error has ended that."""
         if self.has_begun:
             self.has_begun = False
             self.recorder.on_train_batch_end(0)
 
 
 class OneBatch:
-    """A batch as an iterator of TensorFlow that ends with it.
-
-    Attributes:
-        element_spec: Its type.
-    """
+    """A batch as a TensorFlow iterator with one element."""
 
     def __init__(self, batch: Any, spec: Any) -> None:
         self._left = [batch]
@@ -87,7 +83,7 @@ class OneBatch:
 
 
 def _one_batch(batch: Any) -> OneBatch | None:
-    """A batch as `fit` would give it to the training function; null where that cannot be told."""
+    """A batch in the form in which `fit` passes it to the training function; None if that is not known."""
     flat = tf.nest.flatten(batch)
     if not all(each is None or isinstance(each, (np.ndarray, tf.Tensor)) for each in flat):
         return None
@@ -103,7 +99,7 @@ def _one_batch(batch: Any) -> OneBatch | None:
 
 
 def _structure(value: Any) -> Any:
-    """What of a batch tells its nesting."""
+    """The nesting of a batch."""
     if isinstance(value, dict):
         return tuple((key, _structure(each)) for key, each in sorted(value.items()))
     return tuple(map(_structure, value)) if isinstance(value, (list, tuple)) else None

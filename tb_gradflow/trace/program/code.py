@@ -1,4 +1,4 @@
-"""Whether a function is likely to take a gradient, as its code and that of what it calls says."""
+"""Whether a function is likely to take a gradient, judging by its code and the code that it calls."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ _MOST_FUNCTIONS = 300
 
 
 def seems_to_take_gradients(function: Any) -> bool:
-    """Whether some function within reach of this one names a tape or an optimizer's update. A guess, either way: what
-    is called by a name that only the running program knows is not found."""
+    """Whether some function reachable from this one names a tape or an optimizer's update. This is a guess in both
+    directions: calls whose target is known only at run time are not found.
+    """
     seen: set[tuple[CodeType, int]] = set()
     waiting = [function]
     while waiting and len(seen) < _MOST_FUNCTIONS:
@@ -32,7 +33,7 @@ def seems_to_take_gradients(function: Any) -> bool:
 
 
 def of_library(function: Any) -> bool:
-    """Whether TensorFlow, Keras or the recorder has made a function for a purpose of its own."""
+    """Whether TensorFlow, Keras or the recorder created a function for its own purposes."""
     plain, _ = _taken_apart(function)
     return _is_of_library(plain if plain is not None else function)
 
@@ -42,7 +43,7 @@ def _is_of_library(value: Any) -> bool:
 
 
 def _taken_apart(function: Any) -> tuple[FunctionType | None, Any]:
-    """The Python function in a method, a `tf.function` or a partial function, and what it is a method of."""
+    """The Python function in a method, a `tf.function` or a partial function, and the object that it is a method of."""
     owner = None
     for _ in range(20):
         own = getattr(function, "__self__", None)
@@ -74,13 +75,14 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _called(function: FunctionType, owner: Any, names: frozenset[str]) -> Iterator[Any]:
-    """What the names in a function may stand for: globals, variables of the function around it, and what objects hold
-    under such a name that it can reach."""
+    """The possible values of the names in a function: globals, variables of the enclosing function, and attributes of
+    that name on objects that it can reach.
+    """
     held = [owner, *(function.__globals__[name] for name in names if name in function.__globals__)]
     for cell in function.__closure__ or ():
         try:
             held.append(cell.cell_contents)
-        except ValueError:  # not filled yet
+        except ValueError:  # the cell is still empty
             continue
     for each in held:
         if each is None or _is_of_library(each if callable(each) else type(each)):

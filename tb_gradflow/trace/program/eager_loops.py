@@ -1,8 +1,8 @@
 """Records the steps of loops that take a gradient eagerly, outside of any function.
 
-Such a loop tells nobody where its step begins or ends. A step is taken to begin where its outermost tape opens, and to
-end where all variables that got a gradient were updated by optimizers; or, where the loop updates them by itself, where
-the next outermost tape opens, or another training begins. Tapes that open at the same line are steps of one run.
+Such a loop does not mark where its step begins or ends. A step begins where its outermost tape opens, and ends when
+optimizers have updated all variables that got a gradient; or, if the loop updates them without an optimizer, when the
+next outermost tape opens or another training begins. Tapes that open at the same line are steps of one run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tb_gradflow.trace.watched_run import WatchedRun
 
 MOST_VAIN_LOOKS = 3
-"""After so many tapes of a line that were asked for nothing, no more of them are observed."""
+"""After this many tapes at a line without a gradient request, tapes at that line are no longer observed."""
 
 
 class _OfThread(threading.local):
@@ -44,14 +44,16 @@ _loops: dict[tuple[CodeType, int], Loop] = {}
 
 
 def install(tensorflow: Any) -> None:
-    """Replaces what opens and closes a tape, for good."""
+    """Permanently replaces the functions that open and close a tape."""
     kind = tensorflow.GradientTape
     kind.__enter__ = _entering(vars(kind)["__enter__"])
     kind.__exit__ = _leaving(vars(kind)["__exit__"])
 
 
 def is_part_of_a_step() -> bool:
-    """Whether this thread runs what an eager tape records, or one replica of several, which is not the step."""
+    """Whether this thread runs code inside of an eager tape, or one of several replicas, which is not the whole
+    step.
+    """
     return _of_thread.tapes > 0 or _is_one_of_several()
 
 
@@ -63,7 +65,7 @@ def _is_one_of_several() -> bool:
 
 
 def close() -> None:
-    """Whatever step of an eager loop this thread is in, it is over: another training begins."""
+    """Ends any eager step of this thread, because another training begins."""
     loop, _of_thread.loop = _of_thread.loop, None
     if loop is not None:
         with reported():
@@ -71,22 +73,22 @@ def close() -> None:
 
 
 def forget() -> None:
-    """Another recording begins."""
+    """Called when another recording begins."""
     _loops.clear()
 
 
 def is_recorded_by_its_author() -> None:
-    """The program has called `summary.gradients`."""
+    """Called when the program has called `summary.gradients`."""
     if _of_thread.loop is not None:
         _of_thread.loop.leave_alone()
 
 
 def name_of_line(file: str, line: int) -> str:
-    """A name for what stands at a line, such as `train_31`."""
+    """A name for a line, such as `train_31`."""
     from tb_gradflow.trace.source.user_line import path_in_log
 
     stem, _ = os.path.splitext(os.path.basename(path_in_log(file, os.getcwd())))
-    stem = stem.replace("[", "").replace("]", "")  # a cell of a notebook is called `In[3]`
+    stem = stem.replace("[", "").replace("]", "")  # a notebook cell is named `In[3]`
     return f"{stem}_{line}"
 
 
@@ -122,7 +124,7 @@ def _leaving(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _begin(recording: Recording, frame: FrameType) -> None:
-    """The outermost tape of a step opens at a line."""
+    """Called when the outermost tape of a step opens at a line."""
     close()
     place = (frame.f_code, frame.f_lineno)
     loop = _loops.get(place)
@@ -134,7 +136,7 @@ def _begin(recording: Recording, frame: FrameType) -> None:
 
 
 def _name(frame: FrameType) -> str:
-    """By the user's own line, if it is not this one that opens the tape."""
+    """The user's own line, if a different one opens the tape."""
     from tb_gradflow.trace.source.user_line import is_users
 
     found: FrameType | None = frame
@@ -166,12 +168,12 @@ class Loop:
         self._tracing: Any = None
 
     def flush(self) -> None:
-        """All that was recorded can be read when this returns."""
+        """Makes everything recorded so far readable."""
         if self._run is not None:
             self._run.flush()
 
     def leave_alone(self) -> None:
-        """The program records this loop itself."""
+        """Called if the program records this loop itself."""
         self._abandon()
         self.is_left_alone = True
         if self._place is not None and self._run is not None:
@@ -180,7 +182,7 @@ class Loop:
             self._place = self._run = None
 
     def begins(self) -> None:
-        """Its outermost tape opens."""
+        """Called when the step's outermost tape opens."""
         self._began = time.perf_counter()
         self._recorded = False
         if (self._run is None or self._run.is_due()) and claim():
@@ -191,13 +193,13 @@ class Loop:
                     release()
 
     def ends(self) -> None:
-        """The step is over, at the latest."""
+        """Called when the step is over at the latest."""
         self._finish()
         if self._run is not None:
             self._run.completed(time.perf_counter() - self._began, recorded=self._recorded)
 
     def fails(self, error: BaseException) -> None:
-        """The program has raised in its step."""
+        """Called when the program has raised in its step."""
         self._abandon(error)
 
     def _opened(self) -> OpenStep | None:
@@ -205,8 +207,8 @@ class Loop:
             self._instrumented = self._instrument()
         step = self._instrumented.opened()
         if step is not None:
-            # For this step's collector alone: in no other kind of step does an update end the step, so that the class
-            # has no place for it. A checker of types cannot know that a method is replaced on purpose.
+            # Only for this step's collector: in no other kind of step does an update end the step, so the class has no
+            # hook for it. A type checker cannot know that a method is replaced on purpose.
             step.collector.applying = self._noting_updates(step, step.collector.applying)  # type: ignore[method-assign]
         return step
 
@@ -277,7 +279,7 @@ class Loop:
                 release()
 
     def _remember(self, collector: Any) -> None:
-        """What the step has read. A loop must not keep alive what its program has let go of."""
+        """Drops what the step has read. A loop must not keep alive what its program has released."""
         self._known = [(_without(owned), weakref.ref(owned.variable)) for owned in collector.variables if _lasts(owned)]
 
     def _on_trace(self, trace: Trace, error: BaseException | None) -> None:
@@ -309,14 +311,14 @@ class Loop:
 
 
 def _is_updated(collector: Any) -> bool:
-    """Whether optimizers were given all variables that a gradient was requested for, as far as there are any."""
+    """Whether optimizers have received all variables for which a gradient was requested, if there are any."""
     asked = {index for call in collector.calls for index, answer in call.variables.items() if answer.outcome == "value"}
     given = {collector.variables.index_of(each.variable) for applied in collector.applied for each in applied.given}
     return bool(asked) and asked <= given
 
 
 def _lasts(owned: Any) -> bool:
-    """Whether a later step may find it again: a tensor is gone with its own."""
+    """Whether a later step may use it again: a tensor exists only in its own step."""
     return isinstance(owned.variable, tf.Variable)
 
 

@@ -1,4 +1,4 @@
-"""A fault of the hooks never reaches the program."""
+"""Keeps faults of the hooks away from the program."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tb_gradflow.trace.fidelity.warning import warn
 
 @contextlib.contextmanager
 def reported() -> Iterator[None]:
-    """What fails in here is reported, and the program goes on."""
+    """A fault inside of this context is reported, and the program continues."""
     try:
         yield
     except Exception as error:
         warn(
-            "tb_gradflow could not record a part of this program, which goes on. Please report this: "
+            "tb_gradflow could not record a part of this program; the program continues. Please report this: "
             f"{type(error).__name__}: {error}"
         )

@@ -23,12 +23,12 @@ class _OfThread(threading.local):
 
 _of_thread = _OfThread()
 
-# What else a model does with data: a gradient that is taken meanwhile is none of a training.
+# Other methods of a model that use data: a gradient taken in one of them does not belong to a training.
 _OTHERS = ("evaluate", "predict", "test_on_batch", "predict_on_batch")
 
 
 def install(keras: Any) -> None:
-    """Replaces the functions by which a model of this Keras, 3 or 2, is trained, for good."""
+    """Permanently replaces the functions with which a model of this Keras, 3 or 2, is trained."""
     if not _is_on_tensorflow(keras):
         return
     owner = next(each for each in keras.Model.__mro__ if "fit" in vars(each))
@@ -57,7 +57,7 @@ def _fitting(original: Callable[..., Any]) -> Callable[..., Any]:
         with left_alone():
             try:
                 given = signature.bind(self, *args, **kwargs)
-            except TypeError:  # which the original says better
+            except TypeError:  # for which the original has a better error
                 return original(self, *args, **kwargs)
             callbacks = given.arguments.get("callbacks")
             known = _known(recording, self) if _may_record(callbacks) else None
@@ -76,7 +76,7 @@ def _fitting(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _with_one_more(listed: Any, recorder: Any, model: Any, fit: Callable[[], Any]) -> Any:
-    """Keras takes a list of callbacks that it has made before as it is, and so does the program later."""
+    """Keras uses an existing list of callbacks unchanged, and so does the program later."""
     recorder.set_params(getattr(listed, "params", None) or {})
     recorder.set_model(model)
     listed.callbacks.append(recorder)
@@ -109,7 +109,7 @@ def _training_on_batch(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _making(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Keras calls this in front of each batch, when the model is built."""
+    """Keras calls this before each batch, after the model is built."""
 
     @functools.wraps(original)
     def make_train_function(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -117,7 +117,7 @@ def _making(original: Callable[..., Any]) -> Callable[..., Any]:
         batches = _of_thread.batches
         if batches is None or batches.model is not self or batches.has_begun:
             return made
-        if made is not None:  # Keras 2 sets what this returns
+        if made is not None:  # Keras 2 assigns the result
             self.train_function = made
         batches.begun()
         return made if made is None else self.train_function
@@ -154,7 +154,7 @@ def _listed(callbacks: Any) -> list[Any]:
 
 
 def _known(recording: Recording, model: Any) -> Batches | None:
-    """The model, with what records each training of it; null if that cannot be."""
+    """The model with its recorder; None if there can be none."""
     kept = kept_with(model, recording)
     if kept is None:
         kept = keep_with(model, recording, None)

@@ -1,4 +1,4 @@
-"""Records each `tf.function` that takes a gradient, as `watch` does, where the program calls it."""
+"""Records each `tf.function` that takes a gradient, like `watch`, when the program calls it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ from tb_gradflow.trace.program.faults import reported
 from tb_gradflow.trace.program.recording import Place, Recording, keep_with, kept_with
 
 _LEFT_ALONE, _NOT_YET, _LIKELY = object(), object(), object()
-"""Functions that are not recorded; that have taken no gradient yet; and that seem to take one, and were not called."""
+"""Functions that are not recorded; that have taken no gradient yet; and that probably take one, but were not called
+yet.
+"""
 
 
 class Call:
     """The first call of a function.
 
     Attributes:
-        takes_gradients: Whether a tape was asked for one meanwhile.
+        takes_gradients: Whether a gradient was requested during it.
         by_author: Whether the program has recorded them itself.
     """
 
@@ -44,7 +46,7 @@ _of_thread = _OfThread()
 
 
 def install() -> None:
-    """Replaces what calls a `tf.function`, for good."""
+    """Permanently replaces the functions that call a `tf.function`."""
     kind = polymorphic_function.Function
     kind.__call__ = _calling(vars(kind)["__call__"])
     kind.__getstate__ = _without_kept(vars(kind)["__getstate__"])
@@ -53,7 +55,7 @@ def install() -> None:
 
 
 def is_recorded_by_its_author() -> None:
-    """The program has called `summary.gradients`."""
+    """Called when the program has called `summary.gradients`."""
     if _of_thread.call is not None:
         _of_thread.call.by_author = True
 
@@ -89,7 +91,7 @@ def _calling(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _first_seen(recording: Recording, function: Any) -> object:
-    """What to do with a function that nobody knows yet."""
+    """Decides what to do with a function that is not known yet."""
     plain = function.python_function
     with reported():
         if of_library(plain):
@@ -100,13 +102,13 @@ def _first_seen(recording: Recording, function: Any) -> object:
 
 
 def _run(watched: Any, args: Any, kwargs: Any) -> Any:
-    """A step that is recorded. What it raises has the traceback that TensorFlow gives what a `tf.function` raises."""
+    """A recorded step. Its exceptions have the traceback that TensorFlow gives exceptions of a `tf.function`."""
     with left_alone():
         return traceback_utils.filter_traceback(watched)(*args, **kwargs)
 
 
 def _try(recording: Recording, function: Any, args: Any, kwargs: Any) -> Any:
-    """The first call of a function that seems to train: recorded from its first step on, if it does."""
+    """The first call of a function that probably trains: recorded from its first step on, if it does."""
     place, watched = _watched(recording, function)
     if place is None:
         keep_with(function, recording, _LEFT_ALONE)
@@ -126,9 +128,10 @@ def _try(recording: Recording, function: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _observe(original: Callable[..., Any], recording: Recording, function: Any, args: Any, kwargs: Any) -> Any:
-    """A call of a function that has taken no gradient yet. Once a trace of it does, it is recorded from the next call
-    on."""
-    # Where functions run eagerly, what it holds is none of a loop.
+    """A call of a function that has taken no gradient yet. Once a trace of it takes one, it is recorded from the next
+    call on.
+    """
+    # If functions run eagerly, its gradients do not belong to an eager loop.
     with _observed() as call, left_alone() if tf.config.functions_run_eagerly() else contextlib.nullcontext():
         outputs = original(function, *args, **kwargs)
     if call.by_author:
@@ -143,7 +146,7 @@ def _watched(recording: Recording, function: Any) -> tuple[Place | None, Any]:
     with reported():
         place = recording.begin(name_of(function.python_function))
         if place is not None:
-            # Keras is loaded here at the latest; a program that trains nothing does without.
+            # Keras is loaded here at the latest; a program that trains nothing does not load it.
             from tb_gradflow.trace.program.recorders import watching
 
             watched = watching(recording, place, function)
@@ -153,7 +156,7 @@ def _watched(recording: Recording, function: Any) -> tuple[Place | None, Any]:
 
 
 def name_of(function: Any) -> str:
-    """What its author calls it; a lambda by the line that it stands in."""
+    """The name that its author uses; for a lambda, the line that contains it."""
     plain = inspect.unwrap(function)
     plain = getattr(plain, "__func__", plain)
     name = str(getattr(plain, "__name__", type(plain).__name__))

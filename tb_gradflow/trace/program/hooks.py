@@ -1,6 +1,6 @@
-"""Where a program is hooked: TensorFlow's and Keras's functions that a training goes through.
+"""Hooks the functions of TensorFlow and Keras that a training calls.
 
-The hooks stay where they are once TensorFlow is loaded, and do nothing while there is no recording.
+The hooks stay installed once TensorFlow is loaded, and do nothing while there is no recording.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ _hooked: set[str] = set()
 
 
 def current() -> Recording | None:
-    """What the trainings of this process belong to now; null while nothing is recorded."""
+    """The recording to which trainings of this process belong now; None while nothing is recorded."""
     return _current
 
 
 def start(recording: Recording) -> None:
-    """From now on what trains is recorded."""
+    """Trainings are recorded from now on."""
     global _current
     _current = recording
     if "tb_gradflow.trace.program.eager_loops" in sys.modules:
         sys.modules["tb_gradflow.trace.program.eager_loops"].forget()
     for name in HOOKS:
-        # One that is being imported is hooked when that is done: `keras` itself imports `tensorflow`.
+        # A module that is still being imported is hooked when that is done: `keras` itself imports `tensorflow`.
         if name in sys.modules and not getattr(sys.modules[name].__spec__, "_initializing", False):
             hook(name)
 
 
 def stop() -> None:
-    """From now on nothing is recorded, and all that was can be read."""
+    """Nothing is recorded from now on, and everything recorded so far becomes readable."""
     global _current
     recording = _current
     if recording is None:
@@ -47,7 +47,7 @@ def stop() -> None:
 
 
 def _leave_to_parent() -> None:
-    """In a process that this one has forked: two of them would write into one log."""
+    """In a forked process: two processes would write into one log."""
     global _current
     _current = None
 
@@ -57,7 +57,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def hook(name: str) -> None:
-    """A module of this name was imported."""
+    """Called when a module of this name was imported."""
     if name not in _hooked:
         _hooked.add(name)
         HOOKS[name](sys.modules[name])
@@ -89,10 +89,10 @@ HOOKS: dict[str, Callable[[Any], None]] = {
     "tensorflow": _tensorflow,
     "keras": _keras,
     "tf_keras": _keras,
-    # A program that records itself is left alone for that part.
+    # Where a program records itself, it is left alone.
     "tb_gradflow.trace.watch": _own("Watched.__call__"),
     "tb_gradflow.trace.summaries": _own("record_gradients"),
     "tb_gradflow.trace.explain.one_step": _own("explain_model", "explain_function"),
     "tb_gradflow.trace.explain.tensor_functions": _own("TensorFunction.opened"),
 }
-"""By module, what to do when it is imported."""
+"""What to do when a module is imported, by its name."""

@@ -1,4 +1,4 @@
-"""What a program does itself with tb_gradflow: for that part the hooks leave it alone."""
+"""Uses of tb_gradflow in the program itself: the hooks leave those parts alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tb_gradflow.trace.program.attention import left_alone
 
 
 def install(module: Any, names: Sequence[str]) -> None:
-    """Has functions of a module, `name` or `Class.name`, run where the hooks leave the thread alone."""
+    """Makes the hooks ignore the thread while functions of a module, `name` or `Class.name`, run."""
     for name in names:
         owner, _, last = name.rpartition(".")
         place = getattr(module, owner) if owner else module

@@ -1,12 +1,12 @@
-"""The public recorders, as the hooks use them. Loads Keras: not before something trains."""
+"""The public recorders, as the hooks use them. Imports Keras, so it is not imported before something trains."""
 
 from __future__ import annotations
 
 import random
 from typing import Any
 
-# As in `tb_gradflow.__getattr__`: Keras 3 draws numbers from `random` while it is loaded, and the program's own must
-# stay what they are. So these imports stand between the two statements that keep its state.
+# As in `tb_gradflow.__getattr__`: Keras 3 draws numbers from `random` while it is imported, and the program's numbers
+# must stay the same. So these imports are between the two statements that keep the state.
 _state = random.getstate()
 from tb_gradflow.trace.callback import GradFlowCallback  # noqa: E402
 from tb_gradflow.trace.program.recording import Place, Recording  # noqa: E402
@@ -17,7 +17,7 @@ random.setstate(_state)
 
 
 def watching(recording: Recording, place: Place, function: Any) -> Watched:
-    """What stands for a `tf.function` that is recorded."""
+    """The replacement of a `tf.function` that is recorded."""
     return Watched(function, WatchedRun(recording.checked(place), compiles=False))
 
 
@@ -27,7 +27,7 @@ def run_of_loop(recording: Recording, place: Place) -> WatchedRun:
 
 
 def callback(recording: Recording, place: Place) -> GradFlowCallback:
-    """What records each `fit` of one model."""
+    """The recorder of each `fit` of one model."""
     return GradFlowCallback(place.log_dir, **recording.options)
 
 

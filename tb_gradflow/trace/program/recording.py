@@ -1,4 +1,4 @@
-"""Where the trainings of one program are recorded: a directory for each, below one log directory."""
+"""The directories in which the trainings of one program are recorded, below one log directory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MOST_OF_A_NAME = 999
 
 
 class Flushable(Protocol):
-    """What has recorded a training."""
+    """Something that has recorded a training."""
 
     def flush(self) -> None: ...
 
@@ -45,8 +45,8 @@ class Place:
     """One training's run.
 
     Attributes:
-        name: Of the run, relative to the log directory.
-        log_dir: What a recorder is given.
+        name: The name of the run, relative to the log directory.
+        log_dir: The directory for a recorder.
     """
 
     name: str
@@ -57,9 +57,9 @@ class Recording:
     """The trainings of one program, or of one cell of a notebook.
 
     Args:
-        log_dir: Holds the runs. Any path that `tf.io.gfile` can write.
+        log_dir: The directory of the runs: any path that `tf.io.gfile` can write.
         options: Those of `GradFlowCallback`, without `log_dir`.
-        tell: Is given the name of each run as it begins, and whether it is there; it is not, once it was dropped.
+        tell: Called with the name of each run and True when it begins, and with False when it is dropped.
     """
 
     def __init__(
@@ -73,8 +73,9 @@ class Recording:
         self._failed = False
 
     def begin(self, name: str) -> Place | None:
-        """A run of its own with a name like this one: the first that nobody has used. Null if it cannot be written,
-        which is said once."""
+        """A new run with a name like this one: the first unused one. None if it cannot be written, which is reported
+        once.
+        """
         if self._failed:
             return None
         wanted = _safe(name)
@@ -86,14 +87,14 @@ class Recording:
                     self.runs.append(place)
                     self._tell(place.name, True)
                     return place
-            raise OSError(f"{self.log_dir} holds {MOST_OF_A_NAME} runs called {wanted}")
+            raise OSError(f"{self.log_dir} already contains {MOST_OF_A_NAME} runs named {wanted}")
         except (OSError, tf.errors.OpError) as error:
             self._failed = True
-            warn(f"tb_gradflow records nothing more: cannot write to {self.log_dir} ({error})")
+            warn(f"tb_gradflow stopped recording: cannot write to {self.log_dir} ({error})")
             return None
 
     def drop(self, place: Place) -> None:
-        """The run turned out to be none."""
+        """Called if nothing was recorded for the run."""
         if place in self.runs:
             self.runs.remove(place)
             self._tell(place.name, False)
@@ -104,29 +105,29 @@ class Recording:
                     shutil.rmtree(place.log_dir)
 
     def checked(self, place: Place) -> Options:
-        """What a recorder of that run goes by."""
-        # Loads half of the recorder: not before something trains.
+        """The options of a recorder of that run."""
+        # Imports half of the recorder, so not before something trains.
         from tb_gradflow.trace.log.options import checked
 
         return checked(place.log_dir, **self.options)
 
     def keeps(self, recorder: Flushable) -> None:
-        """It is flushed when the program ends."""
+        """Registers something to flush when the program ends."""
         self._recorders.add(recorder)
 
     def flush(self) -> None:
-        """All that was recorded can be read when this returns."""
+        """Makes everything recorded so far readable."""
         for recorder in list(self._recorders):
-            with contextlib.suppress(Exception):  # one that failed must not keep the others from being read
+            with contextlib.suppress(Exception):  # one that failed must not keep the others from being readable
                 recorder.flush()
 
 
 class Kept:
-    """What the hooks keep with an object of the program: a copy of that object does not have it.
+    """A value that the hooks attach to an object of the program: a copy of that object does not have it.
 
     Attributes:
-        recording: That it belongs to.
-        value: The recorder; null for an object that is left alone.
+        recording: The recording that it belongs to.
+        value: The recorder; None for an object that is left alone.
     """
 
     def __init__(self, recording: Recording | None, value: Any) -> None:
@@ -144,24 +145,24 @@ _ATTRIBUTE = "_tb_gradflow_kept"
 
 
 def kept_with(owner: Any, recording: Recording) -> Kept | None:
-    """What this recording has kept with an object; null if it has nothing."""
+    """The value that this recording has attached to an object; None if there is none."""
     found = vars(owner).get(_ATTRIBUTE)
     return found if isinstance(found, Kept) and found.recording is recording else None
 
 
 def keep_with(owner: Any, recording: Recording, value: Any) -> Kept:
-    """Keeps something with an object, past its `__setattr__`: Keras tracks what that is given."""
+    """Attaches a value to an object, bypassing its `__setattr__`: Keras tracks what is assigned."""
     kept = vars(owner)[_ATTRIBUTE] = Kept(recording, value)
     return kept
 
 
 def _safe(name: str) -> str:
-    """As a directory's name, on every system."""
+    """The name in a form that every system allows for a directory."""
     return re.sub(r"[^\w.-]+", "_", name).strip("._") or "training"
 
 
 def _made(log_dir: str) -> bool:
-    """Makes a directory; false if there is one already."""
+    """Creates a directory; returns False if it exists already."""
     if is_elsewhere(log_dir):
         if tf.io.gfile.exists(log_dir):
             return False

@@ -1,1 +1,1 @@
-"""From an op to the line of the user's code that made it, and what that line says."""
+"""From an op to the line of the user's code that created it, and the names in that line."""

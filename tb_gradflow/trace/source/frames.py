@@ -1,4 +1,4 @@
-"""Tracebacks: the lines that an op was made under."""
+"""Tracebacks: the call stack under which an op was created."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Frame:
 
 def frames_of(stack: Iterable[Any] | None) -> list[Frame]:
     """The frames of a TensorFlow or Python stack summary, outermost first."""
-    # TensorFlow keeps no stack for some ops (in a model with an LSTM and Keras's CTC loss, for one).
+    # TensorFlow keeps no stack for some ops (for example in a model with an LSTM and Keras's CTC loss).
     return [Frame(frame.filename, frame.lineno or 0, frame.name) for frame in stack or ()]
 
 
 def stack_now() -> list[Frame]:
-    """The frames of this thread, outermost first, without the caller's."""
+    """The frames of this thread, outermost first, without the caller's frame."""
     frames = []
     frame: Any = sys._getframe(2)
     while frame is not None:

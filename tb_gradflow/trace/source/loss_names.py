@@ -1,4 +1,4 @@
-"""What a person would call a loss: what their line gives to `tape.gradient`."""
+"""The name of a loss: the expression that the user's line passes to `tape.gradient`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ _METHODS = ("gradient", "jacobian", "batch_jacobian")
 
 
 def target_names(calls: Sequence[Sequence[Frame]]) -> Iterator[str]:
-    """What the user's line differentiates: `d_loss` in `tape.gradient(d_loss, …)`; `loss` in Keras's own step.
+    """The expression that the user's line differentiates: `d_loss` in `tape.gradient(d_loss, …)`; `loss` in Keras's own
+    step.
 
-    A line that asks several times, `a.gradient(x, …), b.gradient(y, …)`, does so from left to right.
+    Several requests on one line, `a.gradient(x, …), b.gradient(y, …)`, run from left to right.
     """
     asked: dict[tuple[str, int], int] = {}
     for frames in calls:
@@ -31,8 +32,9 @@ def target_names(calls: Sequence[Sequence[Frame]]) -> Iterator[str]:
 
 
 def _differentiated(code: str) -> Sequence[str]:
-    """The first arguments of the calls of `_METHODS` in a line of code, if the line stands alone: in the order in which
-    they are made, the inner one first."""
+    """The first arguments of the calls of `_METHODS` in a line of code, if the line can be parsed: in the order in
+    which the calls run, inner ones first.
+    """
     for attempt in (code, code + ")", code.rstrip(":") + ":\n    pass"):
         try:
             tree = ast.parse(attempt)

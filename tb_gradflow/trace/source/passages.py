@@ -1,4 +1,4 @@
-"""The parts of the user's files that an edit may be made from: whole top-level statements, as they are written."""
+"""The parts of the user's files that an edit may be made from: whole top-level statements, unchanged."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from tb_gradflow.record.schema import Passage
 
-# A statement of more characters is not kept, and neither are more of them in all: a log is no copy of the program.
+# Limits on the characters of one statement, and of all of them: a log is not a copy of the program.
 _LONGEST, _MOST = 40_000, 200_000
-# A patch has as many lines around what it changes.
+# The number of context lines of a patch.
 _AFTER = 3
 
 
@@ -24,10 +24,10 @@ class _Statement:
         first: Number of its first line, from one.
         last: Number of its last line.
         is_import: Whether it imports something.
-        defines: The names that it gives a value to, or defines as a function or a class.
+        defines: The names that it assigns, or defines as a function or a class.
         reads: The names that it reads.
-        calls: The last parts of what it calls: `Dense` for `keras.layers.Dense(...)`.
-        words: The strings that are written in it.
+        calls: The last parts of the names that it calls: `Dense` for `keras.layers.Dense(...)`.
+        words: The string literals in it.
     """
 
     first: int
@@ -42,13 +42,14 @@ class _Statement:
 def passages_of(
     lines: Mapping[str, Collection[int]], names: Collection[str], types: Collection[str], in_log: Mapping[str, str]
 ) -> tuple[Passage, ...]:
-    """Those that hold one of `lines`, what these refer to, those that name a layer or a variable, and the imports.
+    """The statements that contain one of `lines`, statements that these refer to, statements that name a layer or a
+    variable, and imports.
 
     Args:
         lines: By file, the lines of a trace; none for a file that is known to belong to the program.
-        names: What variables and layers are called.
+        names: The names of variables and layers.
         types: The classes of the layers.
-        in_log: What the log calls each file.
+        in_log: The name of each file in the log.
     """
     found: list[Passage] = []
     for file, numbers in lines.items():

@@ -1,4 +1,4 @@
-"""The lines of the user's code that a trace refers to, each once and by its number."""
+"""The lines of the user's code that a trace refers to, each stored once and referred to by its number."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ class SourceTable:
         return self._index.setdefault(origin.source, len(self._index)), origin.api
 
     def place(self, source: Source | None) -> int | None:
-        """The number of a line; null if there is none, or none is kept."""
+        """The number of a line; None if there is none, or if none are kept."""
         return self._index.setdefault(source, len(self._index)) if self.keep and source is not None else None
 
     @property
     def files(self) -> list[str]:
-        """The files that the lines are in, each once."""
+        """The files of the lines, each once."""
         return list(dict.fromkeys(source.file for source in self._index))
 
     def all(self) -> tuple[Source, ...]:
         return tuple(in_log(source) for source in self._index)
 
     def passages(self, names: Collection[str], types: Collection[str]) -> tuple[Passage, ...]:
-        """What edits are made from: in the files of the lines, and in those from which the step was started.
+        """The passages for edits: from the files of the lines, and from the files that started the step.
 
         Args:
-            names: What the variables and layers of the trace are called.
+            names: The names of variables and layers of the trace.
             types: The classes of the layers.
         """
         if not self.keep:
@@ -57,7 +57,7 @@ class SourceTable:
         for frame in stack_now():
             if is_users(frame.file):
                 lines.setdefault(frame.file, set())
-        # A model is often built in a module of its own, of which a step made of layers shows no line.
+        # A model is often built in a separate module, whose lines do not appear in a step that consists of layers.
         for file in dict.fromkeys(_files_of_the_program()):
             if is_users(file) and len(lines) < _MOST_FILES:
                 lines.setdefault(file, set())
@@ -65,9 +65,10 @@ class SourceTable:
 
 
 def _files_of_the_program() -> Iterator[str]:
-    """Those that modules were loaded from, the cells of a notebook, and those of functions that no module has: of a
-    file that was run by its path, for one."""
-    # The latest first: of many modules it is those that the program has come to.
+    """The files of loaded modules, the cells of a notebook, and the files of functions without a module, such as a file
+    that was run by its path.
+    """
+    # The latest first: of many modules, those are the ones that the program has just loaded.
     modules = reversed(list(sys.modules.values()))
     yield from [file for module in modules if (file := getattr(module, "__file__", None))]
     yield from list(linecache.cache)

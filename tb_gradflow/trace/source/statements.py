@@ -1,4 +1,4 @@
-"""What the user's code does with a value: the statement around a line, and whether the value goes anywhere."""
+"""How the user's code uses a value: the statement around a line, and whether the value is used further."""
 
 from __future__ import annotations
 
@@ -7,41 +7,42 @@ import functools
 import linecache
 from collections.abc import Iterator
 
-# Statements that a value ends in: a call for its effect (print, log, append), an assertion.
+# Statements that consume a value: a call for its side effect (print, log, append), an assertion.
 _ENDS = (ast.Expr, ast.Assert, ast.Raise, ast.Pass)
 
 
 def statement_at(file: str, line: int) -> ast.stmt | None:
-    """The innermost statement that `line` belongs to; null if the file cannot be read.
+    """The innermost statement that `line` belongs to; None if the file cannot be read.
 
-    In the head of a block (`if x > 0:`) that is the block.
+    For the head of a block (`if x > 0:`) it is the block.
     """
     found = [each for each in _statements(file) if each.lineno <= line <= (each.end_lineno or each.lineno)]
     return max(found, key=lambda each: each.lineno, default=None)
 
 
 def written_at(file: str, line: int) -> str:
-    """What the user wrote on a line; where that is a part of a statement that goes on over others, all of it."""
+    """The user's code on a line; if the line is part of a statement over several lines, the whole statement."""
     text = linecache.getline(file, line).strip()
     return text if _is_whole(text) else _statement_around(file, line, text)
 
 
 @functools.lru_cache(maxsize=1024)
 def _is_whole(text: str) -> bool:
-    """Whether a line can be read by itself: as a statement, the head of a block, or one argument of several that calls
-    or computes something. A line with `axis,` or `tf.float32,` says nothing of the statement that it belongs to."""
+    """Whether a line makes sense on its own: as a statement, the head of a block, or one of several arguments that
+    calls or computes something. A line with `axis,` or `tf.float32,` does not show the statement that it belongs to.
+    """
     for candidate in (text, text + "\n    pass"):
         if _parts_of(candidate):
             return True
     return any(isinstance(part, _SPEAKING) for part in _parts_of(text.rstrip(",")))
 
 
-# The parts of an argument that say what is done.
+# The kinds of nodes in an argument that show a computation.
 _SPEAKING = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.Lambda)
 
 
 def _parts_of(text: str) -> list[ast.AST]:
-    """None if it is no Python."""
+    """None if it is not valid Python."""
     try:
         return list(ast.walk(ast.parse(text)))
     except (SyntaxError, ValueError):
@@ -58,15 +59,14 @@ def _statement_around(file: str, line: int, text: str) -> str:
 
 
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)
-# Longer ones are tables and the like: their line says more.
+# Longer statements are tables and the like: their line is clearer.
 _LONGEST_STATEMENT = 500
 
 
 def is_only_told(file: str, line: int) -> bool:
-    """Whether what the statement at `line` computes is printed, logged or collected and nothing else.
+    """Whether the value of the statement at `line` is only printed, logged or collected.
 
-    A name that it is kept under must not be read by any other statement of the file. False where the file cannot be
-    read.
+    No other statement of the file may read the name that holds it. False if the file cannot be read.
     """
     statement = statement_at(file, line)
     if statement is None:
@@ -80,7 +80,7 @@ def is_only_told(file: str, line: int) -> bool:
 
 
 def steers(file: str, line: int) -> bool:
-    """Whether what the statement at `line` computes decides which other statements run, or how often."""
+    """Whether the value of the statement at `line` decides which other statements run, or how often."""
     statement = statement_at(file, line)
     if statement is None:
         return False
@@ -92,7 +92,7 @@ def steers(file: str, line: int) -> bool:
 
 
 def numbers_in(statement: ast.stmt) -> frozenset[float]:
-    """The numbers that are written out in a statement."""
+    """The number literals in a statement."""
     literals = (node.value for node in ast.walk(statement) if isinstance(node, ast.Constant))
     return frozenset(float(value) for value in literals if isinstance(value, (int, float)))
 
@@ -123,7 +123,7 @@ def _kept_under(statement: ast.stmt) -> frozenset[str]:
 
 
 def _read_in(statement: ast.stmt) -> frozenset[str]:
-    """The names that a statement itself reads, other than to tell of them; not those of the statements in it."""
+    """The names that a statement itself reads, except to print or log them; not those of nested statements."""
     if isinstance(statement, _ENDS):
         return frozenset()
     return _identifiers(_own_nodes(statement))
@@ -146,7 +146,7 @@ def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
 
 
 def _is_in_lambda(statement: ast.stmt, line: int) -> bool:
-    """Whether a line of the statement holds a function of its own, whose value goes to whoever calls it."""
+    """Whether a line of the statement contains a nested function, whose value goes to its caller."""
     return any(
         isinstance(node, ast.Lambda) and node.lineno <= line <= (node.end_lineno or node.lineno)
         for node in ast.walk(statement)

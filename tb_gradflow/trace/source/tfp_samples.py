@@ -1,4 +1,4 @@
-"""Which distribution of TensorFlow Probability a sample or a density belongs to, as its frames tell."""
+"""The distribution of TensorFlow Probability that a sample or a density belongs to, found in its frames."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _FILES = "/" + _MODULES.replace(".", "/") + "/"
 
 
 def drawn_from(frames: Sequence[Frame]) -> str | None:
-    """`tfd.Poisson.sample` or `tfd.Poisson.log_prob`, where the user's line calls that method of a distribution; `None`
-    elsewhere.
+    """`tfd.Poisson.sample` or `tfd.Poisson.log_prob`, if the user's line calls that method of a distribution; otherwise
+    `None`.
 
     Args:
-        frames: Those that the user's line called, outermost first.
+        frames: The frames below the user's line, outermost first.
     """
     inside = [(frame.file.replace(os.sep, "/"), frame.function) for frame in frames]
     inside = [(file, function) for file, function in inside if _FILES in file]

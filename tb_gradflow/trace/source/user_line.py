@@ -1,8 +1,8 @@
-"""Which line of the user's code made an op, and which function that line called.
+"""The line of the user's code that created an op, and the function that this line called.
 
-A traceback runs from the program's first line to TensorFlow's op constructor. The user's line is the innermost
-one that belongs neither to an installed package nor to the standard library; the frame that it called into names
-the function they know, such as `tf.sequence_mask`, where the op's own type (`Less`) would mean nothing to them.
+A traceback runs from the program's first line to TensorFlow's op constructor. The user's line is the innermost line
+that belongs neither to an installed package nor to the standard library. The frame below it gives the function that the
+user knows, such as `tf.sequence_mask`, instead of the op's type (`Less`), which would mean nothing to them.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from tb_gradflow.trace.source.frames import PACKAGE, Frame
 from tb_gradflow.trace.source.statements import written_at
 from tb_gradflow.trace.source.tfp_samples import drawn_from
 
-# Where the user's step is called from.
+# The function that calls the user's step.
 STEP = os.path.join(PACKAGE, "trace", "step", "instrumented_step.py")
 EXPLAIN = os.path.join(PACKAGE, "trace", "explain", "one_step.py")
 
-# Functions that only pass a call on to the one the user meant.
+# Functions that only forward a call to the function that the user called.
 _WRAPPERS = (
     "traceback_utils.py",
     "dispatch.py",
@@ -38,10 +38,10 @@ _WRAPPERS = (
     "/backend/tensorflow/sparse.py",
 )
 
-# The user's line that starts a training says nothing about the ops inside it.
+# The user's line that starts a training says nothing about the ops in it.
 _ENTRY_POINTS = frozenset({"fit", "train_on_batch", "evaluate", "predict", "make_train_function"})
 
-# Python's operators reach TensorFlow through these files; the op's type then says which operator it was.
+# Python's operators reach TensorFlow through these files; the op's type then tells the operator.
 _OPERATOR_FILES = ("tensor_math_operator_overrides.py", "override_binary_operator.py", "tensor_getitem_override.py")
 
 _OPERATORS = {
@@ -69,11 +69,11 @@ _OPERATORS = {
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where an op comes from.
+    """The origin of an op.
 
     Attributes:
-        source: The user's line; null if no line of theirs made the op.
-        api: The function that line called; null if unknown.
+        source: The user's line; None if no line of theirs created the op.
+        api: The function that this line called; None if unknown.
     """
 
     source: Source | None
@@ -81,10 +81,11 @@ class Origin:
 
 
 def origin_of(frames: Sequence[Frame], op_type: str, *, keep_source: bool = True) -> Origin:
-    """The user's line in `frames` (outermost first) that made an op of type `op_type`, and what it called.
+    """The user's line in `frames` (outermost first) that created an op of type `op_type`, and the function that it
+    called.
 
-    Looks no further out than the recorder's own step, which every traced op runs under: the lines beyond it
-    say how training was started. With `keep_source` false the line is left out.
+    Frames outside of the recorder's own step, under which every op is traced, are ignored: they only show how the
+    training was started. With `keep_source` false the line is left out.
     """
     index = users_frame(frames)
     if index >= 0:
@@ -96,15 +97,16 @@ def origin_of(frames: Sequence[Frame], op_type: str, *, keep_source: bool = True
 
 
 def _step_itself(frames: Sequence[Frame], op_type: str) -> str | None:
-    """The function of a library that is the step, where the user has given it no line of their own: `tf.floor` in
-    `explain(tf.floor, ...)`."""
+    """The library function that is the step itself, if there is no user's line: `tf.floor` in `explain(tf.floor,
+    ...)`.
+    """
     inside = [index for index, frame in enumerate(frames) if frame.file == EXPLAIN]
     called = first_meant(frames[inside[-1] + 1 :]) if inside else None
     return _called_name(called, op_type)
 
 
 def users_frame(frames: Sequence[Frame]) -> int:
-    """Index of the innermost frame of the user's own inside the recorder's step; -1 if there is none."""
+    """Index of the innermost frame of the user's code inside of the recorder's step; -1 if there is none."""
     for index in range(len(frames) - 1, -1, -1):
         if frames[index].file == STEP:
             break
@@ -122,8 +124,9 @@ def _called_name(called: Frame | None, op_type: str) -> str | None:
 
 
 def _layer_call(frames: Sequence[Frame], op_type: str) -> str | None:
-    """The first exported function below the layer call, for ops that a library's layer made by itself; or the function
-    of `keras.ops` that stands in a functional model as a layer does."""
+    """The first exported function below the layer call, for ops that a library's layer created itself; or the function
+    of `keras.ops` that acts as a layer in a functional model.
+    """
     for index in range(len(frames) - 1, -1, -1):
         frame = frames[index]
         if "/layers/" in frame.file and frame.function == "call":
@@ -137,7 +140,7 @@ _KERAS_OPS, _KERAS_BACKEND = "/keras/src/ops/", "/keras/src/backend/tensorflow/"
 
 
 def _name_in_keras_ops(called: Frame | None) -> str | None:
-    """The functions that do the work in Keras have the names of those that it exports."""
+    """Implementations in Keras have the same names as the functions that it exports."""
     if called is None or _KERAS_BACKEND not in called.file:
         return None
     exported = getattr(sys.modules.get("keras"), "ops", None)
@@ -145,7 +148,7 @@ def _name_in_keras_ops(called: Frame | None) -> str | None:
 
 
 def first_meant(frames: Sequence[Frame]) -> Frame | None:
-    """The outermost frame that does more than pass a call on."""
+    """The outermost frame that does more than forward a call."""
     for frame in frames:
         if not frame.file.endswith(_WRAPPERS):
             return frame
@@ -157,35 +160,36 @@ def _source(frame: Frame) -> Source:
 
 
 def in_log(source: Source) -> Source:
-    """The line as the log names it: by a path that says nothing of the machine. See `path_in_log`."""
+    """The line as it appears in the log, with a path that reveals nothing about the machine. See `path_in_log`."""
     return replace(source, file=path_in_log(source.file, os.getcwd()))
 
 
 @functools.lru_cache(maxsize=4096)
 def path_in_log(file: str, directory: str) -> str:
-    """Relative to the working directory; elsewhere to where Python imports it from; the bare name if neither holds it.
+    """The path relative to the working directory; otherwise relative to the directory from which Python imports it;
+    otherwise the bare file name.
 
-    Never absolute: a log is shown to others, and a home directory is nobody's business. A cell of a notebook is called
-    what the notebook calls it. What else is no path stays as it is.
+    Never absolute: logs are shown to others, and a home directory is private. A notebook cell has the notebook's name
+    for it. Names that are not paths are unchanged.
     """
     cell = _cell_of(file)
     if cell is not None:
         return cell
     if file.startswith("<") or not os.path.isabs(file):
         return file.replace(os.sep, "/")
-    # The longest root is the one that a person would name the file from.
+    # The longest root is the one from which a person would name the file.
     roots = sorted((os.path.abspath(entry) for entry in sys.path if entry), key=len, reverse=True)
     for path in dict.fromkeys((file, os.path.realpath(file))):
         for root in (directory, os.path.realpath(directory), *roots):
             inside = root.rstrip(os.sep) + os.sep
-            # Relative to the root of all files it would be absolute in everything but its first letter.
+            # Relative to the root of the file system it would be absolute except for its first character.
             if inside != os.sep and path.startswith(inside):
                 return path[len(inside) :].replace(os.sep, "/")
     return os.path.basename(file)
 
 
 def _cell_of(file: str) -> str | None:
-    """`In[3]`, for the file that IPython pretends a notebook's cell to be; null for others."""
+    """`In[3]` for the pseudo-file of a notebook cell in IPython; None for other files."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     number = getattr(getattr(shell, "compile", None), "_filename_map", {}).get(file)
     return None if number is None else f"In[{number}]"
@@ -193,7 +197,7 @@ def _cell_of(file: str) -> str | None:
 
 @functools.lru_cache(maxsize=4096)
 def is_users(file: str) -> bool:
-    """Whether a file is the user's own, neither an installed package nor the standard library."""
+    """Whether a file is the user's own: neither in an installed package nor in the standard library."""
     if file.startswith(PACKAGE):
         return "/demo/" in file
     if "site-packages" in file or "dist-packages" in file:
@@ -217,9 +221,9 @@ def _library_roots() -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def api_name(file: str, function: str) -> str | None:
-    """What a user calls the function `function` defined in `file`: `tf.sequence_mask`, `keras.ops.round`.
+    """The public name of the function `function` defined in `file`: `tf.sequence_mask`, `keras.ops.round`.
 
-    Null for functions without a public name.
+    None for functions without a public name.
     """
     module = _module_of(file)
     if module is None:
@@ -235,7 +239,7 @@ def api_name(file: str, function: str) -> str | None:
 
 
 def _exported_names(function: Any) -> tuple[str, ...]:
-    """Public names of a TensorFlow function, which `tf_export` leaves on the innermost of its decorators."""
+    """Public names of a TensorFlow function, which `tf_export` stores on its innermost decorator."""
     while function is not None:
         names = getattr(function, "_tf_api_names", None) or getattr(function, "_tf_api_names_v1", None)
         if names:
@@ -250,7 +254,7 @@ def _readability(name: str) -> tuple[int, int, str]:
 
 @functools.lru_cache(maxsize=1024)
 def _module_of(file: str) -> Any:
-    """The loaded module that `file` holds the code of."""
+    """The loaded module whose code is in `file`."""
     parts = os.path.splitext(file)[0].replace(os.sep, "/").split("/")
     for root in ("tensorflow", "keras", "tf_keras", "tensorflow_probability"):
         if root in parts:

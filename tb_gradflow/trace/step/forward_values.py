@@ -1,4 +1,4 @@
-"""What the forward pass of a step computed: measured in the step, and put into a record after it."""
+"""The forward values of a step: measured in the step, and converted to a record after it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tb_gradflow.trace.numerics.values import PLACE_COLUMNS, bad_columns, bad_ro
 from tb_gradflow.trace.step.named_inputs import Named
 
 NumberOf = Callable[[Flattener, Ref], int]
-"""Answers the index in the trace of the op that makes a tensor, -1 where it is not listed."""
+"""Returns the index in the trace of the op that produces a tensor, -1 if it is not listed."""
 
 Array = npt.NDArray[Any]
 
@@ -66,7 +66,7 @@ def has_nonfinite(gradients: Array) -> bool:
 
 
 def step_values(measured: Mapping[str, Array], step: int) -> StepValues | None:
-    """The record of what a step measured; null where its forward pass was not."""
+    """The record of a step's measurements; None if its forward pass was not measured."""
     if "value_places" not in measured:
         return None
     batch = int(measured["batch"])
@@ -88,7 +88,7 @@ def step_values(measured: Mapping[str, Array], step: int) -> StepValues | None:
 
 
 def examples_of(given: Named) -> dict[str, Any]:
-    """The batch itself, for `step_values` to keep some rows of."""
+    """The batch itself, of which `step_values` keeps some rows."""
     return {f"{_EXAMPLE}{name}": tensor for name, tensor in given if tensor.shape.rank}
 
 
@@ -129,8 +129,9 @@ def _rows(places: Array) -> Rows | None:
 
 
 def _batch_of(given: Any) -> Any:
-    """How many rows the batch has: the length of the first axis that all tensors of the step have in common; -1 if
-    there is none."""
+    """Number of rows of the batch: the common length of the first axis of all tensors of the step; -1 if there is
+    none.
+    """
     flat = [each for each in tf.nest.flatten(given) if isinstance(each, (tf.Tensor, np.ndarray)) and len(each.shape)]
     known = {each.shape[0] for each in flat}
     if None not in known:
@@ -140,7 +141,7 @@ def _batch_of(given: Any) -> Any:
 
 
 def _may_be_of(batch: Any, tensor: Any) -> bool:
-    """Whether the first axis of a tensor may be that of the batch, as far as shapes are known."""
+    """Whether the first axis of a tensor may be the batch, as far as shapes are known."""
     if not tensor.shape.rank:
         return False
     known = tf.get_static_value(batch)

@@ -239,7 +239,7 @@ class InstrumentedStep:
     def _joined(self, collectors: Sequence[Collector], measured: Sequence[Measured]) -> Measured:
         """The step's numbers, of all its replicas. They meet here, those of other workers too."""
         if self._agreement is not None and not self._agreement.all_can():
-            raise RuntimeError("another worker could not record this step, and says why")
+            raise RuntimeError("another worker could not record this step; its warning gives the reason")
         if not is_shared(collectors[0]):
             return measured[0]
         whole = joined(collectors, measured)

@@ -1,4 +1,4 @@
-"""What the step was given: the floating tensors of the batch, by the names that the user has for them."""
+"""The floating tensors of the batch, by the names that the user has for them."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ import tensorflow as tf
 from tensorflow.python.distribute.values import DistributedValues
 
 Named = Sequence[tuple[str, Any]]
-"""Tensors and what to call them."""
+"""Tensors and their names."""
 
 NameInputs = Callable[[Sequence[Any], Mapping[str, Any]], Named]
-"""From the arguments of a step to the tensors among them."""
+"""Maps the arguments of a step to the tensors in them."""
 
 
 def batch_of_keras(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Named:
-    """Of the one argument of `train_step`: `x`, `y` and `sample_weight`, or what they are made of."""
+    """For the single argument of `train_step`: `x`, `y` and `sample_weight`, or their parts."""
     [data] = args or kwargs.values()
     try:
         parts = keras.utils.unpack_x_y_sample_weight(data)
-    except ValueError:  # a dataset of the user's own form, for a train_step of their own
+    except ValueError:  # a dataset in the user's own form, for a custom train_step
         parts = ()
     return list(_floating(dict(zip(("x", "y", "sample_weight"), parts, strict=True)) if parts else {"data": data}))
 
 
 def arguments_of(function: Callable[..., Any]) -> NameInputs:
-    """Of the arguments of `function`, by its parameters."""
+    """For the arguments of `function`, by its parameters."""
 
     def named(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Named:
         try:
@@ -43,7 +43,7 @@ def arguments_of(function: Callable[..., Any]) -> NameInputs:
 def part_of_replica(
     number: int, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[Sequence[Any], dict[str, Any]]:
-    """What one of this process's replicas is given of the arguments of the step that runs them."""
+    """The arguments of one of this process's replicas, from those of the step that runs them."""
 
     def part(value: Any) -> Any:
         return value.values[number] if isinstance(value, DistributedValues) else value

@@ -1,4 +1,4 @@
-"""The batches of the latest steps, kept as references: nothing is copied. A part of a batch may be null."""
+"""The batches of the latest steps, kept as references without copying. A part of a batch may be None."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import tensorflow as tf
 
 from tb_gradflow.trace.graph.variables import replica_here
 
-# Never full: an op that waits for room would stop the training.
+# Never full: an op that waits for space would stop the training.
 _CAPACITY = 1 << 30
 
 OWN_OP = "tb_gradflow_batch"
-"""In the names of the ops that keep batches."""
+"""A prefix of the names of the ops that keep batches."""
 
 
 class Batches:
     """A queue for each replica, which its steps fill while they run.
 
     Args:
-        replicas: How many of them this process has.
+        replicas: Number of replicas in this process.
     """
 
     def __init__(self, replicas: int) -> None:
@@ -33,7 +33,7 @@ class Batches:
         self._sizes: dict[int, int] = {}
 
     def keep(self, batch: Any) -> None:
-        """In a step's graph: keeps the batch that it is given, tensors in any structure."""
+        """In a step's graph: keeps a batch, tensors in any structure."""
         components = [each for each in tf.nest.flatten(batch, expand_composites=True) if each is not None]
         number = len(self._specs)
         self._specs.append(tf.nest.map_structure(tf.type_spec_from_value, batch))
@@ -41,7 +41,7 @@ class Batches:
         self._queues[replica_here()].enqueue([kept, tf.constant(number)], name=OWN_OP)
 
     def forget(self) -> int:
-        """Lets go of what was kept; how many bytes the batch of a step took."""
+        """Releases everything; returns how many bytes the batch of a step took."""
         size = 0
         for queue in self._queues:
             kept, numbers = queue.dequeue_many(queue.size())
@@ -50,7 +50,7 @@ class Batches:
         return size
 
     def taken(self) -> list[list[Any]]:
-        """What was kept since this was last asked: of each step, what each replica was given."""
+        """The batches kept since the last call: for each step, those of each replica."""
         by_replica = [self._of(queue) for queue in self._queues]
         return [list(step) for step in zip(*by_replica, strict=True)]
 
@@ -61,7 +61,9 @@ class Batches:
         ]
 
     def _size(self, kept: Any, number: int) -> int:
-        """Bytes of the first. To look into it takes a millisecond: not done again where all are of one size."""
+        """Bytes of the first batch. Reading it takes a millisecond, so this is not repeated if all have the same
+        size.
+        """
         if number in self._sizes:
             return self._sizes[number]
         spec = self._specs[number]
@@ -89,14 +91,15 @@ def _tensors(spec: Any) -> list[Any]:
 
 
 def without_optionals(structure: Any) -> Any:
-    """A batch, or the type of one, as Keras hands it to a step: with null where a dataset can say no more than that a
-    tensor is missing."""
+    """A batch, or the type of one, as Keras passes it to a step: with None where a dataset can only say that a tensor
+    is missing.
+    """
     optional = (tf.experimental.Optional, tf.OptionalSpec)
     return tf.nest.map_structure(lambda each: None if isinstance(each, optional) else each, structure)
 
 
 def dataset_of(batches: Iterable[Any], spec: Any) -> Any:
-    """A `tf.data.Dataset` of batches that are at hand, of the type `spec`; it can be gone through once."""
+    """A `tf.data.Dataset` of existing batches, of the type `spec`; it can be iterated once."""
     flat = tf.nest.flatten(spec)
     there = [number for number, each in enumerate(flat) if not isinstance(each, tf.OptionalSpec)]
 
@@ -115,14 +118,14 @@ def dataset_of(batches: Iterable[Any], spec: Any) -> Any:
         output_signature=tuple(flat[number] for number in there),
     )
     options = tf.data.Options()
-    # There is nothing to tune in a handful of batches, and its threads take tens of milliseconds to end.
+    # There is nothing to tune for a few batches, and autotuning threads take tens of milliseconds to end.
     options.autotune.enabled = False
     options.experimental_optimization.apply_default_optimizations = False
     return dataset.map(tf.autograph.experimental.do_not_convert(whole)).with_options(options)
 
 
 def bytes_of(batch: Any) -> int:
-    """What the tensors of a batch take."""
+    """The size of the tensors of a batch, in bytes."""
     flat = tf.nest.flatten(batch, expand_composites=True)
     eager = [each for each in flat if isinstance(each, tf.__internal__.EagerTensor)]
     return sum(each.dtype.size * math.prod(each._shape_tuple()) for each in eager)

@@ -1,4 +1,4 @@
-"""The variables that a compiled step reads, for each of the replicas that it runs in this process."""
+"""The variables that a compiled step reads, for each replica that it runs in this process."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import Any
 
 from tb_gradflow.trace.graph.variables import Owned, Variables
 
-# How TensorFlow names what the second and later replicas have of a mirrored variable.
+# TensorFlow's names for the copies of a mirrored variable on the second and later replicas.
 _OF_REPLICA = re.compile(r"(?P<name>.*)/replica_(?P<number>\d+)$")
 
 
 def variables_of(function: Any) -> Sequence[Variables]:
-    """Those of each replica, in the order in which they were made; of a step without replicas, one. What belongs to
-    another replica is none of its business."""
-    # A graph keeps its variables in no order.
+    """The variables of each replica, in the order of their creation; one list for a step without replicas. Variables of
+    other replicas are left out.
+    """
+    # A graph does not keep its variables in order.
     captured = sorted(function.variables, key=lambda variable: variable.handle._id)
     names = {_name(variable) for variable in captured}
     numbered = [(variable, *_replica(_name(variable), names)) for variable in captured]

@@ -115,7 +115,7 @@ def joined(collectors: Sequence[Collector], measured: Sequence[Measured]) -> Mea
     first = kept[0]
     placed = [_placed(each, own) for each, own in zip(kept, measured, strict=True)]
     if len({tuple(one) for one in placed}) > 1:
-        raise ValueError("the replicas of this step do not do the same")
+        raise ValueError("the replicas of this step run different ops")
     if is_replica():
         total = first.replica.all_reduce(tf.distribute.ReduceOp.SUM, placed[0])
     else:

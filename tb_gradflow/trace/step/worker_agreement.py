@@ -1,7 +1,7 @@
-"""Whether every worker of a training can record a step: they tell each other while each traces it.
+"""Whether every worker of a training can record a step: the workers notify each other while each traces it.
 
-A recorded step exchanges tensors that the user's own does not. A worker whose recorder fails traces a step without that
-exchange, and the others would wait in it for ever.
+A recorded step has collective ops that the user's own step does not. A worker whose recorder fails traces a step
+without them, and the others would wait for it forever.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from tensorflow.python.eager import context
 from tb_gradflow.trace.graph.variables import replica_here
 
 WAIT_SECONDS = 600
-"""For the slowest worker to trace its step, a worker that never says anything included."""
+"""For the slowest worker to trace its step, including a worker that never answers."""
 
 _STEPS = itertools.count()
 
 
 class Agreement:
-    """What the workers tell each other of one step. All of them make the steps that they record in the same order."""
+    """The messages of the workers about one step. All of them create their recorded steps in the same order."""
 
     def __init__(self) -> None:
         self._step = next(_STEPS)
         self._traces: Counter[int] = Counter()
 
     def all_can(self) -> bool:
-        """Tells that this worker can record what it has traced, and asks the others."""
+        """Announces that this worker can record what it has traced, and waits for the others."""
         key = self._tell("yes")
         own = context.context()._collective_ops_server_def
         tasks = [(job.name, task) for job in own.cluster.job for task in job.tasks if job.name in ("chief", "worker")]
         try:
             return all(self._of(key, job, task) == "yes" for job, task in tasks)
-        except tf.errors.OpError:  # one that says nothing
+        except tf.errors.OpError:  # a worker that does not answer
             return False
 
     def refuse(self) -> None:
-        """Tells that this worker cannot."""
+        """Announces that this worker cannot record."""
         self._tell("no")
 
     def _tell(self, answer: str) -> str:

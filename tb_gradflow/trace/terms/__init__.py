@@ -1,1 +1,1 @@
-"""The terms of a loss that is a sum: which they are, what they are called, and the gradient of each."""
+"""The terms of a loss that is a sum: which they are, their names, and the gradient of each."""

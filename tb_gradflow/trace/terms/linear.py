@@ -1,4 +1,6 @@
-"""The ops that a loss hands its terms on through: sums, weights, means. What each makes of a weight on its way back."""
+"""The ops through which a loss passes to its terms: sums, weights, means; and how each changes a weight on the way
+back.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ SUMS = frozenset({"AddV2", "Add", "Sub", "AddN"})
 """Each input is a term, or a sum of terms."""
 
 PACKED = frozenset({"Pack"})
-"""Numbers beside each other, to be added up by what takes them."""
+"""Stacked numbers, which a later op adds up."""
 
 HANDING_ON = frozenset({"Identity", "Cast", "Neg", "Reshape", "Squeeze", "ExpandDims", "EnsureShape", "Snapshot"})
 REDUCTIONS = frozenset({"Sum", "Mean"})
@@ -19,16 +21,16 @@ QUOTIENTS = frozenset({"RealDiv", "Div", "DivNoNan"})
 WEIGHTED = frozenset({"Mul"}) | QUOTIENTS
 
 Actual = Callable[[Any], Any]
-"""The tensor of the step that a tensor of the graph stands for."""
+"""The tensor of the step that a tensor of the graph represents."""
 
 
 def is_small(tensor: Any) -> bool:
-    """Whether a tensor is a number, or one for each row of a batch."""
+    """Whether a tensor is a single number, or one number for each row of a batch."""
     return tensor.shape.rank is not None and tensor.shape.rank <= 1
 
 
 def weight_of_input(op: Any, slot: int, weight: Any, actual: Actual) -> Any:
-    """What one input of an op counts for in a loss, element by element, where `weight` is what its output does."""
+    """The weight of one input of an op in a loss, element by element, if `weight` is the weight of its output."""
     given = actual(op.inputs[slot])
     kind = op.type
     if kind in ("AddV2", "Add", "AddN"):
@@ -48,7 +50,7 @@ def weight_of_input(op: Any, slot: int, weight: Any, actual: Actual) -> Any:
         divided = tf.math.divide_no_nan(weight, divisor) if kind == "DivNoNan" else weight / divisor
         return _as_given(divided, given)
     if kind in REDUCTIONS:
-        # Of a scalar, or of one number for each row: all of it.
+        # For a scalar, or for one number for each row: all of it.
         spread = tf.fill(tf.shape(given), tf.reshape(weight, []))
         return spread / tf.cast(tf.maximum(tf.size(given), 1), given.dtype) if kind == "Mean" else spread
     return tf.reshape(weight, tf.shape(given))
@@ -62,7 +64,7 @@ def _as_given(weight: Any, given: Any) -> Any:
         return tf.reduce_sum(weight)
     if weight.shape.is_fully_defined() and weight.shape == given.shape:
         return weight
-    # One row may have been broadcast to all, and how many there are is often not known while a step is traced.
+    # One row may have been broadcast to all, and the number of rows is often not known while a step is traced.
     shape = tf.shape(given)
     rows = tf.broadcast_to(weight, tf.broadcast_dynamic_shape(tf.shape(weight), shape))
     along = tf.raw_ops.BroadcastGradientArgs(s0=shape, s1=tf.shape(rows)).r0

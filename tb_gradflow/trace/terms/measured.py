@@ -37,8 +37,8 @@ def measure(
     Args:
         terms: Two or more.
         asked: The request for the gradient of their sum.
-        sources: By index of the variable, its place among the sources.
-        count: How many sources there are.
+        sources: The position among the sources by index of the variable.
+        count: Number of sources.
         actual: See `linear`.
         scale: What the loss was multiplied with; null if it was not.
         ref_of: The flat op's output that a tensor of the graph is.
@@ -66,7 +66,9 @@ def measure(
 
 
 def _apart(term: Term) -> Term:
-    """The term with weights that TensorFlow's graph optimizer does not take for what the step itself computes."""
+    """The term with weights that TensorFlow's graph optimizer does not recognise as equal to what the step itself
+    computes.
+    """
     summands = [replace(each, weight=behind(each.weight)) for each in term.summands]
     return replace(term, summands=summands)
 
@@ -75,20 +77,21 @@ def _gradients(term: Term, asked: Asked, count: int, actual: Actual) -> list[Any
     moving = [each for each in term.summands if each.moves]
     if not moving:
         return [None] * count
-    # What a gradient makes of forward values alone, such as 2 * x, would be merged with the step's own, and that one no
-    # longer be merged with what it is multiplied by. Ops that wait for something are not the same as ops that do not.
+    # Parts of a gradient that depend only on forward values, such as 2 * x, would be deduplicated with the step's own,
+    # which could then no longer be merged with the op that multiplies it. Ops with a control dependency are not equal
+    # to ops without one.
     with tf.control_dependencies([each.weight for each in moving]):
         return asked.again([actual(each.tensor) for each in moving], [each.weight for each in moving], count)
 
 
 def _value_row(term: Term, actual: Actual, scale: Any, *, exact: bool) -> Any:
-    """What a term adds to the loss, and what it would add if it was one throughout."""
+    """A term's contribution to the loss, and its contribution if it were one throughout."""
     parts, weights = [], []
     for each in term.summands:
         given = _seen(each.tensor) if exact else actual(each.tensor)
         weight = tf.cast(each.weight, tf.float32)
         weights.append(tf.reduce_sum(tf.abs(weight)))
-        # A NaN is one in the loss as well, whatever its weight.
+        # A NaN in the term is a NaN in the loss, whatever its weight.
         parts.append(float("nan") if given is None else tf.reduce_sum(tf.cast(given, tf.float32) * weight))
     row = tf.stack([tf.add_n(parts), tf.add_n(weights)])
     row = row if scale is None else row / tf.cast(scale, tf.float32)
@@ -96,15 +99,16 @@ def _value_row(term: Term, actual: Actual, scale: Any, *, exact: bool) -> Any:
 
 
 def _seen(tensor: Any) -> Any:
-    """The value of a term, without looking at it where it may be merged with what the step makes of it; null where
-    that cannot be had."""
+    """The value of a term, without reading it directly if it may be merged with its consumers; None if that is not
+    possible.
+    """
     if tensor.shape.rank == 0:
         return recomputed(tensor)
     return seen_apart(tensor) if may_be_merged(tensor) else tensor
 
 
 def _cosine_rows(gradients: Sequence[Any]) -> list[Any]:
-    """The cosine of each two, in the order (0, 1), (0, 2), …, (1, 2), …, as many in a row as it has columns."""
+    """The cosine of each pair, in the order (0, 1), (0, 2), …, (1, 2), …, as many in a row as it has columns."""
     angles = [gradient_cosine(one, other) for place, one in enumerate(gradients) for other in gradients[place + 1 :]]
     angles += [tf.constant(float("nan"))] * (-len(angles) % COSINES_IN_ROW)
     return [tf.stack(angles[first : first + COSINES_IN_ROW]) for first in range(0, len(angles), COSINES_IN_ROW)]

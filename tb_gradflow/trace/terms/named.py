@@ -1,4 +1,6 @@
-"""Terms by name: the summands of a loss, those that belong together joined, each called what a person would call it."""
+"""Terms by name: the summands of a loss, with summands that belong together joined, each with the name that a person
+would use.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from tb_gradflow.trace.terms.summands import Summand
 from tb_gradflow.trace.terms.written import assigned_by, begun_by, line_of
 
 MOST_TERMS = 16
-"""Each costs a backward pass. Of a loss with more, the last ones are measured together."""
+"""Each costs a backward pass. If a loss has more, the last ones are measured together."""
 
 REGULARIZERS = "regularizers"
 
@@ -26,10 +28,10 @@ class Term:
     """A term of a loss.
 
     Attributes:
-        name: What it is called.
+        name: Its name.
         kind: See the record.
-        summands: What of the graph it is made of.
-        frames: The stack that the user's line for it is in.
+        summands: The summands of the graph that it consists of.
+        frames: The stack that contains the user's line for it.
     """
 
     name: str
@@ -39,12 +41,12 @@ class Term:
 
     @property
     def moves(self) -> bool:
-        """Whether it depends on what a gradient is requested for."""
+        """Whether it depends on the sources of a gradient."""
         return any(each.moves for each in self.summands)
 
 
 def terms_of(summands: Sequence[Summand], layer_of: Callable[[Any], str]) -> list[Term]:
-    """The terms, in the order of the loss. `layer_of` answers the name of the layer that a tensor comes from."""
+    """The terms, in the order of the loss. `layer_of` returns the name of the layer that a tensor comes from."""
     frames = [frames_of(each.made_by.op.traceback) for each in summands]
     compiled = [any(frame.file.endswith(_COMPILED) for frame in each) for each in frames]
     terms: list[Term] = []
@@ -81,7 +83,7 @@ def _own_name(frames: Sequence[Frame], layer: str, by_compile: bool, several: bo
 
 
 def _loss_function(frames: Sequence[Frame]) -> str:
-    """The function that `compile(loss=…)` was given, or that stands for the name that it was given."""
+    """The function in `compile(loss=…)`, or the function for the name in it."""
     for frame in frames:
         if is_users(frame.file) and frame.function.isidentifier() and _follows_compile(frames, frame):
             return frame.function.removeprefix("tf__")
@@ -95,6 +97,8 @@ def _follows_compile(frames: Sequence[Frame], frame: Frame) -> bool:
 
 
 def _is_regularizer(frames: Sequence[Frame]) -> bool:
-    """Whether a weight's regularizer made it. One of a layer's output is made while the layer is called."""
+    """Whether a weight's regularizer created it. A regularizer of a layer's output is called while the layer is
+    called.
+    """
     functions = {frame.function for frame in frames}
     return bool(functions & {"_get_regularization_losses", "_get_regularizer_losses", "_loss_for_variable"})

@@ -1,8 +1,8 @@
-"""The terms of a loss, found in the graph of its step.
+"""Finds the terms of a loss in the graph of its step.
 
-From the loss back: through sums to their inputs, through means and weights to what they are of. Where to stop is what
-a person would say: `recon + beta * kl` has two terms, and the formula of `kl`, which adds up pieces of its own, is
-one. So a sum over a batch is taken apart only where the user's line adds up values that have names.
+It starts at the loss and goes back through sums to their inputs, and through means and weights to their operands. It
+stops where a person would: `recon + beta * kl` has two terms, and `kl` is one term even if its formula is a sum. So a
+sum over a batch is split only if the user's line adds values that have names.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from tb_gradflow.trace.terms.linear import (
 )
 from tb_gradflow.trace.terms.written import Written, is_named, parts_of, written_by
 
-# A running total of so many parts is no loss that a person would take apart, and Python's stack is not endless.
+# A running total of this many parts is not a loss that a person would split, and Python's stack is limited.
 _DEEPEST = 150
 
 
 @dataclass(frozen=True, slots=True)
 class Summand:
-    """A term, or a place on the way to some.
+    """A term, or a node on the path to terms.
 
     Attributes:
         tensor: In the graph.
-        weight: What each element of it counts for in the loss, in the step; of the tensor's shape.
-        written: What the user wrote there.
-        moves: Whether it depends on what a gradient is requested for.
-        origin: The tensor whose line says what it is; null where that is the tensor itself.
+        weight: The weight of each element in the loss, a tensor of the step with the same shape.
+        written: The user's expression for it.
+        moves: Whether it depends on the sources of a gradient.
+        origin: The tensor whose line names it; None if that is the tensor itself.
     """
 
     tensor: Any
@@ -49,18 +49,18 @@ class Summand:
 
     @property
     def made_by(self) -> Any:
-        """The tensor whose line says what it is."""
+        """The tensor whose line names it."""
         return self.tensor if self.origin is None else self.origin
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What is known of the graph.
+    """Functions that describe the graph.
 
     Attributes:
-        actual: The tensor of the step that one of the graph stands for; null if there is none.
-        moves: Whether a tensor depends on what a gradient is requested for.
-        is_constant: Whether nothing but constants go into a tensor.
+        actual: The tensor of the step that a tensor of the graph represents; None if there is none.
+        moves: Whether a tensor depends on the sources of a gradient.
+        is_constant: Whether a tensor depends only on constants.
         in_layer: Whether an op belongs to a layer.
     """
 
@@ -71,8 +71,9 @@ class Ground:
 
 
 def summands_of(targets: Sequence[tuple[Any, Any]], ground: Ground) -> list[Summand]:
-    """The terms of what is differentiated, each tensor once; `targets` are tensors of the graph, with what each counts
-    for."""
+    """The terms of the differentiated value, each tensor once; `targets` are tensors of the graph, with the weight of
+    each.
+    """
     found: list[Summand] = []
     for tensor, weight in targets:
         for each in _taken_apart(Summand(tensor, weight, Written()), ground, 0):
@@ -82,12 +83,14 @@ def summands_of(targets: Sequence[tuple[Any, Any]], ground: Ground) -> list[Summ
 
 
 def _taken_apart(here: Summand, ground: Ground, depth: int) -> list[Summand]:
-    """The terms that a tensor is the sum of; itself, without the weight that is written with it, if it is one."""
+    """The terms that a tensor is the sum of; if it is a single term, itself, without the weight that is written with
+    it.
+    """
     parts = list(_parts(here, ground)) if depth < _DEEPEST else []
     found = [each for part in parts for each in _taken_apart(part, ground, depth + 1)]
     if len(parts) != 1 or len(found) != 1:
         return found or [here]
-    # What has a name is the term; without one the number, and not what it is the mean of.
+    # A value with a name is the term. Without a name, it is the number, and not the operand of its mean.
     if written_by(here.tensor.op, here.written).is_settled:
         return [here]
     if not _is_like(here.tensor, parts[0].tensor):
@@ -100,7 +103,7 @@ def _is_like(one: Any, other: Any) -> bool:
 
 
 def _add(found: list[Summand], new: Summand) -> None:
-    """A tensor that is added twice is one term."""
+    """Joins a tensor that is added twice into one term."""
     for place, known in enumerate(found):
         if known.tensor is new.tensor:
             found[place] = replace(known, weight=known.weight + new.weight)
@@ -127,7 +130,7 @@ def _parts(here: Summand, ground: Ground) -> Iterator[Summand]:
 
 
 def _slots(op: Any, ground: Ground) -> Iterator[int]:
-    """The inputs that terms come from; none where the op is a term's own."""
+    """The inputs that terms come from; none if the op belongs to a term itself."""
     if op.type in SUMS | PACKED:
         if all(tensor.shape.rank == 0 if op.type in PACKED else is_small(tensor) for tensor in op.inputs):
             yield from range(len(op.inputs))
@@ -142,12 +145,12 @@ def _slots(op: Any, ground: Ground) -> Iterator[int]:
 
 
 def _is_whole(op: Any) -> bool:
-    """Whether a sum or a mean is over everything that it is given."""
+    """Whether a sum or a mean covers all axes of its input."""
     return bool(op.outputs[0].shape.num_elements() == 1)
 
 
 def _is_open(op: Any, written: Written, slots: Sequence[int], ground: Ground) -> bool:
-    """Whether a person would call what is added up here terms."""
+    """Whether a person would call the summands here terms."""
     if op.type in PACKED:
         return written.is_open
     numbers = all(tensor.shape.rank == 0 for tensor in op.inputs)

@@ -1,7 +1,7 @@
-"""What the user wrote where a loss is added up: the expression behind each term, and its name.
+"""The user's code where a loss is summed: the expression behind each term, and its name.
 
-The graph says which tensors are added; their line says what they are called. Both are walked together, from the loss
-back.
+The graph shows which tensors are added; the user's line shows their names. Both are traversed together, starting at the
+loss.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tb_gradflow.trace.source.frames import PACKAGE, Frame, frames_of
 from tb_gradflow.trace.source.statements import statement_at
 from tb_gradflow.trace.source.user_line import STEP, is_users
 
-# Who adds up losses for others: Keras, in the versions that there are.
+# Functions that sum losses on behalf of others: Keras, in its different versions.
 _SUMMING = (
     "/trainers/trainer.py",
     "/trainers/compile_utils.py",
@@ -34,19 +34,19 @@ _LONGEST = 40
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """An expression of the user's, on the way from the loss to its terms.
+    """An expression of the user's code, on the path from the loss to its terms.
 
     Attributes:
-        node: The expression; null where none is known.
-        statement: The statement that it is a part of.
-        name: What they call it; empty if they do not.
-        is_open: Whether whoever wrote the line adds up losses: the user, or Keras for them.
+        node: The expression; None if unknown.
+        statement: The statement that contains it.
+        name: Its name; empty if it has none.
+        is_open: Whether the line sums losses, in the user's code or in Keras on the user's behalf.
         is_users: Whether it is the user's line.
-        is_first: Whether no other statement of theirs has been met on the way.
-        is_running: Whether the statement adds to what it has: `loss += kl`.
-        is_settled: Whether the name is that of a term in a sum that was met before this statement: what goes into it
-            there is called otherwise.
-        totals: What a running total is called, where this is what it was before.
+        is_first: Whether no other statement of the user has been passed on the path.
+        is_running: Whether the statement adds to a running total: `loss += kl`.
+        is_settled: Whether the name is that of a term in a sum that was passed before this statement: its inputs have
+            other names.
+        totals: The names of the running total, if this is its previous value.
     """
 
     node: Any = None
@@ -60,7 +60,7 @@ class Written:
     totals: frozenset[str] = frozenset()
 
     def through(self, op: Any, slot: int) -> Written:
-        """The same on the way into what a weight, a sign or a mean is of."""
+        """The same expression, followed into the operand of a weight, a sign or a mean."""
         node = _side(self.node, op.type, slot)
         return self if node is self.node else self.at(node)
 
@@ -70,7 +70,7 @@ class Written:
 
 
 def written_by(op: Any, so_far: Written) -> Written:
-    """What the line says that made an op."""
+    """The user's expression for the line that created an op."""
     frame = _writer(frames_of(op.traceback))
     if frame is None:
         return replace(so_far, is_open=True, is_users=False, node=None, statement=None)
@@ -95,14 +95,14 @@ def written_by(op: Any, so_far: Written) -> Written:
 
 
 def parts_of(written: Written, op: Any) -> Sequence[Written]:
-    """What the user wrote for each input of a sum."""
+    """The user's expression for each input of a sum."""
     inputs = len(op.inputs)
     nodes = _summands(written.node, op.type, inputs)
     if nodes is None:
         return [replace(written, node=None, name="", is_settled=False) for _ in range(inputs)]
     own = _kept_under(written.statement)
     parts = [replace(written, node=node, name=name_of(node), is_settled=False) for node in nodes]
-    # What `loss` was before `loss += kl` is no name for a term of it.
+    # The value of `loss` before `loss += kl` is not named `loss` as a term.
     return [
         replace(part, name="", totals=own | part.totals) if part.name in own else replace(part, totals=frozenset())
         for part in parts
@@ -110,12 +110,12 @@ def parts_of(written: Written, op: Any) -> Sequence[Written]:
 
 
 def is_named(part: Written) -> bool:
-    """Whether the user calls a summand by a name, with a weight or without."""
+    """Whether the user has a name for a summand, with a weight or without."""
     return bool(name_of(_unweighted(part.node), calls=False)) if part.node is not None else False
 
 
 def begun_by(frames: Sequence[Frame], totals: frozenset[str]) -> str:
-    """What a running total of one of these names was begun with."""
+    """The initial value of a running total with one of these names."""
     for frame in _inside(frames):
         statement = statement_at(frame.file, frame.line) if is_users(frame.file) else None
         if isinstance(statement, ast.Assign) and _kept_under(statement) & totals:
@@ -124,7 +124,7 @@ def begun_by(frames: Sequence[Frame], totals: frozenset[str]) -> str:
 
 
 def assigned_by(frames: Sequence[Frame]) -> str:
-    """The name that the statement behind an op gives its result; the function that it calls where it gives none."""
+    """The name that the statement behind an op gives its result; if it gives none, the function that it calls."""
     frame = _writer(frames) or next((each for each in reversed(frames) if is_users(each.file)), None)
     if frame is None or not is_users(frame.file):
         frame = next((each for each in reversed(_inside(frames)) if is_users(each.file)), None)
@@ -137,13 +137,14 @@ def assigned_by(frames: Sequence[Frame]) -> str:
 
 
 def line_of(frames: Sequence[Frame]) -> Frame | None:
-    """The user's line behind an op; null if there is none."""
+    """The user's line behind an op; None if there is none."""
     return next((each for each in reversed(_inside(frames)) if is_users(each.file)), None)
 
 
 def name_of(node: Any, *, calls: bool = True) -> str:
-    """What an expression is called: a variable, an attribute, a key; the function that is called, or what is added up
-    by one; else the expression itself, if it is short. With `calls` false nothing but names count."""
+    """The name of an expression: a variable, an attribute, a key; the called function, or the operand of a reduction;
+    otherwise the expression itself, if it is short. With `calls` false only names count.
+    """
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):
@@ -163,19 +164,19 @@ def name_of(node: Any, *, calls: bool = True) -> str:
 
 
 def _is_number(node: Any) -> bool:
-    """Whether a product has a number for a weight."""
+    """Whether a product has a number as a weight."""
     sides = (node.left, node.right) if isinstance(node, ast.BinOp) else ()
     return any(isinstance(side, ast.Constant) for side in sides)
 
 
 def _name_inside(call: ast.Call) -> str:
-    """The name of what is added up: `kl` of `tf.reduce_mean(kl)`."""
+    """The name of a reduction's operand: `kl` for `tf.reduce_mean(kl)`."""
     reduces = name_of(call.func, calls=False) in _REDUCING and bool(call.args)
     return name_of(_unweighted(call.args[0]), calls=False) if reduces else ""
 
 
 def _name_of_call(call: ast.Call) -> str:
-    """`residual` of `tf.reduce_mean(tf.square(residual))`, `critic(real)` of `tf.reduce_mean(self.critic(real))`."""
+    """`residual` for `tf.reduce_mean(tf.square(residual))`, `critic(real)` for `tf.reduce_mean(self.critic(real))`."""
     called = name_of(call.func)
     if called in _REDUCING | {"square"} and call.args:
         return name_of(_unweighted(call.args[0])) or called
@@ -198,7 +199,7 @@ def _inside(frames: Sequence[Frame]) -> Sequence[Frame]:
 
 
 def _writer(frames: Sequence[Frame]) -> Frame | None:
-    """The line that called TensorFlow, or Keras's functions that only pass a call on."""
+    """The line that called TensorFlow, or Keras's functions that only forward a call."""
     for frame in reversed(_inside(frames)):
         if is_users(frame.file) or not any(part in frame.file.replace("\\", "/") for part in _PASSING):
             return frame
@@ -217,7 +218,7 @@ def _value(statement: Any) -> Any:
 
 
 def _is_running(statement: Any) -> bool:
-    """Whether a statement adds to what it has."""
+    """Whether a statement adds to a running total."""
     if isinstance(statement, ast.AugAssign):
         return True
     own = _kept_under(statement)
@@ -236,16 +237,16 @@ def _kept_under(statement: Any) -> frozenset[str]:
 
 
 def _summands(node: Any, kind: str, count: int) -> Sequence[Any] | None:
-    """The expressions that are added up: the outermost sum or list in one."""
+    """The expressions that are added: the outermost sum or list in an expression."""
     queue = [node] if node is not None else []
-    for each in queue:  # grows while it is walked
+    for each in queue:  # grows during the loop
         if isinstance(each, ast.BinOp) and isinstance(each.op, (ast.Add, ast.Sub)) and count == 2:
             return [each.left, each.right]
         if isinstance(each, (ast.List, ast.Tuple)):
             if kind in ("Pack", "AddN") and len(each.elts) == count:
                 return each.elts
             if kind in ("AddV2", "Add") and count == 2 and each.elts:
-                # `sum([a, b])` begins with `0 + a`.
+                # `sum([a, b])` starts with `0 + a`.
                 rest = ast.List(each.elts[:-1], ast.Load())
                 return [rest, each.elts[-1]]
         if isinstance(each, ast.Call) and len(each.args) == count and name_of(each.func) in ("add", "subtract"):
@@ -260,7 +261,7 @@ def _summands(node: Any, kind: str, count: int) -> Sequence[Any] | None:
 
 
 def _side(node: Any, kind: str, slot: int) -> Any:
-    """The part of a product, a quotient, a negation or a reduction that is weighted."""
+    """The weighted part of a product, a quotient, a negation or a reduction."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div)) and kind in ("Mul", "RealDiv"):
         return node.right if slot == 1 else node.left
     if isinstance(node, ast.UnaryOp) and kind == "Neg":
@@ -274,7 +275,7 @@ def _side(node: Any, kind: str, slot: int) -> Any:
 
 
 def _unweighted(node: Any) -> Any:
-    """`kl` of `beta * kl` and of `kl / 2`, as far as the text alone says which of them is the weight."""
+    """`kl` for `beta * kl` and for `kl / 2`, as far as the text alone shows which factor is the weight."""
     if isinstance(node, ast.UnaryOp):
         return _unweighted(node.operand)
     if isinstance(node, ast.Call) and name_of(node.func) in _WEIGHING and len(node.args) == 2:

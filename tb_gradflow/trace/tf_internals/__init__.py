@@ -1,1 +1,1 @@
-"""What only the internals of TensorFlow and Keras can do, and how a function of theirs is replaced for a while."""
+"""Uses of private TensorFlow and Keras functions, and temporary replacement of their functions."""

@@ -1,13 +1,13 @@
-"""Keeps the reads and writes of a variable in their order, however TensorFlow optimizes the graph.
+"""Keeps the reads and writes of a variable in order, whatever TensorFlow's graph optimizers do.
 
-TensorFlow orders them by control edges, which it adds when a function was traced to its end. Its dependency optimizer
-drops such an edge where another way leads from the read to the write. It also drops an `IdentityN` that only passes
-values on, and the ways through it with it. Keras passes all gradients of a step through one, so that each of them seems
-to be a way to every write. In a critic with a gradient penalty that way was the only other one: in a recorded step, in
-one run of four, weights were read that had been written already. The plain step has that gap too, and less time to
-fall into it.
+TensorFlow orders them with control edges, which it adds at the end of tracing a function. Its dependency optimizer
+removes such an edge if another path leads from the read to the write. It also removes an `IdentityN` that only passes
+values on, and with it the paths through it. Keras passes all gradients of a step through one `IdentityN`, so each
+gradient seems to have a path to every write. In a critic with a gradient penalty this was the only other path: in one
+of four runs, a recorded step read weights that had already been written. The plain step has the same race, but a
+smaller window for it.
 
-A way that stays leads through a `ControlTrigger`, which does nothing, and which no optimizer takes out.
+A path that survives leads through a `ControlTrigger`, which does nothing, and which no optimizer removes.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ _TRIGGER = "ControlTrigger"
 
 
 def keep_in_order(graph: Any) -> None:
-    """Lets every write of a variable in a function's graph wait for the reads that were traced before it, and every
-    read for the write before it, beside what TensorFlow does for that."""
+    """Makes every write of a variable in a function's graph wait for the reads that were traced before it, and every
+    read for the write before it, in addition to TensorFlow's own control edges.
+    """
     reads: dict[Any, list[Any]] = defaultdict(list)
     last_write: dict[Any, Any] = {}
     for op in graph.get_operations():
@@ -42,7 +43,7 @@ def keep_in_order(graph: Any) -> None:
 
 
 def _uses_variables(op: Any) -> bool:
-    # What runs in a loop of TensorFlow 1 cannot wait for what runs outside of it.
+    # Ops in a loop of TensorFlow 1 cannot wait for ops outside of it.
     return any(tensor.dtype == tf.resource for tensor in op.inputs) and op._get_control_flow_context() is None
 
 

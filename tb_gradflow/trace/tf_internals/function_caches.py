@@ -1,4 +1,4 @@
-"""What a `tf.function` was traced to, set aside for a while."""
+"""Sets the traces of a `tf.function` aside for a while."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
 @contextlib.contextmanager
 def traced_anew(is_meant: Callable[[Any], bool]) -> Iterator[None]:
-    """While the context is open, the `tf.function`s whose Python function is meant are traced anew when called.
+    """While the context is open, `tf.function`s whose Python function is selected are traced again when they are
+    called.
 
-    Afterwards they have the traces that they had before.
+    Afterwards they have their previous traces again.
     """
     functions = [each for each in gc.get_objects() if isinstance(each, polymorphic_function.Function)]
     caches = [each._function_cache for each in functions if is_meant(each.python_function)]

@@ -1,4 +1,4 @@
-"""Tapes that can be asked again after they have answered: for the gradient of each term of a loss."""
+"""Tapes that can be asked again after `gradient`: for the gradient of each term of a loss."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Asked:
     """A request for a gradient, as TensorFlow prepared it, that can be repeated for other targets.
 
     Attributes:
-        output_gradients: What the user gave in the place of ones, one for each target; null if nothing.
+        output_gradients: The user's `output_gradients`, one for each target; None if there are none.
     """
 
     def __init__(self) -> None:
@@ -29,19 +29,19 @@ class Asked:
 
     @property
     def is_known(self) -> bool:
-        """Whether a tape was asked at all."""
+        """Whether a gradient was requested at all."""
         return self._original is not None
 
     def note(
         self, original: Callable[..., Any], tape: Any, sources: Sequence[Any], output_gradients: Sequence[Any] | None
     ) -> None:
-        """The first request is the user's; those inside of it are of custom gradients."""
+        """The first request is the user's; those inside of it belong to custom gradients."""
         if self._original is None:
             self._original, self._tape = original, tape
             self._sources, self.output_gradients = list(sources), output_gradients
 
     def again(self, targets: Sequence[Any], output_gradients: Sequence[Any], count: int) -> list[Any]:
-        """The gradients of other tensors that the tape has seen, for the first `count` of the same sources."""
+        """The gradients of other tensors that the tape has recorded, for the first `count` of the same sources."""
         assert self._original is not None
         sources = list(self._sources[:count])
         with _outputs_added():
@@ -52,13 +52,14 @@ class Asked:
 
 
 _REWRITTEN = frozenset({"If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"})
-"""To differentiate one of these, TensorFlow has it put out what its body computes on the way."""
+"""To differentiate a branch or a loop, TensorFlow adds the intermediate values of its body to its outputs."""
 
 
 @contextlib.contextmanager
 def _outputs_added() -> Iterator[None]:
-    """While the context is open, branches and loops that were differentiated before can be once more: they have more
-    outputs than when the tape recorded them, and the gradient of these is zero."""
+    """While the context is open, branches and loops that were already differentiated can be differentiated again: they
+    have more outputs than when the tape recorded them, and the gradient of these is zero.
+    """
     original = backprop._gradient_function
 
     def gradient_function(
@@ -77,7 +78,7 @@ def _outputs_added() -> Iterator[None]:
 
 
 class _Open(threading.local):
-    """The tapes of this thread that record, each with whether its user made it for one answer."""
+    """The recording tapes of this thread, each with whether the user created it for a single `gradient` call."""
 
     def __init__(self) -> None:
         self.tapes: list[tuple[Any, bool]] = []
@@ -85,10 +86,10 @@ class _Open(threading.local):
 
 @contextlib.contextmanager
 def tapes_kept() -> Iterator[None]:
-    """Tapes that are made while the context is open keep their records after an answer.
+    """Tapes that are created while the context is open keep their records after `gradient`.
 
-    TensorFlow calls functions, branches and loops otherwise where a tape may be asked twice. Here they are called as
-    they are without this.
+    TensorFlow calls functions, branches and loops differently under a persistent tape. Here they are called as without
+    this context.
     """
     single: list[Any] = []
     recording = _Open()
@@ -137,8 +138,9 @@ def tapes_kept() -> Iterator[None]:
 
 
 def _watching(tapes: Sequence[tuple[Any, bool]], asked: Callable[[], bool]) -> list[bool]:
-    """Of the tapes that `asked` holds for, each by itself, whether it was made for one answer. One that is not known
-    counts as made for several."""
+    """For each of these tapes alone, whether it was created for a single `gradient` call. An unknown tape counts as
+    persistent.
+    """
     raw = [each._tape for each, _ in tapes]
     for each in raw:
         pywrap_tfe.TFE_Py_TapeSetRemove(each)
@@ -155,7 +157,7 @@ def _watching(tapes: Sequence[tuple[Any, bool]], asked: Callable[[], bool]) -> l
 
 @contextlib.contextmanager
 def request_noted() -> Iterator[Asked]:
-    """While the context is open, the first request for a gradient is noted."""
+    """While the context is open, the first request for a gradient is remembered."""
     asked = Asked()
 
     def noting(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""Calls to gradient functions of the user's own that the user's tapes are not to see.
+"""Calls custom gradient functions in a way that the user's tapes do not record.
 
 `record.stop_recording` would stop the tapes, too, that such a function opens itself, and those answer None then: a
 gradient that recomputes its forward pass, or solves for a fixed point, would look as if it had none. So the tapes that

@@ -1,4 +1,4 @@
-"""Puts something else in the place of a function, for a while."""
+"""Replaces functions temporarily."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def replaced(
     to who hears of them now, and not to who calls it; `given` and `part` are for that, see `protection.functions`. What
     `raises` does so on purpose.
 
-    One that `private_symbols` does not call optional and that is missing is reported once, in a warning.
+    If it is missing, and `private_symbols` does not list it as optional, a warning reports that once.
     """
     if is_there(owner, name):
         original = vars(owner)[name]
@@ -41,7 +41,7 @@ def replaced(
 
 
 def is_there(owner: Any, name: str) -> bool:
-    """Whether a class or a module has a function itself."""
+    """Whether a class or a module defines a function itself."""
     return name in vars(owner)
 
 
@@ -51,7 +51,7 @@ def name_of_owner(owner: Any) -> str:
 
 
 def missing() -> tuple[str, ...]:
-    """What is not recorded because a function was not there, a sentence each."""
+    """What is not recorded because a function was missing, one sentence each."""
     return tuple(_MISSING.values())
 
 
@@ -61,9 +61,9 @@ def _note(symbol: Symbol, name: str) -> None:
         return
     oldest, newest = symbol.seen
     _MISSING[key] = (
-        f"`{symbol.owner}.{name}` was not found, which versions {oldest} to {newest} have. Not recorded: {symbol.lost}."
+        f"`{symbol.owner}.{name}` was not found; versions {oldest} to {newest} have it. Not recorded: {symbol.lost}."
     )
     with warnings.catch_warnings():
-        # Where warnings are errors, this one must not become one: it would end the training.
+        # If warnings are errors, this warning must not become one: it would end the training.
         warnings.simplefilter("default")
-        warnings.warn(f"tb_gradflow: {_MISSING[key]} Training goes on.", RuntimeWarning, stacklevel=3)
+        warnings.warn(f"tb_gradflow: {_MISSING[key]} Training continues.", RuntimeWarning, stacklevel=3)

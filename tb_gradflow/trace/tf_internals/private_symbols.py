@@ -1,7 +1,7 @@
-"""The functions of TensorFlow, Keras and NumPy that are replaced while a step is recorded, and what each is for.
+"""The functions of TensorFlow, Keras and NumPy that are replaced while a step is recorded, and the purpose of each.
 
-A library may rename one in any release. `patching.replaced` then reports it once, by name and with what is not recorded
-any more, the notes of the log say so too, and training goes on.
+A library may rename any of them in a release. `patching.replaced` then reports it once, by name and with what is no
+longer recorded. The log's notes contain the report too, and training continues.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Symbol:
         owner: Its class, or the last part of its module.
         name: Its name there; `*` stands for all functions of a module.
         lost: What is not recorded without it, as a noun phrase.
-        optional: Whether some owners do not have it, by design: a base class, another version.
+        optional: Whether some owners lack it by design: a base class, another version.
         seen: The oldest and the newest version of its library in which it was seen.
     """
 
@@ -69,5 +69,5 @@ SYMBOLS: tuple[Symbol, ...] = (
 def symbol_of(owner: str, name: str) -> Symbol | None:
     """The entry of a function; `None` if it has none."""
     fitting = (each for each in SYMBOLS if each.owner in (owner, "*") and each.name in (name, "*"))
-    # The one that names it comes before one that names all.
+    # An entry with this name takes precedence over one with `*`.
     return min(fitting, key=lambda each: (each.owner == "*", each.name == "*"), default=None)

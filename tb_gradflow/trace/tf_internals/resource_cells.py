@@ -1,7 +1,7 @@
-"""Anonymous resources that hold a tensor: between steps, and on its way out of a nested function's graph.
+"""Anonymous resources that hold a tensor: between steps, or on its way out of a nested function's graph.
 
-A graph cannot return what was made inside another one, so the nested function writes it to a resource that the step
-reads afterwards. A `tf.Variable` would do, but `tf.function` forbids to make one while it traces again.
+A graph cannot return a tensor of another graph, so the nested function writes the tensor to a resource that the step
+reads afterwards. A `tf.Variable` would do, but `tf.function` forbids creating one when it traces again.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.ops import cond_v2
 
-# TensorFlow's name for a resource without one, which ends with its last handle.
+# TensorFlow's name for an anonymous resource, which is freed with its last handle.
 ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
 
 
-# What TensorFlow builds the gradient of a branch in.
+# The kind of graph in which TensorFlow builds the gradient of a branch.
 _OfBranch = cond_v2._CondGradFuncGraph
 
 
@@ -23,7 +23,7 @@ class Sink:
     """Holds a float32 tensor of one shape; NaN until it is written.
 
     Attributes:
-        shape: The tensor's.
+        shape: The shape of the tensor.
     """
 
     def __init__(self, shape: Any) -> None:
@@ -34,20 +34,23 @@ class Sink:
             self._empty()
 
     def write(self, tensor: Any) -> Any:
-        """In the nested function: keeps the tensor for the step; the op that does."""
+        """Called in the nested function: stores the tensor for the step; returns the op that does so."""
         handle = _handle_in(tf.compat.v1.get_default_graph(), self._handle)
         return tf.raw_ops.AssignVariableOp(resource=handle, value=tensor)
 
     def take(self) -> Any:
-        """In the step, after the function: what was written in this step, leaving the sink empty for the next."""
+        """Called in the step after the function: the tensor that was written in this step. Leaves the cell empty for
+        the next step.
+        """
         value = tf.raw_ops.ReadVariableOp(resource=self._handle, dtype=tf.float32)
         self._empty()
         return tf.ensure_shape(value, self.shape)
 
     @property
     def is_passed_on(self) -> bool:
-        """In the step, before it takes anything: whether a function that writes may be called. TensorFlow traces a
-        function twice where it makes variables, and calls the second one."""
+        """Called in the step before any read: whether a function that writes may be called. TensorFlow traces a
+        function twice if it creates variables, and calls the second trace.
+        """
         graph = tf.compat.v1.get_default_graph()
         return any(inner.consumers() for outer, inner in getattr(graph, "captures", ()) if outer is self._handle)
 
@@ -65,14 +68,14 @@ def brought_home(tensor: Any, step: Any) -> Any:
 
 
 def _handle_in(graph: Any, handle: Any) -> Any:
-    """The gradient of a branch takes what is not the branch's from the graph around it, and from nowhere else."""
+    """The gradient of a branch captures outside tensors from the graph around it, and from nowhere else."""
     return graph.capture(_handle_in(graph.outer_graph, handle) if isinstance(graph, _OfBranch) else handle)
 
 
 class Slot:
-    """Room for a tensor, which takes no memory until it is written. Its shape may be unknown.
+    """Space for a tensor, which takes no memory until it is written. Its shape may be unknown.
 
-    A `tf.Variable` would have a value from the start, and `tf.function` forbids to make one while it traces again.
+    A `tf.Variable` would have a value from the start, and `tf.function` forbids creating one when it traces again.
     """
 
     def __init__(self, dtype: Any, shape: Any) -> None:

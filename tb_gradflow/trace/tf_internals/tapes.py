@@ -1,4 +1,4 @@
-"""What a tape is asked for: whether others record it meanwhile, and the answer as a list."""
+"""Requests to a tape: whether other tapes record them, and the result as a list."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tensorflow.python.eager import record
 
 
 def is_watched_by_another(tape: Any) -> bool:
-    """Whether another tape than this one records: what is asked here is an inner gradient then."""
+    """Whether a tape other than this one is recording: the request is then an inner gradient."""
     if not getattr(tape, "_recording", False):
         return bool(record.could_possibly_record())
     with tape.stop_recording():
@@ -17,17 +17,17 @@ def is_watched_by_another(tape: Any) -> bool:
 
 
 def is_recorded(tape: Any) -> bool:
-    """Whether what the tape is asked for is recorded: by a tape around it, or by itself.
+    """Whether the computation of the requested gradient is recorded: by an outer tape, or by the tape itself.
 
-    What an inner tape makes is forward computation to the tape around it, and who will take it is not known yet:
-    whether measuring it changes the step cannot be told. A tape that is asked inside of its own `with` stops there,
-    unless it is persistent.
+    The work of an inner tape is forward computation for the outer tape, and its later consumers are not known yet: it
+    is not known whether measuring it changes the step. A tape that is asked inside of its own `with` block stops
+    recording there, unless it is persistent.
     """
     return bool(record.could_possibly_record()) if getattr(tape, "_persistent", True) else is_watched_by_another(tape)
 
 
 def flat_sources(sources: Any) -> list[Any]:
-    """`tf.nest.flatten`, with a ragged tensor as the values that a tape follows in its place."""
+    """`tf.nest.flatten`, with a ragged tensor replaced by the values that a tape tracks for it."""
     return [part for each in tf.nest.flatten(sources) for part in _parts(each)]
 
 
@@ -46,7 +46,7 @@ def _parts(source: Any) -> list[Any]:
 
 
 def with_zeros(gradients: Any, sources: Any) -> Any:
-    """Gradients as a tape returns them that was asked for zeros in the place of those that are missing."""
+    """Gradients in the form of a tape that was asked to return zeros for missing ones."""
     listed = zip(tf.nest.flatten(sources), flat_gradients(gradients), strict=True)
     filled = [_zeros(source) if gradient is None else gradient for source, gradient in listed]
     return tf.nest.pack_sequence_as(sources, filled)
@@ -57,5 +57,5 @@ def _zeros(source: Any) -> Any:
 
 
 def flat_gradients(gradients: Any) -> list[Any]:
-    """`tf.nest.flatten` that keeps None and does not take an IndexedSlices apart."""
+    """`tf.nest.flatten` that keeps None and does not split an IndexedSlices."""
     return list(tf.nest.flatten(gradients, expand_composites=False))

@@ -1,4 +1,4 @@
-"""Variables whose first value is that of another variable which the same step makes."""
+"""Variables whose initial value is that of another variable created in the same step."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ __all__ = ["UnliftableError", "first_trace"]
 
 
 def first_trace(function: Any) -> Any:
-    """The trace in which a `tf.function` has made variables: the step itself, which gives them their values on the way.
+    """The trace in which a `tf.function` created variables: the step itself, which initializes them while it runs.
 
-    `get_concrete_function` computes first values beforehand and raises `UnliftableError` where one needs another; then
-    none of the variables has a value, and later traces give them none. A call has TensorFlow run this trace once
-    instead. None where this TensorFlow keeps no such trace, or fails at it: for XLA, and for several replicas.
+    `get_concrete_function` computes initial values in advance and raises `UnliftableError` if one depends on another;
+    then no variable is initialized, and later traces do not initialize them either. A call makes TensorFlow run this
+    trace once instead. None if this TensorFlow keeps no such trace, or fails to run it: under XLA, and with several
+    replicas.
     """
     made = [variable() for variable in getattr(function, "_created_variables", None) or ()]
     strategies = (getattr(variable, "_distribute_strategy", None) for variable in made)

@@ -1,4 +1,4 @@
-"""Which TensorFlow the recorder works with."""
+"""The TensorFlow versions that the recorder works with."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import re
 OLDEST = (2, 16)
 
 LIFTS_FOR_REPLICAS = (2, 18)
-"""Before this, what a function of several replicas makes for itself, as an optimizer's variables, gets its value in the
-function's first run alone."""
+"""Before this version, variables that a function with several replicas creates, such as an optimizer's, are initialized
+only in the function's first run.
+"""
 
 
 def require(version: str) -> None:
@@ -22,7 +23,7 @@ def require(version: str) -> None:
 
 
 def replicas_begin_alone(version: str) -> bool:
-    """Whether a step of several replicas must have run before it may be traced again, to be recorded."""
+    """Whether a step with several replicas must have run before it may be traced again for recording."""
     return _is_before(version, LIFTS_FOR_REPLICAS)
 
 

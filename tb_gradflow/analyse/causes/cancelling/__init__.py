@@ -1,1 +1,1 @@
-"""The gradient arrives on several paths, or from many elements, and adds up to nothing."""
+"""The gradient arrives on several paths, or from many elements, and they add up to zero."""

@@ -1,1 +1,1 @@
-"""Something on the path multiplies the gradient with zero."""
+"""Something on the path multiplies the gradient by zero."""

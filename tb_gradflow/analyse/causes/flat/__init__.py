@@ -1,1 +1,1 @@
-"""A function is flat where this step uses it, so that its slope is zero or next to it."""
+"""A function is flat at this step's values: its slope is zero or almost zero."""

@@ -1,1 +1,1 @@
-"""The path leaves what TensorFlow differentiates: for Python, for a stored value, or on purpose."""
+"""The path leaves the part that TensorFlow differentiates: through Python, a stored value, or on purpose."""

@@ -1,1 +1,1 @@
-"""The loss is a sum, and its terms do not go together: one teaches nothing, drowns another, or pulls against it."""
+"""The loss is a sum, and its terms do not fit together: one teaches nothing, dominates, or conflicts with another."""

@@ -1,1 +1,1 @@
-"""TensorFlow has no derivative for an op on the path, or none that is not zero."""
+"""An op on the path has no derivative in TensorFlow, or one that is always zero."""

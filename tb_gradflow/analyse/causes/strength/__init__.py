@@ -1,1 +1,1 @@
-"""The gradient arrives, and is too small or too large."""
+"""The gradient arrives, but it is too small or too large."""

@@ -1,1 +1,1 @@
-"""A differentiable path leads to the loss, and the tape brought no gradient."""
+"""A differentiable path leads to the loss, but the tape returned no gradient."""

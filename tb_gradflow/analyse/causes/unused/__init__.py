@@ -1,1 +1,1 @@
-"""The variable takes no part in the loss, or is not to be trained."""
+"""The loss does not depend on the variable, or the variable is not meant to be trained."""

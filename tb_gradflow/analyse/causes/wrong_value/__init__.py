@@ -1,1 +1,1 @@
-"""A gradient arrives, and it is not the one that was meant."""
+"""A gradient arrives, but it is not the intended one."""
