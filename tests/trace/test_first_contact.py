@@ -44,7 +44,7 @@ def test_a_variable_without_a_name_is_called_as_the_code_calls_it() -> None:
     assert "self.heads['left'] = Variable (2)" in str(of_object)
 
 
-class Scale(layers.Layer):
+class Scale(keras.layers.Layer):
     def __init__(self) -> None:
         super().__init__()
         self.alpha = tf.Variable(1.0)
@@ -152,7 +152,7 @@ def test_exponentials_that_vanish_under_a_division_do_not_overflow() -> None:
     assert finding.source.code.startswith("v = (1 / 8)")
 
 
-class Attention(layers.Layer):
+class Attention(keras.layers.Layer):
     """Weighs the instances of a bag, over the wrong axis."""
 
     def build(self, shapes: Any) -> None:
@@ -185,7 +185,7 @@ def test_a_softmax_over_one_entry_is_found_in_a_training_that_takes_its_result_a
 
 
 def test_an_output_that_is_always_one_is_no_gradient_that_teaches_nothing() -> None:
-    class Endpoint(layers.Layer):
+    class Endpoint(keras.layers.Layer):
         def call(self, logits: Any, targets: Any) -> Any:
             self.add_loss(keras.losses.BinaryCrossentropy(from_logits=True)(targets, logits))
             return tf.nn.softmax(logits)

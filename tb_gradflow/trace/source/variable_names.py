@@ -84,8 +84,8 @@ def _used(code: CodeType, known: Mapping[str, Any]) -> Iterator[tuple[str, Any]]
 
 
 def _search(starts: Iterable[tuple[str, Any]], variables: Iterable[Any]) -> dict[int, str]:
-    """A name of its own is better than a place in a list. What a private attribute holds is looked at, and not what that
-    holds in turn: Keras keeps a list of layers in one."""
+    """A name of its own is better than a place in a list. Of private attributes the variables are named, and not what
+    others hold in turn: Keras keeps a list of layers in one."""
     wanted, known = {id(each) for each in variables}, [start for start in starts if not start[0].startswith("__")]
     found: dict[int, str] = {}
 
