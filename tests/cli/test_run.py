@@ -414,3 +414,18 @@ def test_a_program_without_tensorflow_loads_no_recorder(tmp_path: Path) -> None:
     assert (
         recorded.stdout == "['tb_gradflow', 'tb_gradflow.on_import', 'tb_gradflow.startup', 'tb_gradflow.tracebacks']\n"
     )
+
+
+def test_what_goes_wrong_in_loops_as_people_type_them_is_told_in_their_words(tmp_path: Path) -> None:
+    run("--logdir", "logs", str(PROGRAMS / "as_typed.py"), directory=tmp_path)
+
+    told = {}
+    for name in runs_of(tmp_path / "logs"):
+        log = tb_gradflow.open_log(tmp_path / "logs" / name)
+        worst = log.report(step=min(log.steps) if log.steps else None).findings[0]
+        told[worst.cause] = f"{worst.severity}: {worst.message}"
+    assert told["untracked_variable"].startswith("warning: `biases['out']` takes part in the loss")
+    assert "`weights['out']`, whose product it is added to" in told["untracked_variable"]
+    assert told["zero_init_product"].startswith("error: `weights['h1']` and `biases['b1']` get")
+    assert "`tf.math.log` (as_typed.py:53) is given something negative" in told["log_zero"]
+    assert "leaves TensorFlow at `.predict()` (as_typed.py:62)" in told["python_escape"]

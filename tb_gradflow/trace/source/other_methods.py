@@ -57,11 +57,11 @@ def _attributes_by_method(kind: type) -> dict[str, set[str]]:
     if not isinstance(made, ast.ClassDef):
         return {}
     return {
-        method.name: {node.attr for node in ast.walk(method) if _is_of_self(node)}
+        method.name: {node.attr for node in ast.walk(method) if isinstance(node, ast.Attribute) and _is_of_self(node)}
         for method in made.body
         if isinstance(method, ast.FunctionDef)
     }
 
 
-def _is_of_self(node: ast.AST) -> bool:
-    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+def _is_of_self(node: ast.Attribute) -> bool:
+    return isinstance(node.value, ast.Name) and node.value.id == "self"

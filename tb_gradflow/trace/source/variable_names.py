@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -84,22 +84,27 @@ def _used(code: CodeType, known: Mapping[str, Any]) -> Iterator[tuple[str, Any]]
 
 
 def _search(starts: Iterable[tuple[str, Any]], variables: Iterable[Any]) -> dict[int, str]:
-    """A name of its own is better than a place in a list, or an attribute that is nobody's business."""
+    """A name of its own is better than a place in a list. Of private attributes the variables are named, and not what
+    others hold in turn: Keras keeps a list of layers in one."""
     wanted, known = {id(each) for each in variables}, [start for start in starts if not start[0].startswith("__")]
     found: dict[int, str] = {}
+
+    def is_wanted(value: Any) -> bool:
+        return id(value) in wanted
+
     for anywhere in (False, True):
         queue, seen = deque((name, value, 0) for name, value in known), set[int]()
         while queue and len(seen) < _MOST and len(found) < len(wanted):
             name, value, deep = queue.popleft()
-            if id(value) in wanted:
+            if is_wanted(value):
                 found.setdefault(id(value), name)
             elif deep < _DEEP and id(value) not in seen and not isinstance(value, _NO_HOLDERS):
                 seen.add(id(value))
-                queue.extend((part, each, deep + 1) for part, each in _parts(name, value, anywhere=anywhere))
+                queue.extend((part, each, deep + 1) for part, each in _parts(name, value, anywhere, is_wanted))
     return found
 
 
-def _parts(name: str, value: Any, *, anywhere: bool) -> Iterator[tuple[str, Any]]:
+def _parts(name: str, value: Any, anywhere: bool, is_wanted: Callable[[Any], bool]) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping):
         ways = [(f"[{key!r}]", each) for key, each in list(value.items())[:_MOST]]
     elif isinstance(value, (list, tuple)):
@@ -113,5 +118,5 @@ def _parts(name: str, value: Any, *, anywhere: bool) -> Iterator[tuple[str, Any]
     else:
         held = getattr(value, "__dict__", None)
         attributes = list(held.items()) if isinstance(held, dict) else []
-        ways = [(f".{key}", each) for key, each in attributes if anywhere or not key.startswith("_")]
+        ways = [(f".{key}", each) for key, each in attributes if not key.startswith("_") or is_wanted(each)]
     yield from ((name + way, each) for way, each in ways if len(name + way) <= _LONGEST)
