@@ -69,6 +69,7 @@ class Recorder:
         )
         self._writer: LogWriter | None = None
         self._path = ""
+        self._flushed = 0  # how long the file was when it was last flushed
         self._traces: list[Trace] = []
         self._noted: set[str] = set()
         self._told = False
@@ -129,18 +130,35 @@ class Recorder:
 
     def flush(self) -> None:
         """Everything recorded so far can be read when this returns."""
-        if self._writer is not None:
-            self._writer.flush()
-            if not tf.io.gfile.exists(self._path):
-                self._start_again()
+        if self._writer is None:
+            return
+        before = self._length()
+        self._writer.flush()
+        now = self._length()
+        if now is None:
+            self._start_again("deleted", "what it held is lost")
+        elif before is not None and before < self._flushed:
+            self._start_again("cut short", "a part of what it held is lost")
+        else:
+            self._flushed = now
 
-    def _start_again(self) -> None:
+    def _length(self) -> int | None:
+        """How long the file is, in bytes; `None` if it is gone."""
+        try:
+            return int(tf.io.gfile.stat(self._path).length)
+        except tf.errors.NotFoundError:
+            return None
+
+    def _start_again(self, happened: str, lost: str) -> None:
         _LOGGER.warning(
-            "tb_gradflow: the log %s was deleted while the training runs; what it held is lost, the steps from now on "
-            "are recorded in a new one.",
+            "tb_gradflow: the log %s was %s while the training runs; %s, the steps from now on are recorded in a new "
+            "one.",
             self._path,
+            happened,
+            lost,
         )
         self._writer = None
+        self._flushed = 0
         for trace in self._traces:
             self._open().write_trace(trace)
 
@@ -173,6 +191,7 @@ class Recorder:
         full.close()
         tf.io.gfile.remove(self._path)
         self._writer, self._session, self._path = writer, later, path
+        self._flushed = 0
 
     def _tell(self, judged: Callable[[], Diagnosis]) -> None:
         """Says once in the terminal what the first step shows. What is recorded does not depend on it."""

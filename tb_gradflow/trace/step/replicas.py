@@ -91,10 +91,8 @@ def is_shared(collector: Collector) -> bool:
     return replica is not None and replica.num_replicas_in_sync > 1
 
 
-def joined(collectors: Sequence[Collector], measured: Sequence[Measured]) -> Measured:
-    """The numbers of the whole step, in the thread of one replica or where the replicas were started from."""
-    first = collectors[0]
-    assert isinstance(first, ReplicaCollector)
+def placed_of(collectors: Sequence[Collector], measured: Sequence[Measured]) -> Sequence[Mapping[str, Any]]:
+    """What each replica of this trace brings to the sum over all of them."""
     for each in collectors:
         assert isinstance(each, ReplicaCollector)
         # A function that was traced and never called has no part in the step.
@@ -102,15 +100,17 @@ def joined(collectors: Sequence[Collector], measured: Sequence[Measured]) -> Mea
     placed = [_placed(each, own) for each, own in zip(collectors, measured, strict=True)]
     if len({tuple(one) for one in placed}) > 1:
         raise ValueError("the replicas of this step do not do the same")
-    if is_replica():
-        total = first.replica.all_reduce(tf.distribute.ReduceOp.SUM, placed[0])
-    else:
-        strategy = first.replica.strategy
-        total = {
-            name: strategy.reduce(tf.distribute.ReduceOp.SUM, PerReplica([one[name] for one in placed]), axis=None)
-            for name in placed[0]
-        }
-    return _combined(first, total)
+    return placed
+
+
+def summed_over(first: Collector, placed: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The sum of what the replicas bring, where they were started from."""
+    assert isinstance(first, ReplicaCollector)
+    strategy = first.replica.strategy
+    return {
+        name: strategy.reduce(tf.distribute.ReduceOp.SUM, PerReplica([one[name] for one in placed]), axis=None)
+        for name in placed[0]
+    }
 
 
 class Left:
@@ -155,7 +155,9 @@ def _placed(collector: Collector, measured: Measured) -> Mapping[str, Any]:
     return tables | {f"part {number}": part.take() for number, part in enumerate(collector.parts)}
 
 
-def _combined(first: ReplicaCollector, total: Mapping[str, Any]) -> Measured:
+def combined(first: Collector, total: Mapping[str, Any]) -> Measured:
+    """The numbers of the whole step, from the sums over its replicas."""
+    assert isinstance(first, ReplicaCollector)
     rows = _together(total["gradients"])
     if first.parts:
         summed = [
