@@ -202,7 +202,7 @@ def run(scenario: Scenario, log_dir: str | None, where: tuple[str, int] | None =
             LogWriter.write_step = original  # type: ignore[method-assign]
             logger.removeHandler(handler)
     result.warned = [str(each.message) for each in told if "tb_gradflow" in str(each.message)]
-    if log_dir is not None and any("tfevents" in each.name for each in Path(log_dir).rglob("*")):
+    if log_dir is not None and written:
         result.steps = tb_gradflow.open_log(log_dir).steps
         if result.steps:
             tb_gradflow.open_log(log_dir).report()
