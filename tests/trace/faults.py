@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import ast
 import builtins
+import functools
 import hashlib
 import importlib.abc
 import importlib.machinery
@@ -201,7 +202,7 @@ def run(scenario: Scenario, log_dir: str | None, where: tuple[str, int] | None =
             LogWriter.write_step = original  # type: ignore[method-assign]
             logger.removeHandler(handler)
     result.warned = [str(each.message) for each in told if "tb_gradflow" in str(each.message)]
-    if log_dir is not None and os.path.isdir(f"{log_dir}/gradflow") and os.listdir(f"{log_dir}/gradflow"):
+    if log_dir is not None and written:
         result.steps = tb_gradflow.open_log(log_dir).steps
         if result.steps:
             tb_gradflow.open_log(log_dir).report()
@@ -355,10 +356,16 @@ def fit_several_steps(log_dir: str | None, result: Result) -> None:
     _fit(_model(steps_per_execution=2), log_dir, result)
 
 
-def fit_mirrored(log_dir: str | None, result: Result) -> None:
+@functools.cache
+def _strategy() -> Any:
+    """One for all trainings: TensorFlow numbers the sums of each strategy anew, and takes those of two for the same."""
     import tensorflow as tf
 
-    with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
+    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+
+
+def fit_mirrored(log_dir: str | None, result: Result) -> None:
+    with _strategy().scope():
         model = _model()
     _fit(model, log_dir, result)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import warnings
 from pathlib import Path
 from typing import Any
@@ -12,12 +14,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tb_gradflow
 from tb_gradflow import GradFlowCallback
 from tb_gradflow.errors import SetupError
 from tb_gradflow.store.writer import LogWriter
 from tb_gradflow.trace.numerics.statistics import VARIABLE_COLUMNS, variable_statistics
 from tests.trace import models
 from tests.trace.recording import data, read, train
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
 
 
 @pytest.mark.parametrize(
@@ -223,6 +231,92 @@ def test_a_log_that_is_deleted_during_the_training_is_begun_anew(
 
     assert "was deleted during the training" in caplog.text
     assert read(directory).steps == (2, 3, 4, 5)
+
+
+class Cutting(Deleting):
+    """Cuts the event file to so many bytes after the first epoch."""
+
+    def __init__(self, directory: Path, length: int) -> None:
+        super().__init__(directory)
+        self._length = length
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        if epoch == 1:
+            [path] = (self._directory / "gradflow").iterdir()
+            os.truncate(path, self._length)
+
+
+@pytest.mark.parametrize("length", [0, 1000])
+def test_a_log_that_is_cut_short_during_the_training_is_begun_anew(
+    length: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    directory = tmp_path / "run"
+    recorder = GradFlowCallback(str(directory), update_freq=1)
+    x, y = data(rows=32)
+    plain = train(models.functional, x, y, epochs=4)
+
+    recorded = train(models.functional, x, y, Cutting(directory, length), recorder, epochs=4)
+
+    assert recorded.losses == plain.losses
+    assert "was cut short while the training runs" in caplog.text
+    assert set(tb_gradflow.open_log(directory).steps) >= {4, 5, 6, 7}
+
+
+@pytest.mark.skipif(resource is None, reason="this system has no limit on the length of a file")
+def test_a_disk_that_is_really_full_ends_the_recording_and_not_the_training(tmp_path: Path) -> None:
+    """A file may be no longer than it is after the first epoch: writing to it fails as on a full disk."""
+    directory = tmp_path / "run"
+    x, y = data(rows=32)
+    plain = train(models.functional, x, y, epochs=4)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+    class Filling(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            if epoch == 1:
+                [path] = (directory / "gradflow").iterdir()
+                resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size, hard))
+
+    try:
+        recorder = GradFlowCallback(str(directory), update_freq=1)
+        with pytest.warns(RuntimeWarning, match="stops recording; training goes on") as told:
+            recorded = train(models.functional, x, y, Filling(), recorder, epochs=4)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, ignored)
+
+    assert recorded.losses == plain.losses
+    for one, other in zip(plain.weights, recorded.weights, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert len([each for each in told if "stops recording" in str(each.message)]) == 1
+    assert set(tb_gradflow.open_log(directory).steps) >= {0, 1}
+
+
+@pytest.mark.parametrize("where", ["before", "between"])
+def test_an_interrupt_leaves_the_model_with_its_own_function(where: str, tmp_path: Path) -> None:
+    """Ctrl-C while the recorder looks whether a step is due, and while it writes one."""
+    recorder = GradFlowCallback(str(tmp_path), update_freq=1)
+    interrupted: Any = type("Interrupted", (), {"count": 0})
+
+    def interrupt(*_: Any, **__: Any) -> Any:
+        interrupted.count += 1
+        if interrupted.count == 3:
+            raise KeyboardInterrupt
+        return original(recorder, *_, **__)
+
+    name = "_due" if where == "before" else "_write"
+    original = getattr(GradFlowCallback, name)
+    recorder.__dict__[name] = interrupt
+    keras.utils.set_random_seed(7)
+    model = models.functional()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*data(rows=64), batch_size=16, verbose=0, callbacks=[recorder])
+
+    assert getattr(model.train_function, "__self__", None) is not recorder
+    assert "train_step" not in vars(model)
+    recorder.flush()
+    assert read(tmp_path).steps == (0, 1)
+    model.fit(*data(rows=64), batch_size=16, verbose=0)
 
 
 def test_a_relative_directory_stays_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.serve.processes import environment
 
-SCENARIOS = ("fit", "fit_not_finite", "watch", "watch_eagerly", "summaries", "fit_mirrored")
+SCENARIOS = ("fit", "watch")
 
 CASES = 3
 """Of each scenario: a training each, of about a second."""

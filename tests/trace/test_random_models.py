@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import keras
 import numpy as np
@@ -99,7 +99,7 @@ class Part:
 class Recipe:
     parts: tuple[Part, ...]
     optimizer: str
-    tensors: str
+    tensors: Literal["all", "layers", "variables"]
     every: int
     per_execution: int
     rows: int

@@ -70,6 +70,7 @@ class Recorder:
         )
         self._writer: LogWriter | None = None
         self._path = ""
+        self._flushed = 0  # how long the file was when it was last flushed
         self._traces: list[Trace] = []
         self._noted: set[str] = set()
         self._told = False
@@ -133,18 +134,34 @@ class Recorder:
 
     def flush(self) -> None:
         """Makes everything recorded so far readable."""
-        if self._writer is not None:
-            self._writer.flush()
-            if not tf.io.gfile.exists(self._path):
-                self._start_again()
+        if self._writer is None:
+            return
+        before = self._length()
+        self._writer.flush()
+        now = self._length()
+        if now is None:
+            self._start_again("deleted", "its content is lost")
+        elif before is not None and before < self._flushed:
+            self._start_again("truncated", "a part of its content is lost")
+        else:
+            self._flushed = now
 
-    def _start_again(self) -> None:
+    def _length(self) -> int | None:
+        """How long the file is, in bytes; `None` if it is gone."""
+        try:
+            return int(tf.io.gfile.stat(self._path).length)
+        except tf.errors.NotFoundError:
+            return None
+
+    def _start_again(self, happened: str, lost: str) -> None:
         _LOGGER.warning(
-            "tb_gradflow: the log %s was deleted during the training; its content is lost, and the following "
-            "steps are recorded in a new log.",
+            "tb_gradflow: the log %s was %s during the training; %s, the following steps are recorded in a new log.",
             self._path,
+            happened,
+            lost,
         )
         self._writer = None
+        self._flushed = 0
         for trace in self._traces:
             self._open().write_trace(trace)
 
@@ -178,6 +195,7 @@ class Recorder:
         full.close()
         tf.io.gfile.remove(self._path)
         self._writer, self._session, self._path = writer, later, path
+        self._flushed = 0
 
     def _tell(self, judged: Callable[[], Diagnosis]) -> None:
         """Reports the findings of the first step in the terminal. This does not affect what is recorded."""

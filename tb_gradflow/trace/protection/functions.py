@@ -21,22 +21,28 @@ Given = Callable[[tuple[Any, ...]], tuple[Any, ...]]
 Part = Callable[[tuple[Any, ...], dict[str, Any], "Called"], Any]
 """What a call of the original returned, as the call returns it that it stands for; with the latter's arguments."""
 
-_faults_go_to: list[Failed] = []
+
+class _Hearers(threading.local):
+    def __init__(self) -> None:
+        self.listed: list[Failed] = []
+
+
+_hearers = _Hearers()
 
 
 @contextlib.contextmanager
 def faults_go_to(failed: Failed) -> Iterator[None]:
-    """Faults of what is put in the place of functions while the context is open are told there."""
-    _faults_go_to.append(failed)
+    """Faults of what this thread puts in the place of functions while the context is open are told there."""
+    _hearers.listed.append(failed)
     try:
         yield
     finally:
-        _faults_go_to.remove(failed)
+        _hearers.listed.remove(failed)
 
 
 def hearer_of_faults() -> Failed:
     """Who hears of faults now. Where nobody does, they are raised: no training runs there."""
-    return _faults_go_to[-1] if _faults_go_to else _raised
+    return _hearers.listed[-1] if _hearers.listed else _raised
 
 
 def _raised(fault: Exception) -> None:

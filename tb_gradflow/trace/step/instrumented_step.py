@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -36,12 +35,21 @@ from tb_gradflow.trace.numerics.statistics import (
     variable_statistics,
 )
 from tb_gradflow.trace.numerics.statistics_table import Block, Row
-from tb_gradflow.trace.protection.beside import beside
 from tb_gradflow.trace.protection.functions import faults_go_to
+from tb_gradflow.trace.protection.replicas import Seen, StepBeside
 from tb_gradflow.trace.source.other_methods import only_elsewhere
 from tb_gradflow.trace.step.forward_values import NumberOf, examples_of, forward_values, has_nonfinite
 from tb_gradflow.trace.step.named_inputs import Named, NameInputs, arguments_of, part_of_replica
-from tb_gradflow.trace.step.replicas import Left, Measured, ReplicaParts, is_shared, joined, parts_of
+from tb_gradflow.trace.step.replicas import (
+    Left,
+    Measured,
+    ReplicaParts,
+    combined,
+    is_shared,
+    parts_of,
+    placed_of,
+    summed_over,
+)
 from tb_gradflow.trace.step.worker_agreement import Agreement
 from tb_gradflow.trace.tf_internals.resource_cells import Sink
 
@@ -76,7 +84,7 @@ class Settings:
     terms: bool = False
 
 
-class InstrumentedStep:
+class InstrumentedStep(StepBeside):
     """Wraps `step`, a function of a batch, so that it returns `(outputs, measurements)`. Replicas return none; theirs
     are `left`.
 
@@ -119,23 +127,16 @@ class InstrumentedStep:
         self.untrained: Sequence[Any] = ()
         self.for_xla = False
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        measured: Measured = {}
-        outputs = beside(
-            lambda: self._step(*args, **kwargs), lambda: self._observed(measured, args, kwargs), self._fail
-        )
-        return outputs, measured
-
     @contextlib.contextmanager
-    def _observed(self, measured: Measured, args: Any, kwargs: Any) -> Iterator[None]:
-        """What runs while the context is open is a step, whose numbers are in `measured` afterwards."""
+    def _observed(self, found: Callable[[Seen], None], args: Any, kwargs: Any) -> Iterator[None]:
         opened = OpenStep(self, *self._begun())
         try:
             yield
         except BaseException as error:
             opened.abandon(error)
             raise
-        measured.update(opened.close(args, kwargs))
+        if (seen := opened.closed(args, kwargs)) is not None:
+            found(seen)
 
     def opened(self) -> OpenStep | None:
         """Begins a step that is no function: what this thread runs until it is closed. Null if that fails."""
@@ -154,7 +155,7 @@ class InstrumentedStep:
             collector.own_ops()
         return collectors, before
 
-    def _ended(self, collectors: Sequence[Collector], before: Sequence[Any], args: Any, kwargs: Any) -> Measured:
+    def _ended(self, collectors: Sequence[Collector], before: Sequence[Any], args: Any, kwargs: Any) -> Seen | None:
         try:
             self.untrained = [item.variable for item in collectors[0].variables if item.tracked and not item.trainable]
             self.graph = None if self._settings.eager else tf.compat.v1.get_default_graph()
@@ -166,12 +167,12 @@ class InstrumentedStep:
             measured = self._measured(collectors, before, args, kwargs)
         except Exception as fault:
             self._fail(fault)
-            return {}
+            return None
         try:
-            return self._joined(collectors, measured)
+            return self._seen(collectors, measured)
         except Exception as fault:
             self._on_fault(fault)
-            return {}
+            return None
 
     def _fail(self, fault: Exception) -> None:
         if self._agreement is not None:
@@ -236,17 +237,23 @@ class InstrumentedStep:
             measured[0].update(examples_of(given[0]) if self._settings.examples else {})
         return measured
 
-    def _joined(self, collectors: Sequence[Collector], measured: Sequence[Measured]) -> Measured:
+    def _seen(self, collectors: Sequence[Collector], measured: Sequence[Measured]) -> Seen:
         """The step's numbers, of all its replicas. They meet here, those of other workers too."""
         if self._agreement is not None and not self._agreement.all_can():
             raise RuntimeError("another worker could not record this step; its warning gives the reason")
         if not is_shared(collectors[0]):
-            return measured[0]
-        whole = joined(collectors, measured)
+            return Seen(None, lambda _: measured[0])
+        placed = placed_of(collectors, measured)
         if not is_replica():
-            return whole
+            total = summed_over(collectors[0], placed)
+            return Seen(None, lambda _: combined(collectors[0], total))
+        return Seen(placed[0], lambda total: self._of_replica(collectors[0], measured[0], total))
+
+    def _of_replica(self, collector: Collector, measured: Measured, total: Any) -> Measured:
+        """What a replica returns, with the sums over all of them: nothing, and the first one leaves the numbers."""
+        whole = combined(collector, total)
         if replica_here() == 0:
-            self._left.leave(int(tf.get_static_value(measured[0]["trace"])), whole)
+            self._left.leave(int(tf.get_static_value(measured["trace"])), whole)
         return {}
 
     def _tell_of(self, error: BaseException, collector: Collector) -> None:
@@ -337,8 +344,13 @@ class OpenStep:
             opened.enter_context(collectors[0].recording())
             self._opened = opened.pop_all()
 
-    def close(self, args: Any = (), kwargs: Any = MappingProxyType({})) -> Measured:
-        """The step, which was given these arguments, is over: its numbers; none if the recorder failed."""
+    def close(self) -> Measured:
+        """The step is over: its numbers; none if the recorder failed."""
+        seen = self.closed((), {})
+        return {} if seen is None else seen.joined(None)
+
+    def closed(self, args: Any, kwargs: Any) -> Seen | None:
+        """The same, before replicas meet; `None` if the recorder failed."""
         self._opened.close()
         return self._step._ended(self._collectors, self._before, args, kwargs)
 

@@ -23,7 +23,7 @@ from tb_gradflow.trace.graph.gradient_call import Call
 from tb_gradflow.trace.graph.variables import is_replica
 from tb_gradflow.trace.numerics.loss_scale import unscaled
 from tb_gradflow.trace.numerics.statistics import gradient_statistics
-from tb_gradflow.trace.numerics.statistics_table import NumberOfRow, Row
+from tb_gradflow.trace.numerics.statistics_table import Row
 from tb_gradflow.trace.tf_internals.resource_cells import Sink, brought_home
 from tb_gradflow.trace.tf_internals.tapes import flat_gradients
 
@@ -109,22 +109,21 @@ def is_shared(collector: Collector) -> bool:
     return kept is not None and kept.replica is not None and kept.replica.num_replicas_in_sync > 1
 
 
-def joined(collectors: Sequence[Collector], measured: Sequence[Measured]) -> Measured:
-    """The numbers of the whole step, in the thread of one replica or where the replicas were started from."""
-    kept = [_parts_in_step(each) for each in collectors]
-    first = kept[0]
-    placed = [_placed(each, own) for each, own in zip(kept, measured, strict=True)]
+def placed_of(collectors: Sequence[Collector], measured: Sequence[Measured]) -> Sequence[Mapping[str, Any]]:
+    """What each replica of this trace brings to the sum over all of them."""
+    placed = [_placed(_parts_in_step(each), own) for each, own in zip(collectors, measured, strict=True)]
     if len({tuple(one) for one in placed}) > 1:
         raise ValueError("the replicas of this step run different ops")
-    if is_replica():
-        total = first.replica.all_reduce(tf.distribute.ReduceOp.SUM, placed[0])
-    else:
-        strategy = first.replica.strategy
-        total = {
-            name: strategy.reduce(tf.distribute.ReduceOp.SUM, PerReplica([one[name] for one in placed]), axis=None)
-            for name in placed[0]
-        }
-    return _combined(first, collectors[0].rows.numbers(), total)
+    return placed
+
+
+def summed_over(first: Collector, placed: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The sum of what the replicas bring, where they were started from."""
+    strategy = _parts_in_step(first).replica.strategy
+    return {
+        name: strategy.reduce(tf.distribute.ReduceOp.SUM, PerReplica([one[name] for one in placed]), axis=None)
+        for name in placed[0]
+    }
 
 
 def _parts_in_step(collector: Collector) -> ReplicaParts:
@@ -176,14 +175,15 @@ def _placed(kept: ReplicaParts, measured: Measured) -> Mapping[str, Any]:
     return tables | {f"part {number}": part.take() for number, part in enumerate(kept.parts)}
 
 
-def _combined(first: ReplicaParts, number_of: NumberOfRow, total: Mapping[str, Any]) -> Measured:
+def combined(first: Collector, total: Mapping[str, Any]) -> Measured:
+    """The numbers of the whole step, from the sums over its replicas."""
+    parts, number_of = _parts_in_step(first).parts, first.rows.numbers()
     rows = _together(total["gradients"])
-    if first.parts:
+    if parts:
         summed = [
-            unscaled([gradient_statistics(total[f"part {number}"])], part.scale)
-            for number, part in enumerate(first.parts)
+            unscaled([gradient_statistics(total[f"part {number}"])], part.scale) for number, part in enumerate(parts)
         ]
-        places = [[number_of(part.row)] for part in first.parts]
+        places = [[number_of(part.row)] for part in parts]
         rows = tf.tensor_scatter_nd_update(rows, places, tf.concat(summed, 0))
     return {
         "trace": total["trace"][0],
