@@ -20,7 +20,6 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
-from tensorflow.python.eager import record
 from tensorflow.python.ops import cond_v2
 
 from tb_gradflow.trace.capture.patches import watching
@@ -51,7 +50,18 @@ class CatchingBranch:
         """The step with this branch in it, to be compiled as the user's own is."""
 
         def run(*args: Any, **kwargs: Any) -> Any:
-            with watching(_Holding(self, (args, kwargs))):
+            earlier = _Earlier()
+            try:
+                earlier.hold(self.held)
+            except Exception as fault:
+                self.failed(fault)
+            observer = GradientObserver(
+                lambda wrong: self.keep(wrong, (args, kwargs), earlier.values),
+                self.failed,
+                # A gradient that is taken after an update is of another state than the step's first.
+                before_update=lambda: earlier.hold(self.state),
+            )
+            with watching(observer):
                 return step(*args, **kwargs)
 
         return run
@@ -134,26 +144,21 @@ class _Kept:
         self.arguments = tf.nest.pack_sequence_as(arguments, values, expand_composites=True)
 
 
-class _Holding(GradientObserver):
-    """Holds what the step's variables were before it changed them."""
+class _Earlier:
+    """What a step's variables were before it changed them.
 
-    def __init__(self, branch: CatchingBranch, arguments: Any) -> None:
-        super().__init__(lambda wrong: branch.keep(wrong, arguments, self._earlier), branch.failed)
-        self._state = branch.state
-        self._earlier: dict[int, Any] = {}
-        with self._own_work():
-            self._hold(branch.held)
+    Attributes:
+        values: By id of the variable.
+    """
 
-    def applying(self, apply: Callable[[], Any], optimizer: Any, given: Sequence[Any], *, divides: bool) -> Any:
-        """Runs an optimizer's update. A gradient that is taken after it is of another state than the step's first."""
-        with self._own_work(), record.stop_recording():
-            self._hold(self._state)
-        return apply()
+    def __init__(self) -> None:
+        self.values: dict[int, Any] = {}
 
-    def _hold(self, variables: Sequence[Any]) -> None:
+    def hold(self, variables: Sequence[Any]) -> None:
+        """In the step's graph: they have not been changed yet, but for those that are held."""
         for variable in variables:
-            if id(variable) not in self._earlier:
-                self._earlier[id(variable)] = variable.read_value()
+            if id(variable) not in self.values:
+                self.values[id(variable)] = variable.read_value()
 
 
 def _graphs_around(graph: Any) -> Iterator[Any]:

@@ -19,7 +19,13 @@ _NONE = -1
 
 
 class Flags(Protocol):
-    """Is told by steps which of their gradients are not finite, from a number of steps on."""
+    """Is told by steps which of their gradients are not finite, from a number of steps on.
+
+    Attributes:
+        replicas: How many replicas of a step there are in this process.
+    """
+
+    replicas: int
 
     def reset(self) -> None:
         """From now on, steps count from zero."""
@@ -51,6 +57,8 @@ class ReturnedFlags:
     Args:
         device: The step's.
     """
+
+    replicas = 1
 
     def __init__(self, device: str) -> None:
         self._step: Any = None
@@ -110,6 +118,7 @@ class CountedFlags:
     """
 
     def __init__(self, devices: Sequence[str]) -> None:
+        self.replicas = len(devices)
         self._devices = devices
         self._counts: list[Slot] = []
         self._firsts: list[Slot] = []

@@ -1,4 +1,4 @@
-"""Repeats steps of `fit`, which Keras runs in executions of one or several, over an iterator."""
+"""Runs steps of `fit` again, which Keras runs in executions of one or several, over an iterator."""
 
 from __future__ import annotations
 
@@ -11,50 +11,41 @@ from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
 from tb_gradflow.trace.fit.keras3 import Fitting, TrainFunction
 from tb_gradflow.trace.graph.variables import local
-from tb_gradflow.trace.nonfinite.flags import CountedFlags
-from tb_gradflow.trace.nonfinite.monitor import Again, same
-from tb_gradflow.trace.nonfinite.replay import ReplayMonitor
-from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
+from tb_gradflow.trace.nonfinite.monitor import same
+from tb_gradflow.trace.nonfinite.replay import FlaggedStep, Measure
 from tb_gradflow.trace.step.recent_batches import Batches, dataset_of
 from tb_gradflow.trace.step.replicas import Measured
 from tb_gradflow.trace.tf_internals.patching import replaced
 
 
-class FitReplayMonitor(ReplayMonitor):
-    """Executions of a Keras training function.
+class FitExecutions:
+    """Executions of a Keras training function: see `Executions`.
 
     Args:
         fitted: The model.
-        step: Its step, as it is to be traced.
-        instrumented: See `ReplayMonitor`.
-        recorded: See `ReplayMonitor`; a training function.
-        again: See `ReplayMonitor`.
+        flagged: Its step.
+        recorded: The training function that runs the instrumented step.
     """
 
-    def __init__(
-        self,
-        fitted: Fitting,
-        step: Callable[..., Any],
-        instrumented: InstrumentedStep,
-        recorded: TrainFunction,
-        again: Again,
-    ) -> None:
+    # The batches are in variables, which have room for the steps of a replay window.
+    is_full = False
+
+    def __init__(self, fitted: Fitting, flagged: FlaggedStep, recorded: TrainFunction) -> None:
+        self.counters: Sequence[Any] = fitted.counters
+        self._flags = flagged.flags
         self._strategy = fitted.strategy
-        several = self._strategy.num_replicas_in_sync > 1
-        devices = self._strategy.extended.worker_devices if several else [device_of(instrumented.touched)]
-        super().__init__(instrumented, recorded, again, CountedFlags(devices), len(devices), fitted.counters)
         self._per_execution = fitted.steps_per_execution
         self._for_xla = fitted.is_for_xla
         self._rate = fitted.learning_rate
-        self._batches = Batches(len(devices))
+        self._batches = Batches(flagged.flags.replicas)
         self._calls = _Calls(self._keep)
-        self._function = fitted.monitoring(self._kept_and_flagged(step), recorded)
+        self._function = fitted.monitoring(self._keeping(flagged.function), recorded)
         self._results: list[Any] = []
         self._taken: list[list[Any]] = []
         self._spec: Any = None
 
-    def _run(self, iterator: Any) -> Any:
-        self._begin()
+    def run(self, begins: Callable[[], None], iterator: Any) -> Any:
+        begins()
         # A function that was traced for a type of batch is not traced for it again.
         is_new, self._spec = iterator.element_spec is not self._spec, iterator.element_spec
         with self._calls.seen() if is_new and self._for_xla else contextlib.nullcontext():
@@ -67,26 +58,27 @@ class FitReplayMonitor(ReplayMonitor):
         rate = () if self._rate is None else local(self._rate).read_value()
         self._batches.keep((batch, rate))
 
-    def _kept_and_flagged(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        flagged = self._flagged(step)
+    def _keeping(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        """The step, whose batches are kept."""
 
         def run(batch: Any) -> Any:
             if self._for_xla:
                 self._calls.step_is_traced()
             else:
                 self._keep(batch)
-            return flagged(batch)
+            return step(batch)
 
         return run
 
-    def _kept(self) -> int:
+    @property
+    def step_count(self) -> int:
         return len(self._results) * self._per_execution
 
-    def _forget(self) -> int:
+    def forget(self) -> int:
         self._results.clear()
         return self._batches.forget()
 
-    def _repeated(self, first: int) -> Measured | None:
+    def repeated(self, first: int, measure: Measure) -> Measured | None:
         self._taken = steps = self._taken or self._batches.taken()
         if len(steps) != self._flags.count:  # traced again, and nobody saw it
             return None
@@ -99,7 +91,7 @@ class FitReplayMonitor(ReplayMonitor):
         if last and not same(self._results[last - 1], results):
             return None
         measured: Measured
-        results, measured = self._run_again(self._measured, rates[last], iterator)
+        results, measured = self._run_again(measure, rates[last], iterator)
         # An execution that has gone on has other results.
         if ahead == self._per_execution - 1 and not same(self._results[last], results):
             return None
@@ -152,12 +144,6 @@ class _Calls:
             return results
 
         return call
-
-
-def device_of(variables: Sequence[Any]) -> str:
-    """Where a model is: counters may be elsewhere."""
-    found: str = next(each.device for each in variables if each.dtype.is_floating)
-    return found
 
 
 def _of_one_replica(spec: Any) -> Any:
