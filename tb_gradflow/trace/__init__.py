@@ -2,7 +2,9 @@
 
 import tensorflow as tf
 
+from tb_gradflow.trace.tf_internals.used_symbols import require_modules
 from tb_gradflow.trace.tf_internals.versions import require
 
-# Before anything that an older one does not have is imported.
+# Before anything that another one does not have is imported.
 require(tf.__version__)
+require_modules(tf.__version__)
