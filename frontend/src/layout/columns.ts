@@ -1,7 +1,9 @@
 /** Where layers stand: below one another, or, where that would be a ribbon, in columns side by side. */
 
 import type {Link} from "./acyclic.ts";
-import {GAP_Y} from "./layered.ts";
+
+/** Between one layer and the next. */
+export const GAP_Y = 32;
 
 export interface Column {
   /** What to add to the x of everything in it. */
