@@ -47,12 +47,13 @@ class FlaggedStep:
         def run(*args: Any, **kwargs: Any) -> Any:
             self.graphs.append(tf.compat.v1.get_default_graph())
             flags.begin()
-            with watching(*(GradientObserver(flags.note, self._failed, in_xla=True) for _ in range(flags.replicas))):
+            with watching(*(GradientObserver(flags.note, self.failed, in_xla=True) for _ in range(flags.replicas))):
                 return flags.beside(step(*args, **kwargs))
 
         self.function: Callable[..., Any] = run
 
-    def _failed(self, fault: Exception) -> None:
+    def failed(self, fault: Exception) -> None:
+        """The recorder's part in the step has failed."""
         self.fault = self.fault or fault
 
 
