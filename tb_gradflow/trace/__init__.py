@@ -2,7 +2,9 @@
 
 import tensorflow as tf
 
+from tb_gradflow.trace.tf_internals.used_symbols import require_modules
 from tb_gradflow.trace.tf_internals.versions import require
 
 # Checked before any import that an older TensorFlow does not have.
 require(tf.__version__)
+require_modules(tf.__version__)

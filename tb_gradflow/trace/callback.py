@@ -25,7 +25,7 @@ from tb_gradflow.trace.log.cadence import UpdateFreq
 from tb_gradflow.trace.log.options import checked
 from tb_gradflow.trace.log.recorder import Identity, Recorder, Tracing, fault_message, index_of
 from tb_gradflow.trace.log.workers import in_step_with_others, is_one_of_several, recorder_for, unsupported
-from tb_gradflow.trace.nonfinite.monitor import CaughtStep, NonfiniteMonitor
+from tb_gradflow.trace.nonfinite.monitor import CaughtStep, NonfiniteMonitor, RecordedStep
 from tb_gradflow.trace.nonfinite.monitor_choice import monitor_of_fit
 from tb_gradflow.trace.nonfinite.monitored_steps import MonitoredSteps
 from tb_gradflow.trace.nonfinite.recorded_again import RecordedAgain
@@ -297,7 +297,7 @@ class GradFlowCallback(KerasCallback):
     def _select_monitor(self) -> NonfiniteMonitor | None:
         assert self._fitting is not None and self._sampled is not None
         step = self._draws.shared(self._numbers.following(self._fitting.step_as_traced))
-        return monitor_of_fit(self._fitting, step, self._instrumented, self._sampled, self._again)
+        return monitor_of_fit(self._fitting, step, RecordedStep(self._instrumented, self._sampled, self._again))
 
     def _again(self) -> OwnFunction:
         """The function that records, to be traced anew. To compile what measures a forward pass takes XLA minutes."""

@@ -27,8 +27,8 @@ from tb_gradflow.trace.log.cadence import UpdateFreq
 from tb_gradflow.trace.log.options import checked
 from tb_gradflow.trace.log.recorder import Tracing
 from tb_gradflow.trace.log.workers import is_one_of_several, must_begin_alone
-from tb_gradflow.trace.nonfinite.monitor import CaughtStep, NonfiniteMonitor
-from tb_gradflow.trace.nonfinite.monitor_choice import monitor_of_calls
+from tb_gradflow.trace.nonfinite.monitor import CaughtStep, NonfiniteMonitor, RecordedStep
+from tb_gradflow.trace.nonfinite.monitor_choice import UsersCompilation, monitor_of_calls
 from tb_gradflow.trace.nonfinite.monitored_steps import MonitoredSteps
 from tb_gradflow.trace.nonfinite.recorded_again import RecordedAgain
 from tb_gradflow.trace.protection.functions import faults_go_to
@@ -173,15 +173,9 @@ class Watched:
             return None
         step = self._draws.shared(self._numbers.following_once(_converted(self._plain)))
         devices, instrumented = [_device_of(replica) for replica in self._variables], self._instrumented_step
-        return monitor_of_calls(
-            step,
-            self._compiled_alike,
-            instrumented,
-            self._sampled,
-            lambda: self._recording_again(instrumented),
-            devices,
-            for_xla=bool(self._plain._jit_compile),
-        )
+        recorded = RecordedStep(instrumented, self._sampled, lambda: self._recording_again(instrumented))
+        users = UsersCompilation(self._compiled_alike, devices, for_xla=bool(self._plain._jit_compile))
+        return monitor_of_calls(step, recorded, users)
 
     def _compiled_alike(self, step: Callable[..., Any], is_paired: bool) -> Any:
         return AlikeCalls(self._compiled_as_plain(step), is_paired=is_paired)

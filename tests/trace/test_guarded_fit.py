@@ -14,7 +14,7 @@ import tensorflow as tf
 
 import tb_gradflow
 from tb_gradflow import GradFlowCallback
-from tb_gradflow.trace.nonfinite import replay, replay_window
+from tb_gradflow.trace.nonfinite import replay_batches, replay_window
 from tests.trace.recording import read
 
 BAD = 5
@@ -143,7 +143,7 @@ def test_batches_are_held_up_to_a_bound_though_the_last_of_an_epoch_is_small(
             super().add(*kept)
             held.append(self.total)
 
-    monkeypatch.setattr(replay, "Held", Noted)
+    monkeypatch.setattr(replay_batches, "Held", Noted)
     inputs = keras.Input((1 << 13,))
     model = keras.Model(inputs, keras.layers.Dense(1)(inputs))
     model.compile("sgd", "mse", jit_compile=True)

@@ -1,7 +1,9 @@
 /** The position of layers: below one another, or, if that would be too tall and narrow, in columns side by side. */
 
 import type {Link} from "./acyclic.ts";
-import {GAP_Y} from "./layered.ts";
+
+/** Between one layer and the next. */
+export const GAP_Y = 32;
 
 export interface Column {
   /** The offset to the x of everything in it. */

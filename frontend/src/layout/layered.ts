@@ -4,7 +4,7 @@
  */
 
 import {reversals} from "./acyclic.ts";
-import {columnsOf, type Column} from "./columns.ts";
+import {columnsOf, GAP_Y, type Column} from "./columns.ts";
 import {layersOf, type Pin} from "./layers.ts";
 import {ordered} from "./order.ts";
 import {placed, type Attached} from "./place.ts";
@@ -31,7 +31,6 @@ export interface Layered {
 }
 
 export const GAP_X = 26;
-export const GAP_Y = 32;
 /** The distance between links that pass a layer side by side. */
 const DUMMY_WIDTH = 12 - GAP_X;
 

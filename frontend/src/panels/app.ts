@@ -27,14 +27,17 @@ import {drawer} from "./drawer.ts";
 import {edgeOf} from "./edge.ts";
 import {allRuns, header, timeline} from "./header.ts";
 import {hint, HINT, hintStyles} from "./hint.ts";
-import {keysDialog, press} from "./keys.ts";
+import {keysDialog, keysStyles, press} from "./keys.ts";
 import type {Asked, Scope} from "./scope.ts";
 import {shortcuts} from "./shortcuts.ts";
 import {besideGraph, frame, hasRoom} from "./room.ts";
-import {stage} from "./stage.ts";
+import {stage, stageStyles} from "./stage.ts";
 import {emptyState, problemsOf, problemsStrip, skeleton, summaryStrip, unknownRuns} from "./strips.ts";
 import {appStyles} from "./app_styles.ts";
 import {drawerStyles} from "./drawer_styles.ts";
+import {menuStyles} from "./export.ts";
+import {headerStyles} from "./header_styles.ts";
+import {stripsStyles} from "./strips_styles.ts";
 import {shared} from "./styles.ts";
 
 /** Milliseconds after which deferred work is done. */
@@ -97,7 +100,7 @@ export class App extends LitElement {
   #beside: Beside | null = null;
   #endings: (() => void)[] = [];
 
-  static override styles = [shared, appStyles, drawerStyles, hintStyles];
+  static override styles = [shared, appStyles, headerStyles, stripsStyles, stageStyles, menuStyles, keysStyles, drawerStyles, hintStyles];
 
   constructor() {
     super();

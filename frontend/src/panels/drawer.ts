@@ -2,7 +2,7 @@
 
 import {html, nothing, type TemplateResult} from "lit";
 import {formatCount} from "../model/format.ts";
-import {isTroubled, rowsOf, type Row} from "../model/rows.ts";
+import {isTroubled, type Row} from "../model/rows.ts";
 import {TABS, TITLES, type Tab} from "../state/view.ts";
 import {edgeOf} from "./edge.ts";
 import {changesTab} from "./changes_tab.ts";
@@ -14,7 +14,7 @@ import "./variables.ts";
 
 export function drawer(scope: Scope): TemplateResult {
   const {view, onlyTroubled, ask} = scope;
-  const rows = rowsIn(scope);
+  const rows = scope.derived.rows();
   const troubled = rows.filter(isTroubled).length;
   const unfolded = view.tab !== null;
   return html`<section class="drawer ${unfolded ? "unfolded" : ""}" aria-label="Numbers">
@@ -79,11 +79,3 @@ function isUnreadable({store, derived}: Scope): boolean {
   return derived.condition === null && problemsOf(store.state, derived.problem).size > 0;
 }
 
-function rowsIn({derived}: Scope): readonly Row[] {
-  const {condition, diagnosis} = derived;
-  if (condition === null) {
-    return [];
-  }
-  const {tree, answers, numbers} = condition;
-  return derived.once("rows", [condition], () => rowsOf(tree.graph.trace, diagnosis, answers, numbers));
-}

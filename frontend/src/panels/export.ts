@@ -1,12 +1,45 @@
 /** The export menu: the picture, and the data behind it. */
 
-import {html, type TemplateResult} from "lit";
+import {css, html, type TemplateResult} from "lit";
 import {linkToShare} from "../host/address.ts";
 import {copyText} from "../host/clipboard.ts";
 import {download, downloadFrom, fileStem, text} from "../host/download.ts";
 import {csvOf} from "../model/csv.ts";
 import {rowsOf} from "../model/rows.ts";
 import type {Scope} from "./scope.ts";
+
+export const menuStyles = css`
+  .menu {
+    position: relative;
+  }
+  .menu summary {
+    border-radius: 6px;
+    padding: 2px 8px;
+    font-size: 16px;
+    list-style: none;
+    cursor: pointer;
+  }
+  .menu summary:hover {
+    background: var(--gf-raised);
+  }
+  .menu .entries {
+    position: absolute;
+    z-index: 9;
+    right: 0;
+    display: flex;
+    flex-direction: column;
+    border: 1px solid var(--gf-line);
+    border-radius: 8px;
+    background: var(--gf-page);
+    box-shadow: 0 6px 20px rgb(0 0 0 / 18%);
+    padding: 4px;
+  }
+  .menu .entries button {
+    border-color: transparent;
+    text-align: left;
+    white-space: nowrap;
+  }
+`;
 
 export function exportMenu(scope: Scope): TemplateResult {
   const entries: readonly (readonly [string, () => void])[] = [

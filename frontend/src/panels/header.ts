@@ -38,7 +38,7 @@ export function timeline({store, derived, ask, playing}: Scope): TemplateResult 
   const {overview, at, target, course} = store.state;
   return html`<gf-timeline
     .steps=${overview?.steps ?? []}
-    .losses=${derived.once("losses", [overview, target], () => overview?.losses.map((each) => each[target]) ?? [])}
+    .losses=${derived.losses(overview, target)}
     .at=${at}
     .course=${course}
     .playing=${playing}

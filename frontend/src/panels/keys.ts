@@ -1,8 +1,48 @@
 /** The keys that work everywhere on the page, and the list of all keys. */
 
-import {html, type TemplateResult} from "lit";
+import {css, html, type TemplateResult} from "lit";
 import {howToRead} from "./hint.ts";
 import {ref} from "lit/directives/ref.js";
+
+export const keysStyles = css`
+  .keys {
+    position: fixed;
+    z-index: 10;
+    inset: 0;
+    margin: auto;
+    width: fit-content;
+    height: fit-content;
+    max-height: 90vh;
+    overflow: auto;
+    border: 1px solid var(--gf-line);
+    border-radius: 10px;
+    background: var(--gf-page);
+    color: var(--gf-text);
+    box-shadow: 0 8px 40px rgb(0 0 0 / 30%);
+    padding: 16px 22px;
+  }
+  .keys p {
+    max-width: 52ch;
+    margin: 0 0 14px;
+  }
+  .keys dl {
+    display: grid;
+    grid-template-columns: auto auto;
+    gap: 3px 16px;
+    margin: 6px 0 14px;
+  }
+  .keys dd {
+    margin: 0;
+  }
+  kbd {
+    border: 1px solid var(--gf-line);
+    border-radius: 4px;
+    background: var(--gf-raised);
+    padding: 0 5px;
+    font: inherit;
+    font-size: 12px;
+  }
+`;
 
 export interface Shortcut {
   /** As in `KeyboardEvent.key`. */

@@ -1,7 +1,6 @@
 /** Charts of several variables, in one run or two, on a logarithmic axis. */
 
 import {css, html, LitElement, nothing, type PropertyValues, type TemplateResult} from "lit";
-import type {Overview} from "../api/routes.ts";
 import type {Source} from "../api/source.ts";
 import {LIGHT, lineColours, type Palette} from "../draw/palette.ts";
 import {formatCount} from "../model/format.ts";
@@ -9,6 +8,7 @@ import {Heat, QUANTITIES, type Quantity} from "../model/heat.ts";
 import {unnumbered} from "../model/compare.ts";
 import {chartOf, spread, trackOf, type Series, type Track} from "../model/series.ts";
 import type {Trace} from "../record.ts";
+import type {Drawn} from "../state/derived.ts";
 import "./chart.ts";
 import {given} from "./given.ts";
 import {shared} from "./styles.ts";
@@ -16,13 +16,6 @@ import {shared} from "./styles.ts";
 const COLUMNS = 512;
 /** More lines cannot be followed. */
 const MOST = 12;
-
-/** A run whose statistics are drawn. */
-export interface Drawn {
-  readonly overview: Overview;
-  readonly trace: Trace;
-  readonly target: number;
-}
 
 export class SeriesPanel extends LitElement {
   static override properties = {

@@ -2,22 +2,16 @@
 
 import {html, type TemplateResult} from "lit";
 import {selectedVariable, type Scope} from "./scope.ts";
-import type {Drawn} from "./series.ts";
 import "./series.ts";
 
 export function seriesTab(scope: Scope): TemplateResult {
   const {store, derived, view, palette, other, ask} = scope;
   const {overview, trace, target} = store.state;
   const chosen = trace?.variables[selectedVariable(scope)]?.name;
-  const names = derived.once("charted", [view.charted, chosen], () => [...new Set([...view.charted, ...(chosen === undefined ? [] : [chosen])])]);
-  const runs = derived.once("drawn", [overview, trace, target, other], (): readonly Drawn[] => {
-    const shown = overview === null || trace === null || overview.steps.length === 0 ? [] : [{overview, trace, target}];
-    return shown.length > 0 && other !== null && other.overview.steps.length > 0 ? [...shown, other] : shown;
-  });
   return html`<gf-series
     .source=${store.source}
-    .runs=${runs}
-    .names=${names}
+    .runs=${derived.drawn(overview, trace, target, other)}
+    .names=${derived.charted(view.charted, chosen)}
     .step=${store.step}
     .palette=${palette}
     @gf-charted=${({detail}: CustomEvent<readonly string[]>) => {

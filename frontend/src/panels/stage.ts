@@ -1,6 +1,6 @@
 /** The graph, with the legend and the panel of the selected item over it. */
 
-import {html, nothing, type TemplateResult} from "lit";
+import {css, html, nothing, type TemplateResult} from "lit";
 import "./details.ts";
 import "./graph.ts";
 import "./legend.ts";
@@ -10,6 +10,28 @@ import {edgeOf} from "./edge.ts";
 import {besideGraph} from "./room.ts";
 import type {Scope} from "./scope.ts";
 import {nothingToDraw, nothingYet, progress} from "./strips.ts";
+
+export const stageStyles = css`
+  .details {
+    position: absolute;
+    z-index: 1;
+    top: 0;
+    right: 0;
+    bottom: 0;
+    width: var(--gf-details);
+    max-width: 100%;
+    border-left: 1px solid var(--gf-line);
+  }
+  .stage {
+    position: relative;
+    flex: 1;
+    min-height: 0;
+  }
+  gf-graph {
+    position: absolute;
+    inset: 0;
+  }
+`;
 
 export function stage(scope: Scope): TemplateResult {
   const {derived, view, selected, palette, ask, sizes} = scope;

@@ -3,27 +3,40 @@
  * change.
  */
 
+import type {Overview} from "../api/routes.ts";
 import type {Condition} from "../draw/look.ts";
 import {Addresses} from "../model/addresses.ts";
 import {alikeOf, NOTHING_ALIKE, type Alike} from "../model/alike.ts";
 import {looksIn, type Look} from "../model/bundle.ts";
-import {changesIn} from "../model/changes.ts";
+import {changesIn, type Changes} from "../model/changes.ts";
 import {compare, type Comparison} from "../model/compare.ts";
-import {flowOf, troublesOf} from "../model/flow.ts";
+import {flowOf, troublesOf, type Flow, type Troubles} from "../model/flow.ts";
 import {inOrder, keyOf} from "../model/findings.ts";
-import {answersFor, mainTarget} from "../model/gradients.ts";
-import {measured, type Measure} from "../model/measure.ts";
+import {answersFor, mainTarget, type Answers, type StepNumbers} from "../model/gradients.ts";
+import type {FlowGraph} from "../model/graph.ts";
+import {measured, type Measure, type Measured} from "../model/measure.ts";
 import {blamedOps, modelOf, type Model} from "../model/model.ts";
 import {initiallyOpen} from "../model/opening.ts";
 import {mainOf, pathOf, type Path} from "../model/paths.ts";
+import {rowsOf, type Row} from "../model/rows.ts";
+import type {Scale} from "../model/scale.ts";
 import {indexOf, type Index} from "../model/search.ts";
 import {stopsOf, type Stop} from "../model/stops.ts";
-import type {Diagnosis, Trace} from "../record.ts";
+import type {Tree} from "../model/tree.ts";
+import type {Diagnosis, Finding, Trace} from "../record.ts";
 import type {Other} from "./beside.ts";
+import {remembering, steady} from "./remembering.ts";
 import type {State} from "./state.ts";
 import type {View} from "./view.ts";
 
 const NONE: ReadonlySet<number> = new Set();
+
+/** A run whose gradients are drawn over its steps. */
+export interface Drawn {
+  readonly overview: Overview;
+  readonly trace: Trace;
+  readonly target: number;
+}
 
 export class Derived {
   model: Model | null = null;
@@ -43,12 +56,64 @@ export class Derived {
   /** Compared with the other run; null if there is none. */
   comparison: Comparison | null = null;
   #alike: Alike = NOTHING_ALIKE;
-  readonly #memory = new Map<string, {causes: readonly unknown[]; value: unknown}>();
+  /** The tree that is shown, and the report by which its groups were opened. */
+  #opener: {readonly tree: Tree | null; readonly diagnosis: Diagnosis | null} = {tree: null, diagnosis: null};
   #trace: Trace | null = null;
   /** A trace that is invalid; it is not tried again. */
   #unusable: Trace | null = null;
   /** Ops that were ever named by a finding, and therefore are nodes in the graph of this trace. */
   #kept: ReadonlySet<number> = NONE;
+
+  readonly #modelOf = remembering(modelOf);
+  readonly #addressesOf = remembering((tree: Tree) => new Addresses(tree));
+  readonly #initiallyOpen = remembering(initiallyOpen);
+  readonly #worstOf = remembering((tree: Tree, diagnosis: Diagnosis | null) => shownPath(tree, worstIn(diagnosis), pathOf));
+  readonly #answersFor = remembering((tree: Tree, target: number) => answersFor(tree.graph, target));
+  /** The reports of most steps say the same: then nothing flows elsewhere. */
+  readonly #steadyReport = steady(saidBy);
+  readonly #flowOf = remembering((tree: Tree, answers: Answers, report: Diagnosis | null) => flowOf(tree.graph, answers, report));
+  readonly #troublesOf = remembering((tree: Tree, flow: Flow) => troublesOf(flow, tree.items));
+  readonly #looksIn = remembering(looksIn);
+  readonly #compare = remembering((trace: Trace, diagnosis: Diagnosis | null, otherTrace: Trace, otherDiagnosis: Diagnosis | null) =>
+    compare({trace: otherTrace, diagnosis: otherDiagnosis}, {trace, diagnosis}),
+  );
+  readonly #changesIn = remembering((tree: Tree, comparison: Comparison | null) => (comparison === null ? null : changesIn(tree, comparison)));
+  readonly #measured = remembering((measure: Measure, tree: Tree, answers: Answers, numbers: StepNumbers | null, scale: Scale | null) =>
+    measured(measure, tree.graph, answers, numbers, scale),
+  );
+  readonly #condition = remembering(
+    (
+      tree: Tree,
+      flow: Flow,
+      troubles: Troubles,
+      answers: Answers,
+      numbers: StepNumbers | null,
+      diagnosis: Diagnosis | null,
+      measured: Measured,
+      changes: Changes | null,
+      alike: Alike,
+    ): Condition => ({tree, flow, troubles, answers, numbers, diagnosis, measured, changes, alike}),
+  );
+  readonly #alikeOf = remembering(alikeOf);
+  readonly #pathOf = remembering(pathOf);
+  readonly #stopsOf = remembering(({tree, answers, numbers}: Condition, path: Path) => stopsOf(path, tree, answers, numbers));
+  readonly #groupsNamed = remembering((addresses: Addresses, open: readonly string[]) => addresses.groupsNamed(open));
+  readonly #indexOf = remembering(indexOf);
+  readonly #rowsOf = remembering(({tree, diagnosis, answers, numbers}: Condition) => rowsOf(tree.graph.trace, diagnosis, answers, numbers));
+  /** The flows of the groups that are open at first, made before anybody asks. */
+  readonly #firstFlows = remembering(({tree, flows}: Model) => [tree.root, ...initiallyOpen(tree, null)].map((group) => flows.get(group)));
+
+  /** The loss that is shown, step by step. */
+  readonly losses = remembering((overview: Overview | null, target: number) => overview?.losses.map((each) => each[target]) ?? []);
+
+  /** The names of the variables whose gradients are drawn over the steps: the chosen one last. */
+  readonly charted = remembering((names: readonly string[], chosen: string | undefined) => [...new Set([...names, ...(chosen === undefined ? [] : [chosen])])]);
+
+  /** The runs that they are drawn of. */
+  readonly drawn = remembering((overview: Overview | null, trace: Trace | null, target: number, other: Other | null): readonly Drawn[] => {
+    const shown = overview === null || trace === null || overview.steps.length === 0 ? [] : [{overview, trace, target}];
+    return shown.length > 0 && other !== null && other.overview.steps.length > 0 ? [...shown, other] : shown;
+  });
 
   update(state: State, other: Other | null, measure: Measure): void {
     if (state.trace !== null && state.trace === this.#unusable) {
@@ -83,44 +148,32 @@ export class Derived {
     }
     this.#keep(trace, blamedOps(trace, this.diagnosis));
     const known = this.model;
-    this.model = this.once("model", [trace, this.#kept], () => modelOf(trace, this.#kept));
+    this.model = this.#modelOf(trace, this.#kept);
     this.#alike = known === this.model ? this.#alike : NOTHING_ALIKE;
     const {tree} = this.model;
-    this.addresses = this.once("addresses", [tree], () => new Addresses(tree));
-    this.judged ||= this.diagnosis !== null;
-    this.initiallyOpen = this.once("open", [tree, this.judged], () => initiallyOpen(tree, this.diagnosis));
-    this.worst = this.once("worst", [tree, this.judged], () => this.pathOf(keyOfWorst(this.diagnosis)));
-    const answers = this.once("answers", [tree, target], () => answersFor(tree.graph, target));
     const {diagnosis} = this;
-    // // The reports of most steps agree: then the flow is the same.
-    const said = this.once("said", [diagnosis], () => saidBy(diagnosis));
-    const flow = this.once("flow", [tree, answers, said], () => flowOf(tree.graph, answers, diagnosis));
-    const troubles = this.once("troubles", [tree, flow], () => troublesOf(flow, tree.items));
-    this.looks = this.once("looks", [flow, answers, numbers], () => looksIn(flow, answers, numbers));
-    this.comparison =
-      other === null ? null : this.once("comparison", [trace, diagnosis, other.trace, other.diagnosis], () => compare(other, {trace, diagnosis}));
-    const {comparison} = this;
-    const changes = this.once("changes", [tree, comparison], () => (comparison === null ? null : changesIn(tree, comparison)));
-    const shown = this.once("measured", [tree, answers, numbers, scale, measure], () => measured(measure, tree.graph, answers, numbers, scale));
-    const causes = [tree, flow, troubles, answers, numbers, diagnosis, shown, changes, this.#alike];
-    this.condition = this.once("condition", causes, () => ({
-      tree,
-      flow,
-      troubles,
-      answers,
-      numbers,
-      diagnosis,
-      measured: shown,
-      alike: this.#alike,
-      changes,
-    }));
+    this.addresses = this.#addressesOf(tree);
+    if (this.#opener.tree !== tree || (!this.judged && diagnosis !== null)) {
+      this.#opener = {tree, diagnosis};
+    }
+    this.judged ||= diagnosis !== null;
+    this.initiallyOpen = this.#initiallyOpen(tree, this.#opener.diagnosis);
+    this.worst = this.#worstOf(tree, this.#opener.diagnosis);
+    const answers = this.#answersFor(tree, target);
+    const flow = this.#flowOf(tree, answers, this.#steadyReport(diagnosis));
+    const troubles = this.#troublesOf(tree, flow);
+    this.looks = this.#looksIn(flow, answers, numbers);
+    this.comparison = other === null ? null : this.#compare(trace, diagnosis, other.trace, other.diagnosis);
+    const changes = this.#changesIn(tree, this.comparison);
+    const shown = this.#measured(measure, tree, answers, numbers, scale);
+    this.condition = this.#condition(tree, flow, troubles, answers, numbers, diagnosis, shown, changes, this.#alike);
   }
 
   /** Work that may come after the first picture. Returns whether it changed anything. */
   finish(): boolean {
     const {model} = this;
     const before = this.#alike;
-    this.#alike = model === null ? NOTHING_ALIKE : this.once("alike", [model], () => alikeOf(model.tree));
+    this.#alike = model === null ? NOTHING_ALIKE : this.#alikeOf(model.tree);
     return this.#alike !== before;
   }
 
@@ -138,16 +191,14 @@ export class Derived {
     if (key === null || finding === undefined || this.model === null) {
       return null;
     }
-    const {graph} = this.model.tree;
-    const path = this.once("path", [graph, finding], () => pathOf(graph, finding));
-    return mainOf(path) < 0 && path.variables.length === 0 ? null : path;
+    return shownPath(this.model.tree, finding, this.#pathOf);
   }
 
   /** The path of the finding with a key, op by op; empty if it has none. */
   stopsOf(key: string | null): readonly Stop[] {
     const {condition} = this;
     const path = this.pathOf(key);
-    return condition === null || path === null ? [] : this.once("stops", [condition, path], () => stopsOf(path, condition.tree, condition.answers, condition.numbers));
+    return condition === null || path === null ? [] : this.#stopsOf(condition, path);
   }
 
   /** The name of an item in addresses; empty if there is none. */
@@ -164,24 +215,18 @@ export class Derived {
   openIn(view: View): ReadonlySet<number> | null {
     const {addresses} = this;
     const {open} = view;
-    return addresses === null || open === null ? null : this.once("opened", [addresses, open], () => addresses.groupsNamed(open));
+    return addresses === null || open === null ? null : this.#groupsNamed(addresses, open);
   }
 
   /** The search index; created on first use. */
   readonly searchable = (): Index => {
     const {model, diagnosis} = this;
-    return model === null ? [] : this.once("index", [model, diagnosis], () => indexOf(model.tree, diagnosis));
+    return model === null ? [] : this.#indexOf(model.tree, diagnosis);
   };
 
-  /** The value, computed again when an input has changed. */
-  once<T>(name: string, causes: readonly unknown[], compute: () => T): T {
-    const known = this.#memory.get(name);
-    if (known !== undefined && causes.every((cause, index) => cause === known.causes[index])) {
-      return known.value as T;
-    }
-    const value = compute();
-    this.#memory.set(name, {causes, value});
-    return value;
+  /** The rows of the table of variables. */
+  rows(): readonly Row[] {
+    return this.condition === null ? [] : this.#rowsOf(this.condition);
   }
 
   #keep(trace: Trace, blamed: ReadonlySet<number>): void {
@@ -197,9 +242,9 @@ export class Derived {
   /** Computes in advance, while other responses are on their way, what will probably be needed. */
   #prepare(trace: Trace | null): void {
     if (trace !== null && this.#trace !== trace) {
-      const {tree, flows} = this.once("model", [trace, NONE], () => modelOf(trace, NONE));
-      this.once("answers", [tree, mainTarget(trace)], () => answersFor(tree.graph, mainTarget(trace)));
-      this.once("flows", [flows], () => [tree.root, ...initiallyOpen(tree, null)].map((group) => flows.get(group)));
+      const model = this.#modelOf(trace, NONE);
+      this.#answersFor(model.tree, mainTarget(trace));
+      this.#firstFlows(model);
     }
   }
 }
@@ -211,7 +256,13 @@ function saidBy(diagnosis: Diagnosis | null): string {
   return JSON.stringify([variables, findings]);
 }
 
-function keyOfWorst(diagnosis: Diagnosis | null): string | null {
-  const finding = inOrder(diagnosis?.findings ?? []).find((each) => each.severity !== "info" && each.path.length > 0);
-  return finding === undefined ? null : keyOf(finding);
+/** The worst finding that has a path and is no mere information. */
+function worstIn(diagnosis: Diagnosis | null): Finding | undefined {
+  return inOrder(diagnosis?.findings ?? []).find((each) => each.severity !== "info" && each.path.length > 0);
+}
+
+/** The path of a finding, by `pathOf`; null where there is none, or where it is about no part of the graph. */
+function shownPath({graph}: Tree, finding: Finding | undefined, pathOf: (graph: FlowGraph, finding: Finding) => Path): Path | null {
+  const path = finding === undefined ? null : pathOf(graph, finding);
+  return path === null || (mainOf(path) < 0 && path.variables.length === 0) ? null : path;
 }

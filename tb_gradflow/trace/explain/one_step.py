@@ -64,7 +64,8 @@ def explain_model(
     batch = keras.utils.pack_x_y_sample_weight(*rows)
 
     def compiled(instrumented: Callable[..., Any]) -> Any:
-        if model.distribute_strategy.num_replicas_in_sync > 1:
+        several = model.distribute_strategy.num_replicas_in_sync > 1
+        if several or not hasattr(model, "_make_function"):  # before Keras 3.7
             # The sum of the replicas' gradients equals the gradient that one device computes for the whole batch.
             return compiled_once(instrumented)(batch)
         eagerly, model.run_eagerly = model.run_eagerly, False

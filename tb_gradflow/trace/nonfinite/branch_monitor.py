@@ -20,7 +20,6 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
-from tensorflow.python.eager import record
 from tensorflow.python.ops import cond_v2
 
 from tb_gradflow.trace.fidelity.rollback import undone
@@ -53,13 +52,20 @@ class CatchingBranch:
         """The step with this branch in it, to be compiled like the user's own."""
 
         def run(*args: Any, **kwargs: Any) -> Any:
-            return beside(
-                lambda: step(*args, **kwargs),
-                lambda: observed([_Holding(self, (args, kwargs))], self.failed),
+            earlier = _Earlier()
+            observer = GradientObserver(
+                lambda wrong: self.keep(wrong, (args, kwargs), earlier.values),
                 self.failed,
+                # A gradient that is taken after an update is of another state than the step's first.
+                before_update=lambda: earlier.hold(self.state),
             )
+            return beside(lambda: step(*args, **kwargs), lambda: self._observed(observer, earlier), self.failed)
 
         return run
+
+    def _observed(self, observer: GradientObserver, earlier: _Earlier) -> contextlib.AbstractContextManager[None]:
+        earlier.hold(self.held)
+        return observed([observer], self.failed)
 
     @property
     def has_caught(self) -> bool:
@@ -138,28 +144,21 @@ class _Kept:
         self.arguments = tf.nest.pack_sequence_as(arguments, values, expand_composites=True)
 
 
-class _Holding(GradientObserver):
-    """Holds the values of the step's variables before it changed them."""
+class _Earlier:
+    """What a step's variables were before it changed them.
 
-    def __init__(self, branch: CatchingBranch, arguments: Any) -> None:
-        super().__init__(lambda wrong: branch.keep(wrong, arguments, self._earlier), branch.failed)
-        self._state = branch.state
-        self._earlier: dict[int, Any] = {}
-        with self._own_work():
-            self._hold(branch.held)
+    Attributes:
+        values: By id of the variable.
+    """
 
-    def applying(self, apply: Callable[[], Any], optimizer: Any, given: Sequence[Any], *, divides: bool) -> Any:
-        """Runs an optimizer's update. A gradient that is taken after it belongs to a different state than the step's
-        first.
-        """
-        with self._own_work(), record.stop_recording():
-            self._hold(self._state)
-        return apply()
+    def __init__(self) -> None:
+        self.values: dict[int, Any] = {}
 
-    def _hold(self, variables: Sequence[Any]) -> None:
+    def hold(self, variables: Sequence[Any]) -> None:
+        """In the step's graph: they have not been changed yet, but for those that are held."""
         for variable in variables:
-            if id(variable) not in self._earlier:
-                self._earlier[id(variable)] = variable.read_value()
+            if id(variable) not in self.values:
+                self.values[id(variable)] = variable.read_value()
 
 
 def _graphs_around(graph: Any) -> Iterator[Any]:

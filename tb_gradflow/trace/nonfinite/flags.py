@@ -19,7 +19,13 @@ _NONE = -1
 
 
 class Flags(Protocol):
-    """Collects from steps whether their gradients are finite, for a number of steps."""
+    """Collects from steps whether their gradients are finite, for a number of steps.
+
+    Attributes:
+        replicas: How many replicas of a step there are in this process.
+    """
+
+    replicas: int
 
     def reset(self) -> None:
         """Restarts the count of steps at zero."""
@@ -53,6 +59,8 @@ class ReturnedFlags:
     Args:
         device: The device of the step.
     """
+
+    replicas = 1
 
     def __init__(self, device: str) -> None:
         self._step: Any = None
@@ -112,6 +120,7 @@ class CountedFlags:
     """
 
     def __init__(self, devices: Sequence[str]) -> None:
+        self.replicas = len(devices)
         self._devices = devices
         self._counts: list[Slot] = []
         self._firsts: list[Slot] = []

@@ -33,16 +33,23 @@ class GradientObserver:
         failed: Called with an exception of the observer itself.
         in_xla: Whether `found` may be called in a part of the step that XLA compiles. XLA writes kept values in every
             step, so there should be few of them.
+        before_update: Called in the step's graph before each update of an optimizer.
     """
 
     leaves_out_xla = False
 
     def __init__(
-        self, found: Callable[[Any], None], failed: Callable[[Exception], None], *, in_xla: bool = False
+        self,
+        found: Callable[[Any], None],
+        failed: Callable[[Exception], None],
+        *,
+        in_xla: bool = False,
+        before_update: Callable[[], None] = lambda: None,
     ) -> None:
         self._in_xla = in_xla
         self._found = found
         self._failed = failed
+        self._before_update = before_update
         self._scales = ScaledLosses()
 
     def knows(self, tensor: Any) -> bool:
@@ -71,6 +78,8 @@ class GradientObserver:
 
     def applying(self, apply: Callable[[], Any], optimizer: Any, given: Sequence[Any], *, divides: bool) -> Any:
         """Runs an optimizer's update."""
+        with self._own_work(), record.stop_recording():
+            self._before_update()
         return apply()
 
     def entered(self, layer: Any, scope: str) -> None:

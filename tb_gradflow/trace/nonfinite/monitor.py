@@ -13,6 +13,7 @@ import tensorflow as tf
 from tb_gradflow.record.schema import GRADIENT_STATISTICS
 from tb_gradflow.trace.protection.errors import Refused
 from tb_gradflow.trace.protection.training import Execution
+from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
 from tb_gradflow.trace.step.replicas import Measured
 
 # For two compiled versions of a step that round differently.
@@ -21,6 +22,21 @@ _TOLERANCE = 1e-3
 
 Again = Callable[[], Callable[..., Any]]
 """Compiles the instrumented step once more."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedStep:
+    """The recorder's version of a step.
+
+    Attributes:
+        instrumented: The step, which has run before.
+        function: What runs it, compiled as the user's own step is.
+        again: Compiles it once more, to measure the forward pass as well.
+    """
+
+    instrumented: InstrumentedStep
+    function: Callable[..., Any]
+    again: Again
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,52 +1,43 @@
-"""Repeats steps of `fit` that are called with their batches, one step per execution.
+"""Runs steps of `fit` again that are called with their batches, one step an execution.
 
-Their batches are therefore kept without an op, and a step's flag is an additional result.
+So their batches are kept without an op, and a step's flag is one more of its results.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tb_gradflow.trace.fit.keras3 import Fitting, OwnFunction
-from tb_gradflow.trace.nonfinite.flags import ReturnedFlags
-from tb_gradflow.trace.nonfinite.monitor import Again, same
-from tb_gradflow.trace.nonfinite.replay import ReplayMonitor
-from tb_gradflow.trace.nonfinite.replay_fit import device_of
-from tb_gradflow.trace.nonfinite.replay_window import kept
+from tb_gradflow.trace.nonfinite.monitor import same
+from tb_gradflow.trace.nonfinite.replay import FlaggedStep, Measure
+from tb_gradflow.trace.nonfinite.replay_window import Held, kept
 from tb_gradflow.trace.protection.training import Execution
-from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
 from tb_gradflow.trace.step.recent_batches import dataset_of
 from tb_gradflow.trace.step.replicas import Measured
 
 
-class BatchReplayMonitor(ReplayMonitor):
-    """Steps of a Keras 3 model that uses Keras's own training function and runs one step on one device.
+class BatchExecutions:
+    """Steps of a model of Keras 3, whose function is its own and runs one step on one device: see `Executions`.
 
     Args:
         fitted: The model.
-        step: Its step, ready to be traced.
-        instrumented: See `ReplayMonitor`.
-        recorded: See `ReplayMonitor`; a training function.
-        again: See `ReplayMonitor`.
+        flagged: Its step.
+        recorded: The training function that runs the instrumented step.
     """
 
-    def __init__(
-        self,
-        fitted: Fitting,
-        step: Callable[..., Any],
-        instrumented: InstrumentedStep,
-        recorded: OwnFunction,
-        again: Again,
-    ) -> None:
-        super().__init__(instrumented, recorded, again, ReturnedFlags(device_of(instrumented.touched)), 1)
-        self._step = fitted.step_of_batch(self._flagged(step), recorded, is_paired=True)
+    counters: Sequence[Any] = ()
+
+    def __init__(self, fitted: Fitting, flagged: FlaggedStep, recorded: OwnFunction) -> None:
+        self._flags = flagged.flags
+        self._step = fitted.step_of_batch(flagged.function, recorded, is_paired=True)
         self._rate = fitted.learning_rate
         self._steps: list[tuple[Any, Any, Any]] = []
+        self._held = Held()
 
-    def _run(self, execution: Execution, /, *args: Any, **kwargs: Any) -> Any:
+    def run(self, begins: Callable[[], None], execution: Execution, /, *args: Any, **kwargs: Any) -> Any:
         batch = self._step.drawn(execution)
-        self._begin()
+        begins()
         # The learning rate, which callbacks change between steps.
         rate = None if self._rate is None else kept(self._rate)
         results = self._flags.parted(self._step(batch, execution))
@@ -54,21 +45,27 @@ class BatchReplayMonitor(ReplayMonitor):
         self._held.add(batch, results)
         return results
 
-    def _kept(self) -> int:
+    @property
+    def step_count(self) -> int:
         return len(self._steps)
 
-    def _forget(self) -> int:
-        self._steps.clear()
-        return self._held.largest
+    @property
+    def is_full(self) -> bool:
+        return self._held.is_full
 
-    def _repeated(self, first: int) -> Measured | None:
+    def forget(self) -> int:
+        self._steps.clear()
+        held, self._held = self._held, Held()
+        return held.largest
+
+    def repeated(self, first: int, measure: Measure) -> Measured | None:
         for batch, rate, before in self._steps[:first]:
             self._set_rate(rate)
             if not same(before, self._flags.parted(self._step(batch))):
                 return None
         batch, rate, before = self._steps[first]
         self._set_rate(rate)
-        results, measured = self._measured(Execution(iter(dataset_of([batch], self._step.spec))))
+        results, measured = measure(Execution(iter(dataset_of([batch], self._step.spec))))
         return measured if same(before, results) else None
 
     def _set_rate(self, rate: Any) -> None:

@@ -1,4 +1,4 @@
-"""Repeats steps of `fit`, which Keras runs in executions of one or several, over an iterator."""
+"""Runs steps of `fit` again, which Keras runs in executions of one or several, over an iterator."""
 
 from __future__ import annotations
 
@@ -11,53 +11,45 @@ from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
 from tb_gradflow.trace.fit.keras3 import Fitting, OwnFunction
 from tb_gradflow.trace.graph.variables import local
-from tb_gradflow.trace.nonfinite.flags import CountedFlags
-from tb_gradflow.trace.nonfinite.monitor import Again, same
-from tb_gradflow.trace.nonfinite.replay import ReplayMonitor
+from tb_gradflow.trace.nonfinite.monitor import same
+from tb_gradflow.trace.nonfinite.replay import FlaggedStep, Measure
 from tb_gradflow.trace.protection.beside import Failed
 from tb_gradflow.trace.protection.functions import faults_go_to
 from tb_gradflow.trace.protection.training import Execution
-from tb_gradflow.trace.step.instrumented_step import InstrumentedStep
 from tb_gradflow.trace.step.recent_batches import Batches, dataset_of
 from tb_gradflow.trace.step.replicas import Measured
 from tb_gradflow.trace.tf_internals.patching import replaced
 
 
-class FitReplayMonitor(ReplayMonitor):
-    """Executions of a Keras training function.
+class FitExecutions:
+    """Executions of a Keras training function: see `Executions`.
 
     Args:
         fitted: The model.
-        step: Its step, ready to be traced.
-        instrumented: See `ReplayMonitor`.
-        recorded: See `ReplayMonitor`; a training function.
-        again: See `ReplayMonitor`.
+        flagged: Its step.
+        recorded: The training function that runs the instrumented step.
     """
 
-    def __init__(
-        self,
-        fitted: Fitting,
-        step: Callable[..., Any],
-        instrumented: InstrumentedStep,
-        recorded: OwnFunction,
-        again: Again,
-    ) -> None:
+    # The batches are in variables, which have room for the steps of a replay window.
+    is_full = False
+
+    def __init__(self, fitted: Fitting, flagged: FlaggedStep, recorded: OwnFunction) -> None:
+        self.counters: Sequence[Any] = fitted.counters
+        self._flags = flagged.flags
+        self._failed = flagged.failed
         self._strategy = fitted.strategy
-        several = self._strategy.num_replicas_in_sync > 1
-        devices = self._strategy.extended.worker_devices if several else [device_of(instrumented.touched)]
-        super().__init__(instrumented, recorded, again, CountedFlags(devices), len(devices), fitted.counters)
         self._per_execution = fitted.steps_per_execution
         self._for_xla = fitted.is_for_xla
         self._rate = fitted.learning_rate
-        self._batches = Batches(len(devices))
+        self._batches = Batches(flagged.flags.replicas)
         self._calls = _Calls(self._keep)
-        self._function = fitted.monitoring(self._kept_and_flagged(step), recorded)
+        self._function = fitted.monitoring(self._keeping(flagged.function), recorded)
         self._results: list[Any] = []
         self._taken: list[list[Any]] = []
         self._spec: Any = None
 
-    def _run(self, execution: Execution, /, *args: Any, **kwargs: Any) -> Any:
-        self._begin()
+    def run(self, begins: Callable[[], None], execution: Execution, /, *args: Any, **kwargs: Any) -> Any:
+        begins()
         # A function that was traced for a type of batch is not traced for it again.
         is_new, self._spec = execution.element_spec is not self._spec, execution.element_spec
         with self._calls.seen(self._failed) if is_new and self._for_xla else contextlib.nullcontext():
@@ -66,32 +58,33 @@ class FitReplayMonitor(ReplayMonitor):
         return results
 
     def _keep(self, batch: Any) -> None:
-        """In a step's graph: stores its batch, and the learning rate, which callbacks change between steps."""
+        """In a step's graph: its batch, and the learning rate, which callbacks change between steps."""
         rate = () if self._rate is None else local(self._rate).read_value()
         self._batches.keep((batch, rate))
 
-    def _kept_and_flagged(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        flagged = self._flagged(step)
+    def _keeping(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        """The step, whose batches are kept."""
 
         def run(batch: Any) -> Any:
             if self._for_xla:
                 self._calls.step_is_traced()
             else:
                 self._keep(batch)
-            return flagged(batch)
+            return step(batch)
 
         return run
 
-    def _kept(self) -> int:
+    @property
+    def step_count(self) -> int:
         return len(self._results) * self._per_execution
 
-    def _forget(self) -> int:
+    def forget(self) -> int:
         self._results.clear()
         return self._batches.forget()
 
-    def _repeated(self, first: int) -> Measured | None:
+    def repeated(self, first: int, measure: Measure) -> Measured | None:
         self._taken = steps = self._taken or self._batches.taken()
-        if len(steps) != self._flags.count:  # it was traced again unnoticed
+        if len(steps) != self._flags.count:  # traced again, and nobody saw it
             return None
         rates = [step[0][1] for step in steps[:: self._per_execution]]
         iterator = self._iterator([[batch for batch, _ in step] for step in steps[: first + 1]])
@@ -102,8 +95,8 @@ class FitReplayMonitor(ReplayMonitor):
         if last and not same(self._results[last - 1], results):
             return None
         measured: Measured
-        results, measured = self._run_again(self._measured, rates[last], iterator)
-        # An execution that continued has different results.
+        results, measured = self._run_again(measure, rates[last], iterator)
+        # An execution that has gone on has other results.
         if ahead == self._per_execution - 1 and not same(self._results[last], results):
             return None
         return measured
@@ -114,7 +107,7 @@ class FitReplayMonitor(ReplayMonitor):
         return function(Execution(iterator))
 
     def _iterator(self, steps: list[list[Any]]) -> Any:
-        """An iterator over these batches, of the type for which the training functions were compiled."""
+        """Over these batches, of the type that the training functions were compiled for."""
         dataset = dataset_of((part for step in steps for part in step), _of_one_replica(self._spec))
         if len(steps[0]) > 1:
             return iter(self._strategy.distribute_datasets_from_function(lambda context: dataset))
@@ -122,7 +115,7 @@ class FitReplayMonitor(ReplayMonitor):
 
 
 class _Calls:
-    """Stores the batch with which a function that XLA compiles is called: inside of it nothing can be stored."""
+    """Keeps the batch that a function which XLA compiles is called with: inside of it nothing could be kept."""
 
     def __init__(self, keep: Callable[[Any], None]) -> None:
         self._keep = keep
@@ -157,12 +150,6 @@ class _Calls:
         return call
 
 
-def device_of(variables: Sequence[Any]) -> str:
-    """The device of a model: counters may be elsewhere."""
-    found: str = next(each.device for each in variables if each.dtype.is_floating)
-    return found
-
-
 def _of_one_replica(spec: Any) -> Any:
-    """The type of the batch of one replica, where `spec` is the type of the whole batch."""
+    """The type of what one replica is given, where `spec` is that of what all are given."""
     return tf.nest.map_structure(lambda each: getattr(each, "_value_specs", (each,))[0], spec)

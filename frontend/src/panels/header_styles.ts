@@ -1,0 +1,81 @@
+/** How the top lines look. */
+
+import {css} from "lit";
+
+export const headerStyles = css`
+  header {
+    display: flex;
+    align-items: center;
+    gap: 14px;
+    padding: 7px 14px 3px;
+  }
+  .last {
+    margin-left: auto;
+  }
+  .all {
+    flex: none;
+    white-space: nowrap;
+  }
+  .all[aria-pressed="true"] {
+    border-color: var(--gf-accent);
+    background: var(--gf-accentSoft);
+  }
+  .all .bad,
+  .all .warn {
+    margin-left: 5px;
+    font-weight: 600;
+  }
+  .all .bad {
+    color: var(--gf-bad);
+  }
+  .all .warn {
+    color: var(--gf-warn);
+  }
+  .picker {
+    display: flex;
+    align-items: center;
+    gap: 7px;
+    min-width: 0;
+  }
+  .picker > span {
+    white-space: nowrap;
+  }
+  .picker select {
+    min-width: 0;
+    max-width: 240px;
+    text-overflow: ellipsis;
+  }
+  /* What gives way next; what the numbers are of is to be read whole. */
+  .beside {
+    flex-shrink: 4;
+  }
+  .loss {
+    flex-shrink: 0;
+  }
+  gf-timeline {
+    border-bottom: 1px solid var(--gf-line);
+    padding: 4px 14px 2px;
+  }
+  gf-search {
+    /* It gives way first: what is chosen is to be read. */
+    flex: 0 20 240px;
+    min-width: 90px;
+    margin-left: auto;
+  }
+  .spacious {
+    white-space: nowrap;
+  }
+  @media (max-width: 1199px) {
+    .spacious {
+      display: none;
+    }
+  }
+  @media (max-width: 899px) {
+    .wide {
+      display: none;
+    }
+    .picker select {
+      max-width: 150px;
+    }
+  }
+`;

@@ -1,0 +1,212 @@
+"""The private names of TensorFlow and Keras that are used as they are; `private_symbols` has those that are replaced.
+
+A library may rename one in any release. Where a module or what is taken from it is gone, the recorder says so when it
+is imported, by name and with the versions that have it. Where an attribute is gone, what needs it fails, and that is
+reported as a fault of the recorder while training goes on; optional ones are asked for with a default.
+
+A test finds every use in this package and holds it to these lists.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+SEEN = ("2.16", "2.21")
+"""The oldest and the newest TensorFlow that all of them were seen in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A private module.
+
+    Attributes:
+        name: Its full name.
+        uses: What is taken from it.
+    """
+
+    name: str
+    uses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """A private attribute.
+
+    Attributes:
+        of: What has it.
+        name: Its name there.
+        purpose: What it is used for.
+        optional: Whether some versions or kinds of its owner do not have it, and nothing fails without it.
+    """
+
+    of: str
+    name: str
+    purpose: str
+    optional: bool = False
+
+
+_EAGER = "tensorflow.python.eager"
+_FRAMEWORK = "tensorflow.python.framework"
+_OPS = "tensorflow.python.ops"
+
+MODULES: tuple[Module, ...] = (
+    Module("tensorflow.core.framework.attr_value_pb2", ("AttrValue",)),
+    Module("tensorflow.core.framework.graph_pb2", ("GraphDef",)),
+    Module("tensorflow.core.framework.node_def_pb2", ("NodeDef",)),
+    Module("tensorflow.core.framework.types_pb2", ("DT_BFLOAT16", "DT_DOUBLE", "DT_FLOAT", "DT_HALF")),
+    Module("tensorflow.core.function.polymorphism.function_cache", ("FunctionCache",)),
+    Module("tensorflow.python.autograph.core.ag_ctx", ("ControlStatusCtx", "Status")),
+    Module("tensorflow.python.autograph.operators.py_builtins"),
+    Module("tensorflow.python.distribute.distribute_lib", ("_DefaultDistributionExtended",)),
+    Module("tensorflow.python.distribute.values", ("DistributedValues", "DistributedVariable", "PerReplica")),
+    Module(f"{_EAGER}.backprop", ("_gradient_function",)),
+    Module(f"{_EAGER}.backprop_util", ("IsTrainable",)),
+    Module(f"{_EAGER}.context", ("context",)),
+    Module(f"{_EAGER}.core", ("_FallbackException",)),
+    Module(f"{_EAGER}.forwardprop"),
+    Module(f"{_EAGER}.imperative_grad"),
+    Module(f"{_EAGER}.lift_to_graph", ("UnliftableError",)),
+    Module(f"{_EAGER}.polymorphic_function.atomic_function", ("AtomicFunction", "make_call_op_in_graph")),
+    Module(f"{_EAGER}.polymorphic_function.polymorphic_function", ("Function",)),
+    Module(f"{_EAGER}.record", ("could_possibly_record", "record_operation", "stop_recording")),
+    Module(f"{_EAGER}.tape", ("Tape",)),
+    Module(f"{_FRAMEWORK}.auto_control_deps", ("AutomaticControlDependencies",)),
+    Module(
+        f"{_FRAMEWORK}.auto_control_deps_utils",
+        ("get_read_only_resource_input_indices_graph", "get_read_write_resource_inputs"),
+    ),
+    Module(f"{_FRAMEWORK}.constant_op"),
+    Module(f"{_FRAMEWORK}.dtypes", ("resource",)),
+    Module(f"{_FRAMEWORK}.func_graph", ("FuncGraph",)),
+    Module(f"{_FRAMEWORK}.function_def_to_graph", ("function_def_to_graph",)),
+    Module(f"{_FRAMEWORK}.meta_graph", ("create_meta_graph_def", "import_scoped_meta_graph")),
+    Module(f"{_FRAMEWORK}.op_callbacks", ("add_op_callback", "remove_op_callback")),
+    Module(f"{_FRAMEWORK}.op_def_library", ("value_to_attr_value",)),
+    Module(f"{_FRAMEWORK}.op_def_registry", ("get",)),
+    Module(f"{_FRAMEWORK}.ops", ("get_gradient_function", "gradient_registry", "uid")),
+    Module(f"{_FRAMEWORK}.versions", ("GRAPH_DEF_VERSION",)),
+    Module(f"{_OPS}.array_ops", ("zeros_like",)),
+    Module(f"{_OPS}.cond"),
+    Module(f"{_OPS}.cond_v2", ("_CondGradFuncGraph", "cond_v2", "get_func_graphs")),
+    Module(
+        f"{_OPS}.gen_stateless_random_ops_v2",
+        (
+            "stateless_random_normal_v2",
+            "stateless_random_uniform_int_v2",
+            "stateless_random_uniform_v2",
+            "stateless_truncated_normal_v2",
+        ),
+    ),
+    Module(f"{_OPS}.gradients_util", ("POSSIBLE_GRADIENT_TYPES_FIRST_ORDER", "POSSIBLE_GRADIENT_TYPES_HIGHER_ORDER")),
+    Module(f"{_OPS}.handle_data_util", ("get_resource_handle_data",)),
+    Module(f"{_OPS}.resource_variable_ops", ("BaseResourceVariable", "ResourceVariable")),
+    Module(f"{_OPS}.stateful_random_ops", ("global_generator",)),
+    Module(f"{_OPS}.summary_ops_v2", ("_NoopSummaryWriter", "_summary_state")),
+    Module(f"{_OPS}.while_v2", ("_WhileBodyGradFuncGraph", "_get_graph")),
+    Module(
+        "tensorflow.python.pywrap_tfe",
+        (
+            "TFE_ContextClearCaches",
+            "TFE_Py_RegisterGradientFunction",
+            "TFE_Py_TapeSetAdd",
+            "TFE_Py_TapeSetIsEmpty",
+            "TFE_Py_TapeSetIsStopped",
+            "TFE_Py_TapeSetRemove",
+            "TFE_Py_TapeSetRestartOnThread",
+            "TFE_Py_TapeSetShouldRecordBackprop",
+            "TFE_Py_TapeSetStopOnThread",
+            "TFE_Py_TapeWatch",
+        ),
+    ),
+    Module("tensorflow.python.util.tf_stack", ("extract_stack",)),
+    Module("tensorflow.python.util.traceback_utils", ("filter_traceback",)),
+)
+
+ATTRIBUTES: tuple[Attribute, ...] = (
+    Attribute("Operation", "_add_control_input", "the order of reads and writes"),
+    Attribute("Operation", "_get_control_flow_context", "loops and branches of TensorFlow 1"),
+    Attribute("Operation", "_gradient_function", "gradients of one's own in a copied graph"),
+    Attribute("Operation", "_id", "which ops were made by taking a gradient"),
+    Attribute("Operation", "_set_attr", "marks on ops, and branches that are not lowered"),
+    Attribute("Operation", "_update_input", "random numbers that the versions of a step share"),
+    Attribute("EagerTensor", "_id", "which tensor of an eager step is which"),
+    Attribute("EagerTensor", "_numpy_internal", "where a value leaves TensorFlow for NumPy"),
+    Attribute("EagerTensor", "_shape_tuple", "sizes of batches, without a copy of the shape"),
+    Attribute("FuncGraph", "_create_op_internal", "the graph of an eager step"),
+    Attribute("FuncGraph", "_get_function", "what a function computes inside"),
+    Attribute("FuncGraph", "_watched_variables", "which variables a step reads or writes", optional=True),
+    Attribute("Function", "_autograph", "whether a step is converted by AutoGraph"),
+    Attribute("Function", "_clone", "a step that is compiled as the user's own"),
+    Attribute("Function", "_concrete_variable_creation_fn", "steps that make their variables", optional=True),
+    Attribute("Function", "_created_variables", "steps that make their variables", optional=True),
+    Attribute("Function", "_function_cache", "traces of functions that are set aside for a while"),
+    Attribute("Function", "_jit_compile", "whether XLA compiles a step"),
+    Attribute("Function", "_list_all_concrete_functions", "whether a training function was compiled before"),
+    Attribute("Function", "_omit_frequent_tracing_warning", "a warning that the recorder would cause"),
+    Attribute("Function", "_reduce_retracing", "for which sizes a step is compiled"),
+    Attribute("FunctionCache", "_dispatch_dict", "traces of functions that are set aside for a while"),
+    Attribute("FunctionCache", "_primary", "traces of functions that are set aside for a while"),
+    Attribute("AtomicFunction", "_bound_context", "functions that an eager step calls"),
+    Attribute("Context", "_collective_ops_server_def", "whether other workers train in step with this one"),
+    Attribute("Context", "_context_handle", "random numbers of a step that is rolled back"),
+    Attribute("Context", "_rng", "random numbers of a step that is rolled back", optional=True),
+    Attribute("Context", "_seed", "random numbers of a step that is rolled back"),
+    Attribute("GradientTape", "_persistent", "whether a tape may be asked again", optional=True),
+    Attribute("GradientTape", "_recording", "whether a tape is asked inside of its own `with`", optional=True),
+    Attribute("GradientTape", "_tape", "whether a tape can answer"),
+    Attribute("GradientTape", "_watch_accessed_variables", "what a tape watches by itself", optional=True),
+    Attribute("Tape", "_tape", "tapes that are closed for a while"),
+    Attribute("DType", "_is_ref_dtype", "reference variables of TensorFlow 1"),
+    Attribute("RefVariable", "_ref", "reference variables of TensorFlow 1"),
+    Attribute("PartitionedVariable", "_get_variable_list", "variables of TensorFlow 1 in parts", optional=True),
+    Attribute("Variable", "_distribute_strategy", "variables of several replicas", optional=True),
+    Attribute("Variable", "_unique_id", "slots of the optimizers of Keras 2", optional=True),
+    Attribute("DistributedIterator", "_element_spec", "the type of the batches of several replicas"),
+    Attribute("PerReplicaSpec", "_value_specs", "the type of one replica's batch", optional=True),
+    Attribute("SummaryWriter", "_closed", "whether a writer still writes", optional=True),
+    Attribute("TensorFlow's functions", "_tf_api_names", "what the user calls a function", optional=True),
+    Attribute("TensorFlow's functions", "_tf_api_names_v1", "what the user calls a function", optional=True),
+    Attribute("Keras's tensors", "_keras_mask", "the masks that layers are given", optional=True),
+    Attribute("Keras's variables", "_value", "the `tf.Variable` of a Keras variable", optional=True),
+    Attribute("Model", "_flatten_layers", "the layers of a model"),
+    Attribute("Model", "_symbolic_build", "models that build their variables in their first step"),
+    Attribute("Model", "_make_function", "how Keras compiles a training step", optional=True),
+    Attribute("Model of Keras 2", "_assert_weights_created", "models that have no variables yet", optional=True),
+    Attribute("Model of Keras 2", "_steps_per_execution", "steps in one execution"),
+    Attribute("Model of Keras 2", "_train_counter", "which step it is"),
+    Attribute("Optimizer", "_trainable_variables", "which variables are updated"),
+    Attribute("Optimizer", "_trainable_variables_indices", "what the optimizer remembers of a variable", optional=True),
+    Attribute("Optimizer", "_var_key", "what the optimizer remembers of a variable"),
+    Attribute("Optimizer", "_learning_rate", "the learning rate's schedule", optional=True),
+    Attribute("Optimizer", "_use_weight_decay", "which variables decay", optional=True),
+    Attribute("Muon", "_should_use_adamw", "which variables decay", optional=True),
+    Attribute("Optimizer of Keras 2", "_index_dict", "what the optimizer remembers of a variable", optional=True),
+    Attribute("Optimizer of Keras 2", "_hyper", "the learning rate's schedule", optional=True),
+    Attribute("Optimizer of Keras 2", "_slots", "what the optimizer remembers of a variable", optional=True),
+    Attribute("Optimizer of TensorFlow 1", "_lr", "the learning rate", optional=True),
+)
+
+
+def require_modules(version: str, modules: Iterable[Module] = MODULES) -> None:
+    """Raises ImportError if this version of TensorFlow lacks a private module, or what is taken from it."""
+    gone = list(_missing(modules))
+    if gone:
+        names = ", ".join(f"`{name}`" for name in gone)
+        oldest, newest = SEEN
+        raise ImportError(
+            f"tb_gradflow records with what is inside of TensorFlow, and TensorFlow {version} has no {names}, which "
+            f"versions {oldest} to {newest} have: install one of those, or a newer tb-gradflow. Logs are read with any "
+            "version."
+        )
+
+
+def _missing(modules: Iterable[Module]) -> Iterator[str]:
+    for module in modules:
+        try:
+            found = importlib.import_module(module.name)
+        except ImportError:
+            yield module.name
+            continue
+        yield from (f"{module.name}.{name}" for name in module.uses if not hasattr(found, name))
