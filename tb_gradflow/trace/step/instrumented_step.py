@@ -131,12 +131,15 @@ class InstrumentedStep(StepBeside):
     def _observed(self, found: Callable[[Seen], None], args: Any, kwargs: Any) -> Iterator[None]:
         opened = OpenStep(self, *self._begun())
         try:
-            yield
-        except BaseException as error:
-            opened.abandon(error)
-            raise
-        if (seen := opened.closed(args, kwargs)) is not None:
-            found(seen)
+            try:
+                yield
+            except BaseException as error:
+                opened.abandon(error)
+                raise
+            if (seen := opened.closed(args, kwargs)) is not None:
+                found(seen)
+        finally:
+            opened.patches.close()  # whatever fails above
 
     def opened(self) -> OpenStep | None:
         """Begins a step that is no function: what this thread runs until it is closed. Null if that fails."""
@@ -331,6 +334,7 @@ class OpenStep:
 
     Attributes:
         collector: Observes it.
+        patches: What stands in for functions meanwhile.
     """
 
     def __init__(self, step: InstrumentedStep, collectors: Sequence[Collector], before: Sequence[Any]) -> None:
@@ -342,7 +346,7 @@ class OpenStep:
             opened.enter_context(faults_go_to(self.collector.fail))
             opened.enter_context(watching(*collectors))
             opened.enter_context(collectors[0].recording())
-            self._opened = opened.pop_all()
+            self.patches = opened.pop_all()
 
     def close(self) -> Measured:
         """The step is over: its numbers; none if the recorder failed."""
@@ -351,12 +355,12 @@ class OpenStep:
 
     def closed(self, args: Any, kwargs: Any) -> Seen | None:
         """The same, before replicas meet; `None` if the recorder failed."""
-        self._opened.close()
+        self.patches.close()
         return self._step._ended(self._collectors, self._before, args, kwargs)
 
     def abandon(self, error: BaseException | None = None) -> None:
         """The step does not come to its end. If that is the user's error, what was seen until then is reported."""
-        self._opened.close()
+        self.patches.close()
         if error is not None:
             self._step._tell_of(error, self.collector)
 
