@@ -101,17 +101,21 @@ def next_record(file: BinaryIO, start: int) -> int | None:
     return None
 
 
-def parse(file: BinaryIO, place: Place) -> tuple[Event, str]:
+def parse(file: BinaryIO, place: Place, *, known: bool = False) -> tuple[Event, str]:
     """The event that lies there, and what is wrong with its bytes; empty if nothing. Raises LogError if there is none.
 
-    Its checksum is looked at where that is made in C: in Python it takes a second for 8 MB, and the gzipped parts have
+    Its checksum is looked at, unless its bytes are known to be good, where that is made in C: in Python it takes a second for 8 MB, and the gzipped parts have
     checksums of their own.
     """
     file.seek(place.offset)
     data = file.read(place.length)
     footer = file.read(FOOTER.size)
     problem = ""
-    if _crc32c is not None and (len(footer) != FOOTER.size or _masked(_crc32c(data)) != FOOTER.unpack(footer)[0]):
+    if (
+        not known
+        and _crc32c is not None
+        and (len(footer) != FOOTER.size or _masked(_crc32c(data)) != FOOTER.unpack(footer)[0])
+    ):
         problem = f"{place.path} is damaged at byte {place.offset}: the record there fails its checksum"
     try:
         return Event.FromString(data), problem
