@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import tb_gradflow
+from tb_gradflow.analyse.words.fields import filled
 from tb_gradflow.errors import DamagedRecord, LogError
 from tb_gradflow.record.codec import encode
 from tb_gradflow.serve.heat import NOT_RECORDED, heat
@@ -197,3 +198,13 @@ def test_a_session_under_another_name_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(DamagedRecord, match="gradflow/session/1600000000000 holds the session 1700000000000"):
         tb_gradflow.open_log(tmp_path)
+
+
+def test_braces_in_the_user_s_code_are_no_places_of_a_message() -> None:
+    names = {"they_get": "`w` gets", "x": "p"}
+
+    assert (
+        filled("{they_get} nothing: `f({'a': {x}})` {unknown} }", names)
+        == "`w` gets nothing: `f({'a': p})` {unknown} }"
+    )
+    assert filled("{{x}} {x}", names) == "{x} p"
