@@ -2,8 +2,8 @@
 
     python -m benchmarks.load [directory of one recorded run] [--steps 1000] [--clients 50] [--rounds 3]
 
-Without a run a made-up one of 1,800 ops is written. Each client asks what a page asks: the run list, the overview, the
-trace, the report, numbers of a chunk, a series, the heat map; then a step at random. Meanwhile another tab's
+Without a run a made-up one of 1,800 ops is written. Each client asks what a page asks: list of runs, overview,
+trace, report, numbers of a chunk, a series, the heat map; then a step at random. Meanwhile another tab's
 requests (TensorBoard's own scalars) are timed: their median before, and during, as a ratio; the same while fifty clients
 ask for nothing but scalars, which is what any plugin costs. Memory is that of TensorBoard and of its loader.
 """
@@ -118,7 +118,11 @@ def seconds(question: Callable[[], object]) -> float:
 
 
 def memory(board: TensorBoard) -> float:
-    return sum(map(resident_bytes, family(board.pid))) / 2**20
+    while True:
+        try:
+            return sum(map(resident_bytes, family(board.pid))) / 2**20
+        except FileNotFoundError:  # a thread has ended meanwhile
+            continue
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ def put(value: Any, *keys: Any) -> Callable[[Json], object]:
     [
         (put(6, "ops", 4, "inputs", 1, "op"), r"Trace.ops\[4\].inputs\[1\].op: .* 6 ops, got 6"),
         (put(5, "ops", 4, "inputs", 1, "op"), r"Trace.ops\[4\].inputs\[1\].op: expected an op before this one"),
-        (put(5, "ops", 4, "inputs", 1, "op"), r"Trace.ops\[4\].inputs\[1\].op: expected an op before this"),
+        (put(-1, "ops", 4, "inputs", 1, "input"), r"Trace.ops\[4\].inputs\[1\]: expected an input and"),
         (put(2, "ops", 0, "reads"), r"Trace.ops\[0\].reads: expected the index of one of 2 variables, got 2"),
         (put(-1, "ops", 0, "source"), r"Trace.ops\[0\].source: expected the index of one of 1 sources, got -1"),
         (put([-2], "ops", 0, "outputs", 0, "shape"), r"Trace.ops\[0\].outputs\[0\].shape: expected at most 254 sizes"),
