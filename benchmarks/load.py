@@ -2,10 +2,10 @@
 
     python -m benchmarks.load [directory of one recorded run] [--steps 1000] [--clients 50] [--rounds 3]
 
-Without a run a made-up one of 1,800 ops is written. Each client asks what a page asks: list of runs,
-overview, trace, report, numbers of a chunk, a series, the heat map; then a step at random. Meanwhile another tab's
-requests (TensorBoard's own scalars) are timed: their median before, and during, as a ratio; the same while fifty clients
-ask for nothing but scalars, which is what any plugin costs. Memory is that of TensorBoard and of its loader.
+Without a run a made-up one of 1,800 ops is written. Each client asks what a page asks: list of runs, overview, trace,
+report, numbers of a chunk, a series, the heat map; then a step at random. Meanwhile the requests of another tab
+(TensorBoard's own scalars) are timed: their median before, and during, as a ratio; the same while as many clients ask
+for nothing but scalars, which is what any plugin costs. Memory is that of TensorBoard and of its loader.
 """
 
 from __future__ import annotations
