@@ -6,6 +6,7 @@ number that can be one, and no part is larger than a program could have recorded
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -21,6 +22,8 @@ MOST_INPUTS = 65_536
 """Of one op."""
 MOST_DIMENSIONS = 254
 """As in TensorFlow."""
+MOST_ELEMENTS = 2**62
+"""Of a tensor: what an int64 can count."""
 MOST_CODE = 400_000
 """Characters of the user's files in a trace: twice what a recorder keeps."""
 MOST_IN_LINE = 100_000
@@ -174,9 +177,11 @@ def _check_indices(name: str, members: Iterable[Any], field: str, indexed: str, 
 
 
 def _check_shape(place: str, shape: Sequence[int] | None, least: int = -1) -> None:
-    if shape and (min(shape) < least or len(shape) > MOST_DIMENSIONS):
+    if shape and (len(shape) > MOST_DIMENSIONS or min(shape) < least):
         found = shape if len(shape) <= MOST_DIMENSIONS else f"{len(shape)} sizes"
         raise _wrong(place, f"at most {MOST_DIMENSIONS} sizes from {least}", found)
+    if shape and abs(math.prod(shape)) > MOST_ELEMENTS:
+        raise _wrong(place, f"at most {MOST_ELEMENTS} elements", shape)
 
 
 def _check_rows(place: str, rows: Any) -> None:

@@ -166,13 +166,13 @@ def _scalar_decoder(scalar: type) -> Convert:
     return convert
 
 
-def _integer(value: Json) -> int:
-    if type(value) is not int:
-        raise MalformedRecord("", f"expected int, got {_kind(value)}")
-    if not -_LARGEST_INT <= value <= _LARGEST_INT:
+def _integer(value: Json, least: int = -_LARGEST_INT, most: int = _LARGEST_INT) -> int:
+    if type(value) is int:
+        if least <= value <= most:
+            return value
         # Not the number itself: Python refuses to write one of very many digits.
         raise MalformedRecord("", f"expected an int of 64 bits, got one of {value.bit_length()}")
-    return value
+    raise MalformedRecord("", f"expected int, got {_kind(value)}")
 
 
 def _optional(annotation: Any) -> Any:

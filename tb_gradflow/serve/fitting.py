@@ -77,6 +77,8 @@ def gradients_that_fit(numbers: Floats, sizes: Sizes) -> tuple[Floats, str]:
     steps, rows, columns = numbers.shape
     if rows < sizes.rows:
         return unmeasured(steps, sizes.rows, columns), f"has {rows} rows, expected {sizes.rows} as its trace says"
+    if sizes.movements.size == 0 and _are_all_statistics(numbers):
+        return numbers, ""
     wrong = np.zeros((steps, rows), bool)
     wrong[:, sizes.statistics] = _no_statistics(numbers[:, sizes.statistics])
     wrong[:, sizes.movements] |= _no_counts(numbers[:, sizes.movements, :_COUNTS_OF_MOVEMENT], sizes.elements)
@@ -107,6 +109,13 @@ def variables_that_fit(numbers: Floats, sizes: Sizes) -> tuple[Floats, str]:
 def unmeasured(steps: int, rows: int, columns: int) -> Floats:
     """What a step that measured nothing has."""
     return np.broadcast_to(np.float32(np.nan), (steps, rows, columns))
+
+
+def _are_all_statistics(numbers: Floats) -> bool:
+    """A quick look at all of it: whether everything was measured, and can be. False where it may be all the same."""
+    if not numbers.size:
+        return True
+    return bool(numbers.min() >= 0 and numbers.max() < np.inf and numbers[..., _ZEROS].max() <= _WHOLE)
 
 
 def _no_statistics(numbers: Floats) -> npt.NDArray[np.bool_]:

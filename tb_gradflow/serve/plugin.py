@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import gzip
 import json
+import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,13 @@ MIME_TYPES = {
 
 A_DAY = 24 * 60 * 60
 
+AT_ONCE = 3
+"""Requests that are answered at the same time; others wait. TensorBoard answers each in a thread of its own, and Python
+runs one of them at a time: of fifty that all have work to do, the requests of other tabs would be one in fifty-one."""
+
+# These wait for what others work out.
+_WAITING = ("/runs", "/standings")
+
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 Handler = Callable[[wrappers.Request], wrappers.Response]
 
@@ -58,6 +66,7 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard
 
     def __init__(self, context: base_plugin.TBContext, static: Path = STATIC) -> None:
         self._runs = Runs(context.data_provider, context.logdir or "")
+        self._turns = threading.BoundedSemaphore(AT_ONCE)
         # A fixed list of files, so that no path in a request can lead anywhere else.
         self._static = {
             path.relative_to(static).as_posix(): path
@@ -88,7 +97,15 @@ class GradFlowPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard
             "/page": self._serve_page,
             "/static/*": self._serve_static,
         }
-        return {route: wrappers.Request.application(_guarded(handler)) for route, handler in routes.items()}
+        in_turn = {route: each if route in _WAITING else self._in_turn(each) for route, each in routes.items()}
+        return {route: wrappers.Request.application(_guarded(handler)) for route, handler in in_turn.items()}
+
+    def _in_turn(self, handler: Handler) -> Handler:
+        def answer(request: wrappers.Request) -> wrappers.Response:
+            with self._turns:
+                return handler(request)
+
+        return functools.wraps(handler)(answer)
 
     def _serve_runs(self, request: wrappers.Request) -> wrappers.Response:
         return _json(request, {"format": FORMAT, "runs": self._runs.entries(*_who(request))})

@@ -186,7 +186,7 @@ class DirectoryReader:
         place = self._places[tag]
         try:
             with open(place.path, "rb") as file:
-                event, problem = parse(file, place)
+                event, problem = parse(file, place, known=(place.path, place.offset) not in self._damaged)
         except OSError as error:
             raise LogError(f"{place.path} cannot be read: {error.strerror or error}") from error
         if problem:

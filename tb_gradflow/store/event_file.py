@@ -101,22 +101,32 @@ def next_record(file: BinaryIO, start: int) -> int | None:
     return None
 
 
-def parse(file: BinaryIO, place: Place) -> tuple[Event, str]:
+def parse(file: BinaryIO, place: Place, *, known: bool = False) -> tuple[Event, str]:
     """The event that lies there, and what is wrong with its bytes; empty if nothing. Raises LogError if there is none.
 
-    Its checksum is looked at where that is made in C: in Python it takes a second for 8 MB, and the gzipped parts have
-    checksums of their own.
+    Its checksum is looked at where that is made in C, and its bytes are not known to be good: in Python it takes a
+    second for 8 MB, and the gzipped parts have checksums of their own.
     """
     file.seek(place.offset)
     data = file.read(place.length)
     footer = file.read(FOOTER.size)
     problem = ""
-    if _crc32c is not None and (len(footer) != FOOTER.size or _masked(_crc32c(data)) != FOOTER.unpack(footer)[0]):
+    if (
+        not known
+        and _crc32c is not None
+        and (len(footer) != FOOTER.size or _masked(_crc32c(data)) != FOOTER.unpack(footer)[0])
+    ):
         problem = f"{place.path} is damaged at byte {place.offset}: the record there fails its checksum"
     try:
         return Event.FromString(data), problem
     except DecodeError as damage:
         raise LogError(f"{place.path} is damaged at byte {place.offset}: no event there ({damage})") from damage
+
+
+def _fits(data: bytes, footer: bytes) -> bool:
+    if _crc32c is None:
+        return True
+    return len(footer) == FOOTER.size and _masked(_crc32c(data)) == FOOTER.unpack(footer)[0]
 
 
 def _masked(checksum: int) -> int:

@@ -2,8 +2,8 @@
 
     python -m tests.hostile.fuzz 20000 [--first 0] [--processes 2]
 
-A fault is any exception but a LogError, more than ten seconds of work, or more than two gigabytes. Each is printed with its
-seed, which makes the log again: `python -m tests.hostile.fuzz 1 --first SEED`.
+A fault is any exception but a LogError, more than ten seconds of work, or more than two gigabytes. Each is printed
+with its seed, which makes the log again: `python -m tests.hostile.fuzz 1 --first SEED`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def fault_of(seed: int) -> str:
         event_file = Path(directory) / "gradflow" / NAME
         event_file.parent.mkdir()
         event_file.write_bytes(mutated(seed))
-        # Of work: how long it takes while others use the machine says nothing. And two minutes for what waits for itself.
+        # Of work: what others do on the machine says nothing. And two minutes for what waits for itself.
         for number in (signal.SIGPROF, signal.SIGALRM):
             signal.signal(number, _late)
         signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)

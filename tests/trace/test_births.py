@@ -293,7 +293,9 @@ def test_a_log_holds_rows_of_the_batch_on_request_alone(examples: bool, tmp_path
     assert ("Row 3 of `x` is [7.125, 1, 2, 3, 0]" in finding.message) == examples
     [directory] = find_runs(str(tmp_path)).values()
     run = StoredRun(DirectoryReader(directory))
-    values = run.values(run.index().session.id, 1, run.trace(run.index().session.id, 0))
+    index = run.index()
+    [traced] = [head.trace for head in index.chunks if 1 in head.steps]
+    values = run.values(index.session.id, 1, run.trace(index.session.id, traced))
     assert [(each.input, each.row) for each in values.examples] == ([("x", 3), ("y", 3)] if examples else [])
 
 

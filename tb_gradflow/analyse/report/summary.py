@@ -53,16 +53,18 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
     if not of_variables:
         return CATALOGUE[loud[0].cause].headline
     first = of_variables[0]
-    by_name = {trace.variables[state.variable].name: state for state in states}
-    if _is_beside_the_loss(measured, first) and by_name[first.variables[0]].status == "connected":
+    # A finding may name a variable of an earlier trace, in which the trouble began, that this one has not.
+    status = {trace.variables[state.variable].name: state.status for state in states}
+    plights = {name: _PLIGHTS[each] for name, each in status.items() if each in _PLIGHTS}
+    if _is_beside_the_loss(measured, first) and status.get(first.variables[0]) == "connected":
         return f"The output of the model is always 1{_because(measured, first)}"
     if first.cause == "second_order_missing" and trace.ops[trace.targets[first.target].op].backward:
         return f"A second derivative is zero everywhere{_because(measured, first).replace(' is zero.', '.')}"
     affected = {name for finding in loud for name in finding.variables}
-    plight = _PLIGHTS.get(by_name[first.variables[0]].status, CATALOGUE[first.cause].plight)
+    plight = plights.get(first.variables[0], CATALOGUE[first.cause].plight)
     if plight != "NaN" and any(finding.cause == "nonfinite_weights" for finding in loud):
         plight = CATALOGUE["nonfinite_update"].plight
-    same = [name for name in affected if _PLIGHTS.get(by_name[name].status) == plight] or list(first.variables)
+    same = [name for name in affected if plights.get(name) == plight] or list(first.variables)
     verb = "gets" if len(same) == 1 else "get"
     return f"{len(same)} of {_count(len(trainable), noun)} {verb} {plight}{_because(measured, first)}"
 

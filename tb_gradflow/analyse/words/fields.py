@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tb_gradflow.analyse.words.code import bracketed
@@ -27,6 +28,9 @@ ZERO = "{they_get} {zero}: "
 SIZE = "{they_get} {size}: "
 
 
+_PLACE = re.compile(r"\{\{|\}\}|\{(\w+)\}")
+
+
 @dataclass(frozen=True, slots=True)
 class Template:
     """Message and fix with places for the names of `fields`."""
@@ -36,7 +40,16 @@ class Template:
 
     def __call__(self, group: Group) -> Text:
         names = fields(group)
-        return Text(self.message.format_map(names), self.fix.format_map(names))
+        return Text(filled(self.message, names), filled(self.fix, names))
+
+
+def filled(template: str, names: Mapping[str, str]) -> str:
+    """The template with what its names stand for. Other braces stay: the user's code, a part of it, may have some."""
+
+    def stands_for(found: re.Match[str]) -> str:
+        return found[0][0] if found[1] is None else names.get(found[1], found[0])
+
+    return _PLACE.sub(stands_for, template)
 
 
 def fields(group: Group) -> dict[str, str]:
