@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
-import tensorflow as tf
 from tensorflow.core.function.capture.capture_container import FunctionCaptures
 
 from tb_gradflow.trace.tf_internals.patching import replaced
@@ -28,7 +27,7 @@ def passed_on(tensors: Collection[Any]) -> Iterator[None]:
 def _passing_on(original: Callable[..., Any], known: Collection[int]) -> Callable[..., Any]:
     def capture_by_value(self: Any, graph: Any, tensor: Any, name: str | None = None) -> Any:
         outer = getattr(graph, "outer_graph", None)
-        if id(tensor) not in known or tf.is_symbolic_tensor(tensor) or not hasattr(outer, "capture"):
+        if outer is None or id(tensor) not in known or not hasattr(outer, "capture"):
             return original(self, graph, tensor, name)
         with outer.as_default():  # a constant is made in the graph that is open
             passed = outer.capture(tensor)
