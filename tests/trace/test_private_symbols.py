@@ -33,13 +33,13 @@ def fit(directory: Path | None, *, eager: bool = False) -> list[Any]:
 
 def explain(_: Path | None) -> list[Any]:
     """Whether a step could be explained, compiled and eagerly."""
-    weight = tf.Variable([1.0, -2.0, 0.5, 1.0])
+    weight, shift = tf.Variable([1.0, -2.0, 0.5, 1.0]), tf.constant(0.5)
 
     def loss() -> Any:
         gate = tf.cond(weight[0] > 0, lambda: weight, lambda: -weight)
-        return tf.reduce_mean((X * gate) ** 2) + 0.1 * tf.reduce_sum(tf.abs(gate)) + float(np.float32(1.0))
+        return tf.reduce_mean((X * gate - shift) ** 2) + 0.1 * tf.reduce_sum(tf.abs(gate)) + float(np.float32(1.0))
 
-    tb_gradflow.explain(loss, variables=[weight])
+    tb_gradflow.explain(loss, variables=[weight, shift])
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse", run_eagerly=True)
     tb_gradflow.explain(model, X, Y)

@@ -39,31 +39,8 @@ def test_explain_says_what_each_source_gets(program: Expected) -> None:
     assert _causes(report) == sorted(program.causes), str(report)
 
 
-# A `tf.function` copies a small tensor of its closure as a constant. Where the gradient is cut behind it, the report
-# says that the loss was not computed from the tensor, or lacks the cause.
-_COPIED = {
-    "rounded tensor",
-    "stopped tensor",
-    "compared tensor",
-    "tensor behind a flat ReLU",
-    "tensor with NaN",
-    "integers that index",
-    "labels",
-    "integers that are cast",
-    "booleans",
-    "variable that is stored and read",
-}
-
-
 @pytest.mark.usefixtures("mode")
-@pytest.mark.parametrize(
-    "program",
-    [
-        pytest.param(each, marks=pytest.mark.xfail(each.name in _COPIED, reason="copied as a constant", strict=True))
-        for each in FUNCTIONS
-    ],
-    ids=_named,
-)
+@pytest.mark.parametrize("program", FUNCTIONS, ids=_named)
 def test_explain_says_the_same_of_a_compiled_function(program: Expected) -> None:
     function, args, sources = program.build()
 
@@ -71,6 +48,40 @@ def test_explain_says_the_same_of_a_compiled_function(program: Expected) -> None
 
     assert _statuses(report) == list(program.statuses), str(report)
     assert _causes(report) == sorted(program.causes), str(report)
+
+
+def _in_a_branch(x: Any) -> Any:
+    return tf.cond(x[0] > 1, lambda: tf.reduce_sum(tf.round(x)), lambda: tf.reduce_sum(tf.floor(x)))
+
+
+def _in_a_loop(x: Any) -> Any:
+    return tf.while_loop(lambda i, _: i < 2, lambda i, total: (i + 1, total + tf.reduce_sum(x**2)), (0, 0.0))[1]
+
+
+def _in_two_functions(x: Any) -> Any:
+    return tf.function(lambda: tf.reduce_sum(tf.sin(x)))() + tf.reduce_sum(x)
+
+
+@pytest.mark.parametrize(
+    ("loss", "status"), [(_in_a_branch, "disconnected"), (_in_a_loop, "connected"), (_in_two_functions, "connected")]
+)
+def test_a_tensor_of_the_closure_is_known_wherever_a_compiled_function_uses_it(loss: Any, status: str) -> None:
+    x = tf.constant([1.2, 2.7])
+
+    report = tb_gradflow.explain(tf.function(lambda: loss(x)), args=(), variables=[x])
+
+    assert _statuses(report) == [status], str(report)
+    assert "output_not_used" not in _causes(report)
+
+
+def test_a_size_that_a_gradient_is_requested_for_is_known_while_the_function_is_compiled() -> None:
+    size, w = tf.constant([2, 2]), tf.Variable([1.0, 2.0, 3.0, 4.0], name="w")
+
+    report = tb_gradflow.explain(
+        tf.function(lambda: tf.reduce_sum(tf.linalg.diag_part(tf.reshape(w, size)))), args=(), variables=[w, size]
+    )
+
+    assert _statuses(report) == ["connected", "integer"], str(report)
 
 
 @pytest.mark.usefixtures("mode")

@@ -39,6 +39,7 @@ from tb_gradflow.trace.source.variable_names import names_in
 from tb_gradflow.trace.step.forward_values import has_nonfinite
 from tb_gradflow.trace.step.instrumented_step import InstrumentedStep, Settings, owned_variables
 from tb_gradflow.trace.step.named_inputs import arguments_of, batch_of_keras
+from tb_gradflow.trace.tf_internals.captured_tensors import passed_on
 
 
 def explain_model(
@@ -157,9 +158,13 @@ def explain_function(
         tape.gradient(loss, [item.source for item in owned])
         return loss
 
+    def compiled(instrumented: Callable[..., Any]) -> Any:
+        with passed_on(tensors.values()):
+            return compiled_once(instrumented)(*args)
+
     plan = Plan(
         traced=functools.partial(step, converted),
-        compiled=lambda instrumented: compiled_once(instrumented)(*args),
+        compiled=compiled,
         eager=functools.partial(step, loss_fn),
         args=tuple(args),
         variables=lambda: _called_by(loss_fn, Variables(lambda: owned)),

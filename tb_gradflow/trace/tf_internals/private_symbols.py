@@ -39,6 +39,7 @@ SYMBOLS: tuple[Symbol, ...] = (
     Symbol("AutomaticControlDependencies", "__exit__", "the order of reads and writes in the step"),
     Symbol("gradients_util", "_GradientsHelper", "gradients that are requested inside of nested functions"),
     Symbol("gradients_util", "PossibleTapeGradientTypes", "terms of a loss behind nested functions"),
+    Symbol("FunctionCaptures", "capture_by_value", "tensors that functions inside of a step copy as constants"),
     Symbol("func_graph", "func_graph_from_py_func", "Python numbers that differ from step to step"),
     Symbol("cond", "_eager_cond_implementation", "branches that an eager step does not take"),
     Symbol("py_builtins", "_tf_float", "conversions to Python numbers that stay in TensorFlow"),

@@ -1,0 +1,36 @@
+"""How functions inside of a step take the eager tensors that a gradient is requested for."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
+
+from tensorflow.core.function.capture.capture_container import FunctionCaptures
+
+from tb_gradflow.trace.tf_internals.patching import replaced
+
+
+@contextlib.contextmanager
+def passed_on(tensors: Collection[Any]) -> Iterator[None]:
+    """While the context is open, a function that is traced inside of another takes these tensors from that one.
+
+    By itself it copies a small tensor as a constant of its own, in which nobody knows the tensor again.
+    """
+    known = {id(tensor) for tensor in tensors}
+    with contextlib.ExitStack() as undo:
+        if known:
+            replaced(undo, FunctionCaptures, "capture_by_value", lambda original: _passing_on(original, known))
+        yield
+
+
+def _passing_on(original: Callable[..., Any], known: Collection[int]) -> Callable[..., Any]:
+    def capture_by_value(self: Any, graph: Any, tensor: Any, name: str | None = None) -> Any:
+        outer = getattr(graph, "outer_graph", None)
+        if outer is None or id(tensor) not in known or not hasattr(outer, "capture"):
+            return original(self, graph, tensor, name)
+        with outer.as_default():  # a constant is made in the graph that is open
+            passed = outer.capture(tensor)
+        return original(self, graph, passed, name)
+
+    return capture_by_value
