@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,8 +31,21 @@ KNOWN_LEFT = {
     "violated_triplets_counted": "a bias cancels in the difference of two distances, rightly so",
 }
 
-# Case -> why its loss does not fall within a few steps of training after its edit.
-KNOWN_FLAT: dict[str, str] = {}
+# Cases whose loss is seen to fall in a few steps of training after their edits; of every family some, since each costs
+# seconds.
+TRAINED = (
+    "attention_over_a_row_of_padding",
+    "attention_scores_behind_stop_gradient",
+    "attention_span_sequence_mask",
+    "binary_weights_by_sign_in_nested_function",
+    "codebook_stopped_on_both_sides",
+    "colour_histogram_matching_loss",
+    "lowpass_cutoff_made_an_integer_bin",
+    "masked_mean_of_an_empty_document",
+    "memory_read_by_argmax_address",
+    "memory_saving_block_returns_no_weight_gradient",
+    "minibatch_stddev_of_equal_images",
+)
 
 
 def edited(text: str, edits: list[dict[str, Any]]) -> str:
@@ -56,7 +70,7 @@ class Repaired:
 
     Attributes:
         left: What is still wrong; empty if nothing is.
-        losses: The loss before each of a few steps of training.
+        losses: The loss before each of a few steps of training; empty for a case that is not trained.
     """
 
     left: str
@@ -83,11 +97,10 @@ def repaired(tmp_path_factory: pytest.TempPathFactory, asked: Asked) -> dict[str
             edits = list({finding["edit"]["line"]: finding["edit"] for finding in findings}.values())
             (directory / name / "case.py").write_text(edited(text, edits), encoding="utf-8")
     after = {}
-    names = sorted(found)
-    for start in range(0, len(names), TOGETHER):
-        batch = answers_of_a_batch(
-            names[start : start + TOGETHER], lambda part: in_a_process(part, directory, train=True)
-        )
+    names = sorted(name for name in found if name not in TRAINED)
+    batches = [(names[start : start + TOGETHER], False) for start in range(0, len(names), TOGETHER)]
+    for part, train in [*batches, (sorted(found.keys() & set(TRAINED)), True)]:
+        batch = answers_of_a_batch(part, functools.partial(in_a_process, directory=directory, train=train))
         for name, answer in batch.items():
             if answer.report is None:
                 after[name] = Repaired(answer.failure)
@@ -105,10 +118,10 @@ def test_an_edit_lets_the_gradient_arrive(repaired: dict[str, Repaired]) -> None
     assert not wrong
 
 
-def test_an_edited_case_trains(repaired: dict[str, Repaired]) -> None:
-    flat = {name: each.losses for name, each in repaired.items() if not each.falls and name not in KNOWN_FLAT}
-
-    assert not {name: losses for name, losses in flat.items() if name not in KNOWN_LEFT}
+@pytest.mark.parametrize("name", TRAINED)
+def test_an_edited_case_trains(name: str, repaired: dict[str, Repaired]) -> None:
+    assert name in repaired, "it has no edit"
+    assert repaired[name].falls, repaired[name].losses
 
 
 def test_most_cuts_have_an_edit(repaired: dict[str, Repaired]) -> None:
@@ -118,8 +131,3 @@ def test_most_cuts_have_an_edit(repaired: dict[str, Repaired]) -> None:
 @pytest.mark.parametrize("name", KNOWN_LEFT)
 def test_what_is_known_to_be_left_is_left(name: str, repaired: dict[str, Repaired]) -> None:
     assert repaired[name].left, f"{name} is repaired by its edit now: take it out of KNOWN_LEFT"
-
-
-@pytest.mark.parametrize("name", KNOWN_FLAT)
-def test_what_is_known_not_to_fall_does_not(name: str, repaired: dict[str, Repaired]) -> None:
-    assert not repaired[name].falls, f"the loss of {name} falls after its edit now: take it out of KNOWN_FLAT"

@@ -115,14 +115,41 @@ def forward_pass_inside(group: Group) -> Iterator[Candidate]:
             return
 
 
+def computed_outside(group: Group) -> str:
+    """The statement of one line, beside the block of the one tape that is asked, which computes with the variables;
+    empty if there is none, or there are several."""
+    place = _request(group)
+    blocks = _tape_blocks(place) if place is not None else []
+    if place is None or len(blocks) != 1:
+        return ""
+    code, lines, inside = place.code, _lines_that_read(group, place), set(ast.walk(blocks[0]))
+    found: list[ast.stmt] = [
+        node
+        for node in ast.walk(_function(place))
+        if isinstance(node, ast.Assign) and node not in inside and _holds(code, node, lines)
+    ]
+    if not found:
+        # A model's own lines read its variables.
+        listed = code.block(blocks[0])
+        before = listed[: listed.index(blocks[0])]
+        found = [before[index] for index in _calls_that_feed(before, blocks[0], place.modules)]
+    written = code.written(found[0]) if len(found) == 1 else ""
+    return written if "\n" not in written else ""
+
+
+def _lines_that_read(group: Group, place: Place) -> set[int]:
+    """The lines of the place's file that read the variables."""
+    numbers = {group.trace.ops[op].source for each in group.variables for op in group.suspect.topology.readers[each]}
+    sources = [group.trace.sources[number] for number in numbers if number is not None]
+    return {each.line for each in sources if each.file == place.source.file}
+
+
 def paused_block(group: Group) -> ast.With | None:
     """The block of `tape.stop_recording()` in which the forward pass runs; `None` if it does not."""
-    place, topology = _request(group), group.suspect.topology
+    place = _request(group)
     if place is None:
         return None
-    numbers = {group.trace.ops[op].source for variable in group.variables for op in topology.readers[variable]}
-    sources = [group.trace.sources[number] for number in numbers if number is not None]
-    lines = {each.line for each in sources if each.file == place.source.file}
+    lines = _lines_that_read(group, place)
     for node in ast.walk(_function(place)):
         if isinstance(node, ast.With) and len(node.items) == 1 and _holds(place.code, node, lines):
             given = node.items[0].context_expr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_gradflow.analyse.causes.cause import Cause
-from tb_gradflow.analyse.edits.tapes import forward_pass_inside, paused_block
+from tb_gradflow.analyse.edits.tapes import computed_outside, forward_pass_inside, paused_block
 from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 from tb_gradflow.analyse.words.fields import Template
 from tb_gradflow.analyse.words.names import Group, Text, place_of, source_of
@@ -33,9 +33,15 @@ def message_and_fix(group: Group) -> Text:
     return Template(
         "{they_get} no gradient: there is a differentiable path to the loss, but the tape did not record it{line}. "
         "The forward pass, or part of it, ran outside the `with` block" + _read_at(group) + ".",
-        "Call the model inside the block: `with tf.GradientTape() as tape: loss = loss_fn(y, model(x, "
-        "training=True))`.",
+        _move(group),
     )(group)
+
+
+def _move(group: Group) -> str:
+    """What to change, by the user's own line where that is a statement of one line: a template."""
+    if code := computed_outside(group):
+        return f"Move `{code}` into the `with` block.".replace("{", "{{").replace("}", "}}")
+    return "Call the model inside the block: `with tf.GradientTape() as tape: loss = loss_fn(y, model(x, training=True))`."
 
 
 def _read_at(group: Group) -> str:
