@@ -39,7 +39,7 @@ describe("a repaired run beside the broken one", () => {
 
   test("has lost the finding, and says so in one sentence", () => {
     expect(comparison.findings).toEqual([{finding: WRONG, change: "gone"}]);
-    expect(verdict(comparison)).toBe("1 variable is better, 1 finding went.");
+    expect(verdict(comparison)).toBe("1 variable is better, 1 finding is gone.");
   });
 });
 
@@ -77,7 +77,7 @@ test("an op that stopped to pass its gradient on is changed", () => {
 
   const {ops} = compare({trace: cut, diagnosis: null}, {trace: BROKEN, diagnosis: null});
 
-  expect(ops).toEqual([expect.objectContaining({name: "net_1/filter_1/Less", change: "changed", words: "passes the gradient on no more"})]);
+  expect(ops).toEqual([expect.objectContaining({name: "net_1/filter_1/Less", change: "changed", words: "no longer passes the gradient on"})]);
 });
 
 test.each([

@@ -90,13 +90,13 @@ describe("a page of its own", () => {
 
   test("says who made it and which steps were left out", async () => {
     expect(new EmbeddedSource(await embedded(2, 2)).note).toBe("Made by tb-gradflow 1.2.3.");
-    expect(new EmbeddedSource(await embedded(2, 900)).note).toContain("It holds 2 of 900 recorded steps of mine");
+    expect(new EmbeddedSource(await embedded(2, 900)).note).toContain("It contains 2 of 900 recorded steps of mine");
   });
 
   test("is refused by a viewer of another format", async () => {
     const data = {...(await embedded(2, 2)), format: FORMAT + 1};
 
-    expect(() => new EmbeddedSource(data)).toThrow(`holds format ${FORMAT + 1}`);
+    expect(() => new EmbeddedSource(data)).toThrow(`contains format ${FORMAT + 1}`);
   });
 });
 

@@ -87,7 +87,7 @@ def test_a_repaired_run_beside_the_broken_one_says_what_was_repaired(tab: Tab) -
     tab.frame.get_by_label("Compare with").select_option(label="step_filter/broken")
 
     changes = tab.frame.get_by_role("region", name="Numbers")
-    expect(changes).to_contain_text("1 variable is better, 1 finding went.")
+    expect(changes).to_contain_text("1 variable is better, 1 finding is gone.")
     expect(changes).to_contain_text("both at step 312")
     expect(changes.get_by_role("region", name="Variables")).to_contain_text("disconnected → connected")
     changes.get_by_role("button", name="Open all changes").click()

@@ -95,7 +95,7 @@ def test_slider_heat_map_series_and_comparison_work_without_a_server(
 
     tab.choose_run("step_filter/fixed")
     tab.frame.get_by_label("Compare with").select_option(label="step_filter/broken")
-    expect(tab.frame.get_by_role("region", name="Numbers")).to_contain_text("1 variable is better, 1 finding went.")
+    expect(tab.frame.get_by_role("region", name="Numbers")).to_contain_text("1 variable is better, 1 finding is gone.")
     tab.frame.get_by_role("tab", name="Series").click()
     tab.frame.get_by_label("Add a variable").fill(KERNEL)
     tab.frame.get_by_label("Add a variable").press("Enter")

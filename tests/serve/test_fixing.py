@@ -80,7 +80,7 @@ def test_a_file_that_reads_otherwise_is_left_as_it_is_and_so_are_all_others(tmp_
     (tmp_path / "model.py").write_text(PROGRAM)
     (tmp_path / "other.py").write_text("x = 2\n")
 
-    with pytest.raises(LogError, match=r"other.py:1 no longer reads as it was recorded"):
+    with pytest.raises(LogError, match=r"other.py:1 no longer matches what was recorded"):
         apply([ROUND, Edit("other.py", 1, 1, "x = 1", "x = 3")], tmp_path)
     assert (tmp_path / "model.py").read_text() == PROGRAM
 

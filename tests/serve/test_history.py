@@ -120,7 +120,7 @@ def test_a_log_that_cannot_be_read_is_refused_when_it_is_opened(tmp_path: Path) 
         tb_gradflow.open_log(tmp_path / "newer")
     with pytest.raises(LogError, match="does not exist"):
         tb_gradflow.open_log(tmp_path / "nowhere")
-    with pytest.raises(LogError, match="nothing was recorded yet"):
+    with pytest.raises(LogError, match="nothing has been recorded yet"):
         tb_gradflow.open_log(tmp_path / "empty").report()
 
 

@@ -68,7 +68,7 @@ def test_a_run_without_a_step_has_a_standing_and_one_without_anything_has_none(t
     found = standing_of(open_log(tmp_path / "structure").recorded)
 
     assert (found.health, found.step, found.loss, found.recorded) == ("error", -1, None, 1_700_000_000.0)
-    with pytest.raises(LogError, match="nothing was recorded yet"):
+    with pytest.raises(LogError, match="nothing has been recorded yet"):
         standing_of(open_log(tmp_path / "nothing").recorded)
 
 

@@ -76,7 +76,7 @@ def test_a_row_that_gives_most_of_the_gradient_is_named() -> None:
     report: Any = tb_gradflow.explain(model(), x, y, examples=True)
 
     assert report.examples.shares[5] > 0.5
-    assert "Row 5 of the batch gives" in str(report)
+    assert "Row 5 contributes" in str(report)
 
 
 def test_no_row_is_named_where_none_stands_out() -> None:

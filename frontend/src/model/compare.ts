@@ -183,8 +183,8 @@ export function verdict({variables, findings}: Comparison): string {
   const parts = [
     some(count("repaired"), "variable is better", "variables are better"),
     some(count("worse"), "variable is worse", "variables are worse"),
-    some(told("gone"), "finding went", "findings went"),
-    some(told("came"), "finding came", "findings came"),
+    some(told("gone"), "finding is gone", "findings are gone"),
+    some(told("came"), "finding is new", "findings are new"),
     some(count("new"), "variable is new", "variables are new"),
     some(count("gone"), "variable is gone", "variables are gone"),
   ].filter((part) => part !== "");
