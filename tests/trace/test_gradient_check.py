@@ -243,7 +243,9 @@ def test_what_cannot_be_repeated_is_said_to_be_unverified() -> None:
 
     assert report.healthy
     assert check.problem == "its forward computation runs Python"
-    assert "Not known: The custom gradient of `in_python` was not compared with the derivative" in " ".join(str(report).split())
+    assert "Not known: The custom gradient of `in_python` was not compared with the derivative" in " ".join(
+        str(report).split()
+    )
 
 
 def test_a_layer_of_a_keras_model_is_looked_into() -> None:

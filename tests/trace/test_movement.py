@@ -252,7 +252,11 @@ def of_one_step(optimizer: Any) -> Report:
             "its learning rate is 0 in this step",
         ),
         (lambda: keras.optimizers.SGD(0.1, clipnorm=1e-12), "warning", "it clips gradients with `clipnorm=1e-12`"),
-        (lambda: keras.optimizers.SGD(1e-9), "info", "the update is smaller than the spacing of `float32` values there"),
+        (
+            lambda: keras.optimizers.SGD(1e-9),
+            "info",
+            "the update is smaller than the spacing of `float32` values there",
+        ),
     ],
 )
 def test_what_holds_weights_still_that_have_a_gradient_is_named_in_the_first_step(
