@@ -64,9 +64,9 @@ def diagnose(
 
 
 def _listed(topology: Topology, findings: Sequence[Finding]) -> list[bool]:
-    """For each variable, whether it belongs to the model, or to what the caller named, or is named in a finding, or takes part
-    in a loss although nothing is to train it, or is trained although no model lists it: a plain `tf.Variable` that a
-    `train_step` hands to its tape and its optimizer.
+    """For each variable, whether it belongs to the model, or to what the caller named, or is named in a finding, or
+    takes part in a loss although nothing is to train it, or is trained although no model lists it: a plain
+    `tf.Variable` that a `train_step` hands to its tape and its optimizer.
 
     Where no model lists any, such as in a loop of the user's own, all that the step reads belong to it.
     """
