@@ -306,7 +306,8 @@ def _has_like(group: Group) -> bool:
 
 CAUSE = Cause(
     name="mask_multiplies_to_zero",
-    meaning="becomes zero at a product with data, at a dropout, or at a selection of no element; at a product with a "
+    meaning="the gradient becomes zero at a product with data, at a dropout, or at a selection of no element; at a "
+    "product with a "
     "value that such a mask has made zero; in a recurrent layer that has a mask and whose inputs are not large; or, "
     "before such a layer, where a slice of the tensor is taken. Or the weight itself is multiplied by a mask of data, "
     "and part of its gradient is zero",

@@ -53,7 +53,8 @@ def _products_with_learning_zeros(suspect: Suspect) -> list[tuple[int, int]]:
 
 CAUSE = Cause(
     name="zero_init_by_design",
-    meaning="becomes zero at a product with a variable that started at zero and trains, as in LoRA's first step; or a "
+    meaning="the gradient becomes zero at a product with a variable that started at zero and trains, as in LoRA's "
+    "first step; or a "
     "product with a tiny one shrinks it by four orders of magnitude, as ConvNeXt's layer scale does",
     severity="info",
     fix="nothing",

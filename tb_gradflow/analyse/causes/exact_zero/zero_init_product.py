@@ -8,7 +8,8 @@ from tb_gradflow.analyse.words.fields import ZERO, Template
 
 CAUSE = Cause(
     name="zero_init_product",
-    meaning="becomes zero at a product with a variable of zeros, or with a value that such variables make zero, that "
+    meaning="the gradient becomes zero at a product with a variable of zeros, or with a value that such variables make "
+    "zero, that "
     "gets no gradient either; or at a ReLU or a square, whose derivative at such a zero is zero",
     severity="error",
     fix="initialise one with nonzero values",

@@ -234,7 +234,8 @@ def _behind(group: Group, through: tuple[str, ...]) -> list[int]:
 
 CAUSE = Cause(
     name="saturation_clip",
-    meaning="becomes zero at a minimum, maximum or clip; or at a product whose factors are all clipped to zero, such "
+    meaning="the gradient becomes zero at a minimum, maximum or clip; or at a product whose factors are all clipped to "
+    "zero, such "
     "as the overlap of boxes that do not touch. Or the output of a linear layer is clipped like a probability and "
     "goes into a logarithm, and part of it lies outside the limits in this step",
     severity="warning; error in `explain` where no variable gets any gradient; info if the loss is zero: all margins "

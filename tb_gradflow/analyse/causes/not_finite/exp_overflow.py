@@ -76,7 +76,7 @@ _HANDING_ON = (*_ADDITIONS, "Sum", "Reshape", "Mul", "ExpandDims", "Squeeze", "C
 
 CAUSE = Cause(
     name="exp_overflow",
-    meaning="becomes NaN or infinite at an exponential, or at a division by a sum of exponentials",
+    meaning="the gradient becomes NaN or infinite at an exponential, or at a division by a sum of exponentials",
     severity="error",
     fix="softplus, logsumexp, softmax",
     text=message_and_fix,

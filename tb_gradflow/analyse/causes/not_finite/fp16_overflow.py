@@ -85,7 +85,8 @@ def message_and_fix(group: Group) -> Text:
 
 CAUSE = Cause(
     name="fp16_overflow",
-    meaning="becomes NaN or infinite in float16, and no other cause explains it; or after float16, where the loss is "
+    meaning="the gradient becomes NaN or infinite in float16, and no other cause explains it; or after float16, where "
+    "the loss is "
     "not finite",
     severity="error",
     fix="float32 or bfloat16",

@@ -43,7 +43,8 @@ _AXIS_SECOND = ("reduce_euclidean_norm", "reduce_std", "std")
 
 CAUSE = Cause(
     name="sqrt_at_zero",
-    meaning="becomes NaN or infinite at a square root, including those inside `tf.norm` and standard deviations",
+    meaning="the gradient becomes NaN or infinite at a square root, including those inside `tf.norm` and standard "
+    "deviations",
     severity="error",
     fix="add an epsilon",
     text=message_and_fix,
