@@ -105,6 +105,7 @@ CAUSE = Cause(
     severity="error; info if there are other paths",
     fix="the same line in TensorFlow",
     text=message_and_fix,
+    plight="an incomplete gradient",
     verb="blocks it",
     edits=(inside,),
 )

@@ -72,13 +72,14 @@ def message_and_fix(group: Group) -> Text:
         )(group)
     if group.verdict.severity == "info":
         return Template(
-            BROKEN + "at {op} it exceeds the largest float16 value, 65504, with the loss scale of this step, and the "
+            BROKEN
+            + "at {op} a value exceeds the largest float16 value, 65504, with the loss scale of this step, and the "
             "optimizer skipped the step.",
             "Nothing to fix if it happens now and then: the loss scale is reduced after each such step. If it "
             "persists, compute this part in float32, `tf.cast({x}, tf.float32)`, or use `mixed_bfloat16`.",
         )(group)
     return Template(
-        BROKEN + "at {op} it exceeds the largest float16 value, 65504.",
+        BROKEN + "at {op} a value exceeds the largest float16 value, 65504.",
         "Compute this part in float32, `tf.cast({x}, tf.float32)`, or use `mixed_bfloat16`.",
     )(group)
 

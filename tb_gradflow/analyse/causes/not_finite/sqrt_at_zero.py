@@ -18,8 +18,9 @@ def message_and_fix(group: Group) -> Text:
             BROKEN + "{op} is given a negative value, which has no square root.",
             "Keep its input above zero: `{lib}.sqrt({lib}.maximum({x}, 1e-12))`.",
         )(group)
+    zero = "input contains a zero" if inside is None else "result is zero for some elements"
     return Template(
-        BROKEN + "the derivative of {op} is infinite at zero, and its input contains a zero.",
+        BROKEN + "the derivative of {op} is infinite at zero, and its " + zero + ".",
         "Keep its input away from zero: `{lib}.sqrt(" + (inside or "{bx}") + " + 1e-12)`.",
     )(group)
 

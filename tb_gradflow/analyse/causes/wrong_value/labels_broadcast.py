@@ -126,4 +126,5 @@ CAUSE = Cause(
     severity="warning",
     fix="give both the same shape",
     text=message_and_fix,
+    plight="a gradient towards the mean of all labels",
 )
