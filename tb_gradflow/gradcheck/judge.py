@@ -26,7 +26,7 @@ from tb_gradflow.gradcheck.verdicts.words import count, told
 
 def check_argument(problem: Problem, place: int, middle: float, step: float | None = None) -> ArgumentCheck:
     """The verdict on one argument. With an absolute `step`, and without a gradient, on the finite differences that
-    somebody takes with that step in the place of one."""
+    somebody takes with that step instead of one."""
     argument = problem.arguments[place]
     if not np.isfinite(middle):
         return told(

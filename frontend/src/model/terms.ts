@@ -73,10 +73,10 @@ function cosineOf(one: TermReport, other: TermReport, layer: string): number | n
 /** `34.9 %`; never 0 or 100 unless exact. */
 export function percent(share: number): string {
   if (share > 0 && share < 0.001) {
-    return "<0.1 %";
+    return "<0.1%";
   }
   if (share > 0.999 && share < 1) {
-    return ">99.9 %";
+    return ">99.9%";
   }
-  return `${Number((100 * share).toFixed(1))} %`;
+  return `${Number((100 * share).toFixed(1))}%`;
 }

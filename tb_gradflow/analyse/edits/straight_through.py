@@ -26,7 +26,7 @@ _DISCRETE = frozenset(
 
 
 def through_rounding(group: Group) -> Iterator[Candidate]:
-    """`v + stop_gradient(round(v) - v)` in the place of `round(v)`; the same for a detour over integers."""
+    """`v + stop_gradient(round(v) - v)` instead of `round(v)`; the same for a detour over integers."""
     if arrives(group):
         yield from _around_the_call(group)
     else:

@@ -24,7 +24,7 @@ class Draft:
         return name
 
     def replace(self, node: ast.AST, text: str) -> Draft:
-        """Writes `text` in the place of a node."""
+        """Replaces a node with `text`."""
         self._changes.append((*self.code.span(node), text))
         return self
 

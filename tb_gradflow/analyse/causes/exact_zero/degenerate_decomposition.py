@@ -33,7 +33,8 @@ def message_and_fix(group: Group) -> Text:
 
 CAUSE = Cause(
     name="degenerate_decomposition",
-    meaning="becomes zero at an SVD or eigenvalue decomposition with repeated values; or NaN at a Cholesky factor or "
+    meaning="the gradient becomes zero at an SVD or eigenvalue decomposition with repeated values; or NaN at a "
+    "Cholesky factor or "
     "an inverse of a singular matrix",
     severity="error",
     fix="separate the values; add to the diagonal",

@@ -66,7 +66,8 @@ def message_and_fix(group: Group) -> Text:
 
 CAUSE = Cause(
     name="branch_not_taken",
-    meaning="becomes zero at an If or a `tf.where` and nowhere else, at a loop that ran no iteration, or at the half "
+    meaning="the gradient becomes zero at an If or a `tf.where` and nowhere else, at a loop that ran no iteration, or "
+    "at the half "
     "of a PReLU that no value of this step uses; or, in a step that runs eagerly, is read only by the branch that "
     "`tf.cond` did not take",
     severity="info",

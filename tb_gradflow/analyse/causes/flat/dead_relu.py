@@ -136,7 +136,8 @@ _LET_THROUGH = (
 
 CAUSE = Cause(
     name="dead_relu",
-    meaning="becomes zero at a ReLU, or at a `maximum(x, 0)` that is not part of a clip; or at a product with the "
+    meaning="the gradient becomes zero at a ReLU, or at a `maximum(x, 0)` that is not part of a clip; or at a product "
+    "with the "
     "output of a ReLU that is zero everywhere",
     severity="error",
     fix="leaky ReLU, lower learning rate",

@@ -18,7 +18,7 @@ CAUSE = Cause(
     severity="warning",
     fix="initialise the range inside the values",
     text=Template(
-        ZERO + "all values lie within the range of {op}, and only values outside of it train it.",
+        ZERO + "all values lie within the range of {op}, and only values outside of it train the range.",
         "Initialise the range inside the values, or set it from their moving minimum and maximum.",
     ),
 )

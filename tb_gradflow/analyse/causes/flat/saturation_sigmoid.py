@@ -63,7 +63,8 @@ def message_and_fix(group: Group) -> Text:
 
 CAUSE = Cause(
     name="saturation_sigmoid",
-    meaning="becomes zero at a sigmoid or tanh, hard ones included; or one of these alone shrinks it by four orders of "
+    meaning="the gradient becomes zero at a sigmoid or tanh, hard ones included; or one of these alone shrinks it by "
+    "four orders of "
     "magnitude; or it becomes zero in a loop that contains them and whose inside is not recorded",
     severity="warning; error in `explain` where no variable gets any gradient",
     fix="scale the input",

@@ -28,7 +28,8 @@ def message_and_fix(group: Group) -> Text:
 
 CAUSE = Cause(
     name="saturation_softmax",
-    meaning="becomes zero at a softmax, or at a loss that contains one; or a softmax alone shrinks it by four orders "
+    meaning="the gradient becomes zero at a softmax, or at a loss that contains one; or a softmax alone shrinks it by "
+    "four orders "
     "of magnitude",
     severity="warning; error in `explain` where no variable gets any gradient",
     fix="`from_logits=True`",

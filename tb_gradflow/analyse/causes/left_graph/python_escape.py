@@ -23,8 +23,8 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def partly_in_python(suspect: Suspect) -> Verdict | None:
-    """A gradient arrives, and not all of it: the value also goes through a `tf.numpy_function` on the way to the loss,
-    which gets a gradient and hands none on. Information: a number that scales the rest may be meant so."""
+    """A gradient arrives, and not all of it: the value also goes through a `tf.numpy_function` on the path to the loss,
+    which gets a gradient and passes none on. Information: a number that scales the rest may be meant so."""
     if suspect.target < 0:
         return None
     topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]
@@ -105,6 +105,7 @@ CAUSE = Cause(
     severity="error; info if there are other paths",
     fix="the same line in TensorFlow",
     text=message_and_fix,
+    plight="an incomplete gradient",
     verb="blocks it",
     edits=(inside,),
 )

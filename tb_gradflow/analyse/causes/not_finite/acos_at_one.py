@@ -28,7 +28,7 @@ def message_and_fix(group: Group) -> Text:
 
 CAUSE = Cause(
     name="acos_at_one",
-    meaning="becomes NaN or infinite at an inverse trigonometric function",
+    meaning="the gradient becomes NaN or infinite at an inverse trigonometric function",
     severity="error",
     fix="stay inside the domain",
     text=message_and_fix,

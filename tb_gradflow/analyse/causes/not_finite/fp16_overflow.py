@@ -41,7 +41,7 @@ def _comes_back_half(suspect: Suspect) -> bool:
 
 
 def _overflown(suspect: Suspect) -> int:
-    """The nearest op in half precision; in front of a softmax, if there is one: what comes out of that is at most one,
+    """The nearest op in half precision; in front of a softmax, if there is one: the output of that is at most one,
     and NaN only if what went in was too large."""
     ancestors = suspect.topology.ancestors(suspect.culprit)
     half = [op for op in ancestors if _is_half(suspect, op)]
@@ -72,20 +72,22 @@ def message_and_fix(group: Group) -> Text:
         )(group)
     if group.verdict.severity == "info":
         return Template(
-            BROKEN + "at {op} it exceeds the largest float16 value, 65504, with the loss scale of this step, and the "
+            BROKEN
+            + "at {op} a value exceeds the largest float16 value, 65504, with the loss scale of this step, and the "
             "optimizer skipped the step.",
             "Nothing to fix if it happens now and then: the loss scale is reduced after each such step. If it "
             "persists, compute this part in float32, `tf.cast({x}, tf.float32)`, or use `mixed_bfloat16`.",
         )(group)
     return Template(
-        BROKEN + "at {op} it exceeds the largest float16 value, 65504.",
+        BROKEN + "at {op} a value exceeds the largest float16 value, 65504.",
         "Compute this part in float32, `tf.cast({x}, tf.float32)`, or use `mixed_bfloat16`.",
     )(group)
 
 
 CAUSE = Cause(
     name="fp16_overflow",
-    meaning="becomes NaN or infinite in float16, and no other cause explains it; or after float16, where the loss is "
+    meaning="the gradient becomes NaN or infinite in float16, and no other cause explains it; or after float16, where "
+    "the loss is "
     "not finite",
     severity="error",
     fix="float32 or bfloat16",

@@ -80,7 +80,7 @@ def _is_product_gone(group: Group) -> bool:
 
 CAUSE = Cause(
     name="log_zero",
-    meaning="becomes NaN or infinite at a logarithm",
+    meaning="the gradient becomes NaN or infinite at a logarithm",
     severity="error",
     fix="an epsilon, or the logits",
     text=of_relu(message_and_fix),

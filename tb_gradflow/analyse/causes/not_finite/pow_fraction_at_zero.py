@@ -46,7 +46,7 @@ def _raised(group: Group, base: str) -> str:
 
 CAUSE = Cause(
     name="pow_fraction_at_zero",
-    meaning="becomes NaN or infinite at a power whose exponent is not known to be an integer",
+    meaning="the gradient becomes NaN or infinite at a power whose exponent is not known to be an integer",
     severity="error",
     fix="add an epsilon",
     text=message_and_fix,

@@ -9,7 +9,7 @@ from tb_gradflow.analyse.words.fields import Template
 
 CAUSE = Cause(
     name="softmax_all_masked",
-    meaning="becomes NaN at a softmax",
+    meaning="the gradient becomes NaN at a softmax",
     severity="error",
     fix="mask with a finite number",
     text=Template(

@@ -18,14 +18,15 @@ def message_and_fix(group: Group) -> Text:
             BROKEN + "{op} is given a negative value, which has no square root.",
             "Keep its input above zero: `{lib}.sqrt({lib}.maximum({x}, 1e-12))`.",
         )(group)
+    zero = "input contains a zero" if inside is None else "result is zero for some elements"
     return Template(
-        BROKEN + "the derivative of {op} is infinite at zero, and its input contains a zero.",
+        BROKEN + "the derivative of {op} is infinite at zero, and its " + zero + ".",
         "Keep its input away from zero: `{lib}.sqrt(" + (inside or "{bx}") + " + 1e-12)`.",
     )(group)
 
 
 def _under_the_root(group: Group, name: str) -> str | None:
-    """What a norm or a standard deviation is the root of, along the user's own axis; null for other functions."""
+    """What a norm or a standard deviation is the root of, along the user's own axis; None for other functions."""
     call, lib = call_of(group), namespace(group)
     kept = [each for each in (call.arguments[1:] if call else ()) if each.startswith(("axis=", "keepdims="))]
     if call is not None and name in _AXIS_SECOND and len(call.arguments) > 1 and "=" not in call.arguments[1]:
@@ -43,7 +44,8 @@ _AXIS_SECOND = ("reduce_euclidean_norm", "reduce_std", "std")
 
 CAUSE = Cause(
     name="sqrt_at_zero",
-    meaning="becomes NaN or infinite at a square root, including those inside `tf.norm` and standard deviations",
+    meaning="the gradient becomes NaN or infinite at a square root, including those inside `tf.norm` and standard "
+    "deviations",
     severity="error",
     fix="add an epsilon",
     text=message_and_fix,

@@ -104,7 +104,8 @@ _ANGLES = {
 
 CAUSE = Cause(
     name="zero_over_zero",
-    meaning="becomes NaN or infinite at a division by a value that is not constant, or at the mean of an empty tensor",
+    meaning="the gradient becomes NaN or infinite at a division by a value that is not constant, or at the mean of an "
+    "empty tensor",
     severity="error",
     fix="`tf.math.divide_no_nan`",
     text=of_relu(message_and_fix),

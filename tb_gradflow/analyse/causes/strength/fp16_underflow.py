@@ -32,7 +32,7 @@ def _is_small_half(suspect: Suspect, limit: float) -> bool:
 
 CAUSE = Cause(
     name="fp16_underflow",
-    meaning="becomes zero in float16, from a gradient below 1e-3",
+    meaning="the gradient becomes zero in float16, from a gradient below 1e-3",
     severity="error",
     fix="scale the loss",
     text=Template(

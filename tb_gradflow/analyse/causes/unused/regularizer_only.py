@@ -57,5 +57,6 @@ CAUSE = Cause(
     severity="warning; info where it is merely added to the loss",
     fix="use the layer's output",
     text=message_and_fix,
+    plight="only the gradient of a penalty",
     told_at_once=True,
 )
