@@ -131,7 +131,7 @@ def step_filter() -> Run:
         less,
         way,
     )
-    summary = "1 of 7 variables gets no gradient: `tf.sequence_mask` in step_filter cuts it off."
+    summary = "1 of 7 variables gets no gradient: `tf.sequence_mask` in step_filter blocks it."
     return Run(
         "demo/broken",
         trace,

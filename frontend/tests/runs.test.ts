@@ -82,7 +82,7 @@ describe("the list of all runs", () => {
 
     expect(lines.map(({name, health, summary}) => [name, health, summary])).toEqual([
       ["fine", "healthy", ""],
-      ["late", "unknown", "Not judged yet."],
+      ["late", "unknown", "Not analysed yet."],
       ["bad", "unknown", "format 99"],
     ]);
   });

@@ -185,7 +185,7 @@ describe("the table", () => {
 describe("sentences", () => {
   test.each([
     ["One. Two. Three.", "One.", "Two. Three."],
-    ["`v` never learns: `tf.round` cuts it off.", "`v` never learns", "`tf.round` cuts it off."],
+    ["`v` never learns: `tf.round` blocks it.", "`v` never learns", "`tf.round` blocks it."],
     ["`a. b` is whole. Rest", "`a. b` is whole.", "Rest"],
     ["0.5 is no end", "0.5 is no end", ""],
   ])("the first of %s", (text, first, rest) => {

@@ -58,7 +58,7 @@ def _leap(
         return ""
     return (
         f"With a learning rate of {rate:g} the first step moves argument {problem.arguments[place].name} by "
-        f"{np.max(moves[place]):.2g}, far beyond where its slope means anything. That the value goes from "
+        f"{np.max(moves[place]):.2g}, far beyond the range in which its slope is meaningful. That the value goes from "
         f"{values[0]:.3g} to {values[1]:.3g} is chance, not convergence. Rates below about {limit:.1g} do not "
         "overshoot here."
     )

@@ -123,14 +123,15 @@ def check_argument(problem: Problem, place: int, middle: float, step: float | No
     argument = problem.arguments[place]
     if not np.isfinite(middle):
         return _told(
-            argument, "differs", f"The function is {middle} at this point: there is no slope to compare.", False
+            argument, "differs", f"The function is {middle} at this point: there is no derivative to compare.", False
         )
     if problem.here() != middle:
         return _told(
             argument,
             "random",
-            "The function gives another value each time it is called with the same arguments, though its random "
-            "numbers were held still: differences of it are noise. Draw them outside, and pass them as an argument.",
+            "The function returns a different value on each call with the same arguments, although its random seed "
+            "was fixed: finite differences of it are noise. Draw the random numbers outside, and pass them as an "
+            "argument.",
             False,
             known=False,
         )
@@ -198,10 +199,12 @@ def _nothing_wrong(comparison: Comparison) -> ArgumentCheck:
         return _flat(comparison)
     error = _error(comparison)
     left = (
-        f" Of {len(unknown)} more nothing is known: the differences are noise there, or not finite." if unknown else ""
+        f" {len(unknown)} more could not be compared: the differences are noise there, or not finite."
+        if unknown
+        else ""
     )
-    what = "element" if comparison.by_element else "direction and element"
-    message = f"The gradient is the derivative along {_count(len(comparison.smooth), what)}.{left}"
+    what = "element" if comparison.by_element else "direction"
+    message = f"The gradient matches the derivative along {_count(len(comparison.smooth), what)}.{left}"
     return _told(argument, "agrees", message, True, comparison, error)
 
 
@@ -238,8 +241,8 @@ def _is_symmetric(matrix: Array, comparison: Comparison) -> bool:
 
 def _symmetric(comparison: Comparison) -> ArgumentCheck:
     message = (
-        "The function reads one half of this symmetric matrix, and the gradient is split over both. For each pair of "
-        "elements together it is the derivative: it is right as long as the matrix stays symmetric."
+        "The function reads only one half of this symmetric matrix, but the gradient is spread over both. Summed over "
+        "each pair of elements, it matches the derivative: it is correct as long as the matrix stays symmetric."
     )
     return _told(comparison.argument, "agrees", message, True, comparison)
 
@@ -252,8 +255,8 @@ def _is_made_of_steps(comparison: Comparison) -> bool:
 
 def _flat(comparison: Comparison) -> ArgumentCheck:
     message = (
-        "The function is made of steps, and flat between them: the derivative is zero here, and so is the gradient. "
-        "It is right, and nothing learns from it."
+        "The function is piecewise constant: the derivative is zero here, and so is the gradient. It is correct, but "
+        "nothing can learn from it."
     )
     return _told(comparison.argument, "agrees", message, True, comparison)
 
@@ -277,22 +280,22 @@ def _straight_through(comparison: Comparison, found: Sequence[Differences]) -> A
         return _told(
             argument,
             "step",
-            f"Small steps do not change the function at all{places}: it returns few digits. With a step of {step:.2g} "
-            f"its slope is {slope:.3g}. Take steps of that size, or have it return more digits.",
+            f"Small steps do not change the function at all{places}: it returns too few digits. With a step of "
+            f"{step:.2g} its slope is {slope:.3g}. Use steps of that size, or let it return more digits.",
             False,
             comparison,
             known=False,
         )
     jump = next((each for each in found if each.is_jump and each.probe.index is not None), None)
     answer = (
-        f" A central difference answers {jump.jump:.3g} / 2h here, {jump.jump / 2e-3:.3g} at h = 0.001." if jump else ""
+        f" A central difference gives {jump.jump:.3g} / 2h here, {jump.jump / 2e-3:.3g} at h = 0.001." if jump else ""
     )
     return _told(
         argument,
         "straight_through",
-        f"The function is made of steps{places}, so its derivative is zero between them, and the gradient is not: it "
-        f"stands in for the derivative, which finite differences will always dispute.{answer} That is right if a "
-        "straight-through estimator is what you mean.",
+        f"The function is piecewise constant{places}, so its derivative is zero, but the gradient is not: it replaces "
+        f"the derivative, and finite differences will always disagree with it.{answer} This is correct if you intend "
+        f"a straight-through estimator.",
         True,
         comparison,
     )
@@ -329,18 +332,20 @@ def _at_a_kink(comparison: Comparison, outside: Sequence[Differences]) -> Argume
         height = first.jump
         message = (
             f"The function jumps here{_places(rough)}, by {height:.3g}: there is no derivative, and a central "
-            f"difference answers {height:.3g} / 2h, {height / 2e-3:.3g} at h = 0.001. Compare at a point beside the "
+            f"difference gives {height:.3g} / 2h, {height / 2e-3:.3g} at h = 0.001. Compare at a point next to the "
             f"jump.{others}"
         )
         return _told(argument, "kink", message, not outside, comparison)
     left, right = (side / scale for side in first.sides)
     claimed = comparison.claimed(first.probe) / scale
     verdict = (
-        "is one of them or lies between, which is as right as any" if not outside else "is neither of them, nor between"
+        "is one of the two or lies between them, which is a valid choice"
+        if not outside
+        else "is neither of the two, nor between them"
     )
     message = (
         f"The function has a kink here{_places(rough)}: its slope is {left:.4g} on the left and {right:.4g} on the "
-        f"right, and a central difference answers {(left + right) / 2:.4g}. The gradient, {claimed:.4g}, "
+        f"right, and a central difference gives {(left + right) / 2:.4g}. The gradient, {claimed:.4g}, "
         f"{verdict}.{others}"
     )
     return _told(argument, "kink", message, not outside, comparison)
@@ -376,17 +381,18 @@ def _by_a_factor(comparison: Comparison, factor: float) -> ArgumentCheck:
     if factor == -1:
         why = " A sign is wrong."
     elif factor in (2.0, 0.5):
-        why = " Look for the 2 of a square, or a term that is counted twice or by half."
+        why = " Check the factor of 2 of a square, or a term that is counted twice or by half."
     elif factor in argument.point.shape or factor == argument.point.size:
         why = (
-            f" {factor:.0f} is a size of this argument: a sum stands where a mean should, or a broadcast was added up."
+            f" {factor:.0f} is a dimension of this argument: a sum is used instead of a mean, or a broadcast was "
+            f"summed."
         )
     elif any(factor == 1 / size for size in (*argument.point.shape, argument.point.size)):
-        why = f" {1 / factor:.0f} is a size of this argument: a mean stands where a sum should."
+        why = f" {1 / factor:.0f} is a dimension of this argument: a mean is used instead of a sum."
     elif abs(factor - round(factor)) < 1e-3 and abs(factor) > 1:
-        why = " If that is the number of rows, a sum stands where a mean should."
+        why = " If that is the number of rows, a sum is used instead of a mean."
     elif abs(factor) < 1 and abs(1 / factor - round(1 / factor)) < 1e-3:
-        why = f" If {1 / factor:.0f} is the number of rows, a mean stands where a sum should."
+        why = f" If {1 / factor:.0f} is the number of rows, a mean is used instead of a sum."
     return ArgumentCheck(
         **_common(comparison, _error(comparison)),
         verdict="factor",
@@ -397,7 +403,7 @@ def _by_a_factor(comparison: Comparison, factor: float) -> ArgumentCheck:
 
 
 def _ordered(comparison: Comparison, how: str) -> ArgumentCheck:
-    message = f"The gradient holds the numbers of the derivative in another order: {how}."
+    message = f"The gradient contains the values of the derivative in a different order: {how}."
     return _told(comparison.argument, "order", message, False, comparison, _error(comparison))
 
 
@@ -405,14 +411,14 @@ def _of_another_shape(comparison: Comparison) -> ArgumentCheck:
     argument = comparison.argument
     assert argument.gradient is not None
     given, wanted = argument.gradient.shape, argument.point.shape
-    shapes = f"The gradient has the shape {given}, and the argument {wanted}"
+    shapes = f"The gradient has the shape {given}, but the argument has the shape {wanted}"
     if argument.gradient.size == argument.point.size:
         if comparison.fits(argument.gradient.reshape(wanted)):
-            return _told(argument, "order", f"{shapes}. Reshaped, it is the derivative.", False)
+            return _told(argument, "order", f"{shapes}. Reshaped, it matches the derivative.", False)
         turned = argument.gradient.T
         if turned.shape == wanted and comparison.fits(turned):
             return _told(argument, "order", f"{shapes}: it is transposed.", False)
-    why = ": what was broadcast has to be summed again" if argument.gradient.size > argument.point.size else ""
+    why = ": sum over the axes that were broadcast" if argument.gradient.size > argument.point.size else ""
     return _told(argument, "differs", f"{shapes}{why}.", False)
 
 
@@ -447,10 +453,8 @@ def _is_difference(
 def _differenced(comparison: Comparison, own: tuple[str, float]) -> ArgumentCheck:
     kind, step = own
     error, best = _error(comparison), _best(comparison)
-    good = f" A central difference with a step of about {best:.1g} is good." if best is not None else ""
-    message = (
-        f"The gradient is a {kind} difference with a step of {step:g}, and that is off by {_percent(error)}.{good}"
-    )
+    good = f" A central difference with a step of about {best:.1g} is accurate." if best is not None else ""
+    message = f"The gradient is a {kind} difference with a step of {step:g}, which is off by {_percent(error)}.{good}"
     return _told(comparison.argument, "step", message, False, comparison, error)
 
 
@@ -468,13 +472,13 @@ def _of_step(problem: Problem, place: int, comparison: Comparison, step: float) 
     unsure = float(np.linalg.norm([each.uncertainty for each in comparison.smooth])) / (np.linalg.norm(right) or 1.0)
     good = f"{best:.1g}" if best is not None else "none"
     if error <= comparison.tolerance + 3 * unsure:
-        message = f"Central differences with a step of {step:g} are the derivative, to {_percent(error)}."
+        message = f"Central differences with a step of {step:g} match the derivative to {_percent(error)}."
         return _told(argument, "agrees", message, True, comparison, error)
     small = abs(np.log10(step)) if best is None else step < best
-    why = "so small that rounding shows" if small else "so large that the function bends"
+    why = "so small that rounding dominates" if small else "so large that the curvature matters"
     message = (
         f"Central differences with a step of {step:g} are off by {_percent(error)}: it is {why}. A step of about "
-        f"{good} is good."
+        f"{good} is accurate."
     )
     return _told(argument, "step", message, False, comparison, error)
 
@@ -498,7 +502,7 @@ def _differs(comparison: Comparison, wrong: Sequence[Differences]) -> ArgumentCh
         scale, index = _scale(each.probe), each.probe.index
         assert index is not None
         spot = ", ".join(str(int(place)) for place in np.unravel_index(index, argument.point.shape))
-        lines.append(f"[{spot}]: {comparison.claimed(each.probe) / scale:.4g} for {each.slope / scale:.4g}")
+        lines.append(f"[{spot}]: {comparison.claimed(each.probe) / scale:.4g} instead of {each.slope / scale:.4g}")
     where = f" at {'; '.join(lines)}" if lines else ""
     if comparison.by_element:
         listed = ", ".join(str(each.probe.index) for each in elements[:_SHOWN])
@@ -506,10 +510,11 @@ def _differs(comparison: Comparison, wrong: Sequence[Differences]) -> ArgumentCh
         right = len(comparison.smooth) - len(wrong)
         count = f"{len(wrong)} of {_count(argument.point.size, 'element')} differ"
         rest = f" The other {right} agree." if right else ""
-        message = f"{count}, in flat order {listed}{more}: the gradient says{where[3:]}.{rest}" if lines else count
+        message = f"{count}, at the flat indices {listed}{more}: the gradient is{where[3:]}.{rest}" if lines else count
     else:
         message = (
-            f"The gradient is not the derivative along {len(wrong)} of {len(comparison.smooth)} directions{where}."
+            f"The gradient does not match the derivative along {len(wrong)} of {len(comparison.smooth)} "
+            f"directions{where}."
         )
     return _told(argument, "differs", message, False, comparison, _error(comparison))
 
@@ -518,9 +523,8 @@ def _no_good_step(comparison: Comparison) -> ArgumentCheck:
     return _told(
         comparison.argument,
         "step",
-        "Whether the gradient is right is not known, no step is good: with small ones rounding hides what the argument "
-        "does, with large ones the function bends. Compare in float64, or with a smaller function value: subtract a "
-        "constant.",
+        "The gradient could not be checked, as no step is accurate: small ones are lost in rounding, large ones in "
+        "the curvature of the function. Compare in float64, or with a smaller function value: subtract a constant.",
         False,
         comparison,
         known=False,
@@ -533,13 +537,15 @@ def _disconnected(comparison: Comparison) -> ArgumentCheck:
     if smooth:
         steepest = max(smooth, key=lambda each: abs(each.slope))
         slope = steepest.slope / (_scale(steepest.probe) if steepest.probe.index is not None else 1.0)
-        what = f"Finite differences say that the function depends on it: its slope is {slope:.4g}{_places([steepest])}."
+        what = (
+            f"Finite differences show that the function depends on it: its slope is {slope:.4g}{_places([steepest])}."
+        )
     elif any(each.is_jump or each.varies for each in found):
-        what = "The function changes with it in jumps alone, and has no slope in between."
+        what = "The function changes with it only in jumps, and is constant in between."
     else:
-        what = "The function does not change with it at all, as far as it was moved."
+        what = "The function did not change with it in any of the steps tried."
     why = f" {argument.missing}" if argument.missing else ""
-    return _told(argument, "disconnected", f"There is no gradient: None, which is not zero. {what}{why}", False)
+    return _told(argument, "disconnected", f"There is no gradient: it is None, not zero. {what}{why}", False)
 
 
 def _told(
@@ -625,7 +631,7 @@ def _places(found: Sequence[Differences]) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %"
+    return f"{100 * share:.2g}%"
 
 
 def _count(number: int, noun: str) -> str:

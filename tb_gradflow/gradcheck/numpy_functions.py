@@ -33,8 +33,8 @@ class NumpyFunction:
         self.returns_gradient = _is_pair(found) and gradient is None
         if (count := np.size(found[0] if self.returns_gradient else found)) != 1:
             raise SetupError(
-                f"check_gradients: the function returns {count} numbers, and a gradient is that of one: return their "
-                "sum, or one of them"
+                f"check_gradients: the function returns {count} values, but a gradient needs a single one: return "
+                f"their sum, or one of them"
             )
 
     def problem(self, *, without_gradient: bool) -> Problem:
@@ -42,13 +42,13 @@ class NumpyFunction:
         has_gradient = self._gradient is not None or self.returns_gradient
         if not has_gradient and not without_gradient:
             raise SetupError(
-                "check_gradients: the function does not return a tensor, so there is no tape that could differentiate "
-                "it: pass your own gradient, `gradient=f`, or the step of your finite differences, `step=1e-4`"
+                "check_gradients: the function does not return a tensor, so no tape can differentiate it: pass your "
+                "own gradient, `gradient=f`, or the step of your finite differences, `step=1e-4`"
             )
         if not self._leaves:
             raise SetupError(
-                "check_gradients: `args` holds no floating numbers, arrays or lists of them; a complex one is "
-                "given as its real and its imaginary part"
+                "check_gradients: `args` contains no floating-point numbers, arrays or lists of them; pass a complex "
+                "one as its real and its imaginary part"
             )
         none: list[Array | None] = [None] * len(self._leaves)
         known = self._listed(self._gradient_at(copied(self._args))) if has_gradient else none

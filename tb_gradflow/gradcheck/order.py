@@ -40,7 +40,7 @@ def permuted(gradient: Array, derivative: Array, tolerance: float) -> str:
     if not _same_numbers(yours, right, tolerance):
         return ""
     if gradient.ndim > 1:
-        return "its elements stand in other places"
+        return "its elements are in other positions"
     floor = _floor(right, tolerance)
     told, start = [], 0
     while start < len(right):
@@ -52,7 +52,7 @@ def permuted(gradient: Array, derivative: Array, tolerance: float) -> str:
                 "the function reads it in C order"
             )
         elif not _equal(yours[start:stop], right[start:stop], floor, tolerance):
-            told.append(f"elements {start} to {stop - 1} stand in another order")
+            told.append(f"elements {start} to {stop - 1} are in another order")
         start = stop
     return "; ".join(told)
 

@@ -47,8 +47,8 @@ def _began(history: History, steps: list[int], finding: Finding) -> str:
         middle = (before + holds) // 2
         before, holds = (before, middle) if _holds(history, steps[middle], finding) else (middle, holds)
     if steps[holds] == steps[before] + 1:
-        return f" It began in step {steps[holds]}."
-    return f" It began between the recorded steps {steps[before]} and {steps[holds]}."
+        return f" It started in step {steps[holds]}."
+    return f" It started between the recorded steps {steps[before]} and {steps[holds]}."
 
 
 def _holds(history: History, step: int, finding: Finding) -> bool:

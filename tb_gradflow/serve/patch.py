@@ -59,7 +59,7 @@ def tried_in_words(tried: Tried) -> str:
     """The result of the edit in the step that was explained."""
     said = "; ".join((*_gradients(tried), *_loss(tried)))
     others = " together with the edits of other findings" * tried.with_others
-    return f"Tried on this batch{others}{'' if tried.works else ', and it does not work'}: {said}."
+    return f"Tried on this batch{others}{'' if tried.works else ', but it does not work'}: {said}."
 
 
 def untried_in_words(finding: Finding) -> str:
@@ -72,7 +72,7 @@ def untried_in_words(finding: Finding) -> str:
 
 def _gradients(tried: Tried) -> Iterator[str]:
     if not tried.gradient_norm:
-        yield "none of the variables gets a gradient"
+        yield "no variable gets a gradient"
     for each in tried.gradient_norm[:_NAMED]:
         yield f"`{each.variable}` now gets a gradient of norm {each.norm:.3g}"
     more = len(tried.gradient_norm) - _NAMED

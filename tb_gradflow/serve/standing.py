@@ -91,7 +91,7 @@ def standing_or_unknown(history: History, *, since: bool = True) -> Standing:
     except LogError as error:
         return unknown(str(error))
     except Exception:
-        # A bug that affects one run must not break the list of all runs. Opening that run shows the error.
+        # A fault of ours in one run must not take the list of all of them. Who opens that run gets to see it.
         LOGGER.exception("%s could not be analysed", history.name)
         return unknown("This run could not be analysed: open it to see why.")
 

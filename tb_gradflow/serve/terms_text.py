@@ -60,7 +60,7 @@ def percent(share: float) -> str:
         return "<0.1 %"
     if 0.999 < share < 1:
         return ">99.9 %"
-    return f"{100 * share:.1f} %".replace(".0 %", " %")
+    return f"{100 * share:.1f}%".replace(".0%", "%")
 
 
 def number(value: float) -> str:

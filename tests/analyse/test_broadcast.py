@@ -64,7 +64,7 @@ def test_a_mean_over_all_pairs_is_told(graph: Graph) -> None:
     finding = graph.only_finding()
 
     assert (finding.cause, finding.severity, finding.variables) == ("labels_broadcast", "warning", ("kernel",))
-    assert "teaches the mean of all labels" in finding.message
+    assert "trains towards the mean of all labels" in finding.message
 
 
 def test_a_target_that_is_stopped_is_a_label_too() -> None:

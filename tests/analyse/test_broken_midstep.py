@@ -36,7 +36,7 @@ def test_what_follows_in_the_same_step_is_no_error_of_its_own() -> None:
 
     assert (first.cause, first.severity, first.variables) == ("sqrt_at_zero", "error", ("critic",))
     assert (second.cause, second.severity, second.variables) == ("nonfinite_weights", "info", ("generator",))
-    assert "an update earlier in this step, for another loss, broke `critic` (3 of 3 numbers)" in second.message
+    assert "an earlier update in this step, for another loss, broke `critic` (3 of 3 values)" in second.message
     assert second.op is None
 
 

@@ -30,7 +30,7 @@ def test_a_stop_gradient_is_not_hidden_by_the_decay_of_what_it_stops() -> None:
     assert statuses(diagnosis) == {"kernel": "connected", "head": "connected"}
     [finding] = diagnosis.findings
     assert (finding.cause, finding.severity, finding.variables) == ("stop_gradient_misuse", "error", ("kernel",))
-    assert "no gradient but that of a penalty" in finding.message
+    assert "no gradient except from a penalty" in finding.message
 
 
 def test_nor_where_the_decay_of_several_is_added_up_first() -> None:
@@ -84,7 +84,7 @@ def test_variables_that_the_caller_did_not_name_are_not_reported() -> None:
 
     assert diagnosis.findings == ()
     assert [variable.name for variable in diagnosis.variables if variable.listed] == ["own"]
-    assert diagnosis.summary == "Healthy: the loss reaches the trainable variable."
+    assert diagnosis.summary == "Healthy: the gradient reaches the trainable variable."
 
 
 def test_variables_that_a_model_uses_and_does_not_know_are() -> None:
@@ -189,7 +189,7 @@ def test_a_dead_relu_is_not_hidden_by_the_decay_of_the_kernel_in_front_of_it() -
     [finding] = diagnosis.findings
     assert (finding.cause, finding.severity, finding.variables) == ("dead_relu", "error", ("kernel",))
     assert finding.message.startswith(
-        "`kernel` gets no gradient but that of a penalty: `tf.nn.relu` (in `model`) is zero"
+        "`kernel` gets no gradient except from a penalty: `tf.nn.relu` (in `model`) is zero"
     )
 
 
@@ -197,7 +197,7 @@ def test_and_told_together_with_what_gets_exactly_zero() -> None:
     finding = silenced(biased=True).only_finding()
 
     assert (finding.cause, finding.variables) == ("dead_relu", ("kernel", "bias"))
-    assert "get no gradient, or that of a penalty alone: " in finding.message
+    assert "get no gradient, or only that of a penalty: " in finding.message
 
 
 def test_a_penalty_beside_a_gradient_is_none_of_our_business() -> None:

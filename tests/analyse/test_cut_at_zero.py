@@ -40,7 +40,7 @@ def test_a_scale_that_a_relu_makes_is_blamed_and_its_layer_named() -> None:
 
     assert finding.cause == "log_zero"
     assert "in layer `scale`" in finding.message
-    assert finding.fix.startswith('Make it positive: `activation="softplus"`')
+    assert finding.fix.startswith('Make the input positive: use `activation="softplus"`')
 
 
 def test_where_the_users_line_has_the_logarithm_that_is_what_to_change() -> None:
@@ -76,9 +76,9 @@ def test_only_what_must_not_be_zero_counts(kind: str, place: int, found: bool) -
     [
         (
             "s = tf.nn.relu(raw)",
-            "`tf.nn.softplus(raw) + 1e-6` in the place of `tf.nn.relu(raw)`. Where nothing is to be",
+            "use `tf.nn.softplus(raw) + 1e-6` instead of `tf.nn.relu(raw)`. If the divisor may rightly be",
         ),
-        (None, '`activation="softplus"` in the place of `tf.nn.relu`, and add `1e-6`. Where nothing is to be'),
+        (None, 'use `activation="softplus"` instead of `tf.nn.relu`, and add `1e-6`. If the divisor may rightly be'),
     ],
 )
 def test_a_divisor_is_made_positive_where_it_is_made(line: str | None, told: str) -> None:

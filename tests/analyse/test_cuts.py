@@ -104,7 +104,9 @@ def test_a_number_made_an_integer_to_index_with_is_an_index(rounding: bool) -> N
     assert finding.culprit == 2
 
 
-@pytest.mark.parametrize(("layer", "told"), [("Embedding", "An `Embedding` is for ids"), ("Lookup", "Interpolate")])
+@pytest.mark.parametrize(
+    ("layer", "told"), [("Embedding", "An `Embedding` expects integer ids"), ("Lookup", "Interpolate")]
+)
 def test_an_index_is_one_where_negative_ones_are_counted_from_the_end(layer: str, told: str) -> None:
     """So Keras takes rows, in `Embedding`: `tf.where(i < 0, i + size, i)`."""
     graph = Graph()
@@ -267,7 +269,7 @@ def test_a_custom_gradient_of_none() -> None:
 
     assert finding.cause == "custom_gradient_wrong"
     assert "CustomGradient-17" not in finding.message
-    assert "the custom gradient (model.py:17) returns none for it" in finding.message
+    assert "the custom gradient (model.py:17) returns `None` for it" in finding.message
 
 
 def test_a_value_stored_and_read_back() -> None:
@@ -299,7 +301,7 @@ def test_of_two_cuts_the_value_is_told_and_the_condition_mentioned() -> None:
     finding = graph.only_finding()
 
     assert (finding.cause, finding.culprit) == ("nondiff_rounding", value)
-    assert "On another way `tf.greater` (model.py:17) lets no gradient through either." in finding.message
+    assert "On another path `tf.greater` (model.py:17) blocks the gradient too." in finding.message
 
 
 def test_variables_behind_one_line_are_told_of_together() -> None:

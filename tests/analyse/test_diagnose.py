@@ -84,7 +84,7 @@ def test_the_same_step_says_the_same_twice_and_a_topology_serves_all_steps() -> 
 def test_a_healthy_step_says_so() -> None:
     diagnosis = healthy(3).diagnose()
 
-    assert diagnosis.summary == "Healthy: the loss reaches all 3 trainable variables."
+    assert diagnosis.summary == "Healthy: the gradient reaches all 3 trainable variables."
     assert (diagnosis.findings, diagnosis.unverified) == ((), ())
     assert (diagnosis.step, diagnosis.trace) == (7, 0)
 
@@ -99,7 +99,7 @@ def test_the_summary_counts_and_names_the_worst() -> None:
     graph.ask("b", FINE)
 
     assert graph.diagnose().summary == (
-        "1 of 2 trainable variables gets no gradient: tf.round in model.py:17 cuts it off."
+        "1 of 2 trainable variables gets no gradient: tf.round in model.py:17 blocks it."
     )
 
 
@@ -125,15 +125,17 @@ def test_info_alone_is_healthy() -> None:
     graph.op("Tanh", graph.variable("bert/pooler/kernel"))
     graph.ask("bert/pooler/kernel")
 
-    assert graph.diagnose().summary == "Healthy: the loss reaches 2 of 3 trainable variables; the other is explained."
+    assert (
+        graph.diagnose().summary == "Healthy: the gradient reaches 2 of 3 trainable variables; the other is explained."
+    )
 
 
 @pytest.mark.parametrize(
     ("copies", "pooled", "rest"),
     [
-        (1, False, "no gradient is asked for the other."),
-        (2, False, "no gradient is asked for the other 2."),
-        (2, True, "1 is explained, and no gradient is asked for the other 2."),
+        (1, False, "no gradient is requested for the other."),
+        (2, False, "no gradient is requested for the other 2."),
+        (2, True, "1 is explained, and no gradient is requested for the other 2."),
     ],
 )
 def test_a_moving_average_is_what_nobody_asks_a_gradient_for(copies: int, pooled: bool, rest: str) -> None:
@@ -146,7 +148,7 @@ def test_a_moving_average_is_what_nobody_asks_a_gradient_for(copies: int, pooled
         graph.ask("bert/pooler/kernel")
 
     total = 2 + copies + pooled
-    assert graph.diagnose().summary == f"Healthy: the loss reaches 2 of {total} trainable variables; {rest}"
+    assert graph.diagnose().summary == f"Healthy: the gradient reaches 2 of {total} trainable variables; {rest}"
 
 
 def test_a_teacher_behind_stop_gradient_is_what_nobody_asks_a_gradient_for() -> None:
@@ -159,7 +161,7 @@ def test_a_teacher_behind_stop_gradient_is_what_nobody_asks_a_gradient_for() -> 
 
     assert [each.status for each in diagnosis.variables][-1] == "disconnected"
     assert diagnosis.summary == (
-        "Healthy: the loss reaches 2 of 3 trainable variables; no gradient is asked for the other."
+        "Healthy: the gradient reaches 2 of 3 trainable variables; no gradient is requested for the other."
     )
 
 

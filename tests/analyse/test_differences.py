@@ -27,7 +27,7 @@ def compared(kind: str, *, arriving: Row, beside: bool = False, factor: tuple[in
     return graph
 
 
-@pytest.mark.parametrize(("arriving", "told"), [(ZERO, "arrives is nothing"), (sized(1e-9), "rounding noise")])
+@pytest.mark.parametrize(("arriving", "told"), [(ZERO, "gradient is zero"), (sized(1e-9), "rounding noise")])
 def test_an_offset_of_scores_that_are_compared_in_pairs_has_no_influence(arriving: Row, told: str) -> None:
     finding = compared("Sub", arriving=arriving).only_finding()
 

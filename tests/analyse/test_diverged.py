@@ -30,7 +30,7 @@ def test_numbers_that_grew_over_the_steps_before_are_no_recurrence() -> None:
 
     assert (finding.cause, finding.severity) == ("exploding_recurrence", "error")
     assert "the training diverges" in finding.message
-    assert "reach 1e+21, where the batch reaches 3" in finding.message
+    assert "reach 1e+21, while the batch reaches 3" in finding.message
     assert "learning rate" in finding.fix
     assert "recurrent" not in finding.message + finding.fix
 
@@ -40,7 +40,7 @@ def test_in_the_very_first_step_no_steps_before_are_blamed() -> None:
 
     assert "in the very first step" in finding.message
     assert "diverges" not in finding.message
-    assert finding.fix.startswith("Begin with smaller weights")
+    assert finding.fix.startswith("Start with smaller weights")
 
 
 @pytest.mark.parametrize("behind", [sized(1e10), NAN], ids=["of moderate size", "not finite"])
@@ -57,7 +57,7 @@ def test_large_data_may_be_enough() -> None:
     finding = graph.only_finding()
 
     assert "diverges" not in finding.message
-    assert "The batch holds numbers as large as 1e+25" in finding.message
+    assert "The batch contains values as large as 1e+25" in finding.message
     assert "Scale" in finding.fix
 
 
@@ -68,7 +68,7 @@ def test_a_huge_gradient_of_an_infinite_loss_is_the_losss_story() -> None:
     finding = graph.only_finding()
 
     assert (finding.cause, finding.severity) == ("fp16_overflow", "error")
-    assert "The loss is infinite, though no gradient shows it" in finding.message
+    assert "The loss is infinite, but no gradient shows it" in finding.message
 
 
 @pytest.mark.parametrize("other", [ZERO, sized(1e-9), sized(1e9)], ids=["zero", "vanishing", "exploding"])
@@ -90,7 +90,7 @@ def test_what_else_is_wrong_beside_weights_that_are_not_finite_follows_from_them
     [finding] = diagnosis.findings
     assert (finding.cause, finding.variables) == ("nonfinite_weights", ("body/kernel",))
     assert "all the same" not in finding.message
-    assert diagnosis.summary.startswith("1 of 2 trainable variables gets values that are not finite")
+    assert diagnosis.summary.startswith("1 of 2 trainable variables gets non-finite values")
 
 
 def test_where_nobody_saw_the_weights_break_the_last_step_before_tells_what_grew() -> None:
@@ -102,7 +102,9 @@ def test_where_nobody_saw_the_weights_break_the_last_step_before_tells_what_grew
     began, weights = told_first(onset, graph.diagnose().findings)
 
     assert (began.cause, began.severity) == ("exploding_recurrence", "error")
-    assert began.message.startswith("In step 9, the last recorded one before it began: `dense/kernel` gets a gradient")
+    assert began.message.startswith(
+        "In step 9, the last recorded step before it started: `dense/kernel` gets a gradient"
+    )
     assert weights.cause == "nonfinite_weights"
 
 

@@ -31,7 +31,7 @@ def test_the_limit_is_to_blame_for_a_product_of_two_zeros() -> None:
     finding = overlap(of_both=True)
 
     assert (finding.cause, finding.severity, finding.culprit) == ("saturation_clip", "error", 2)
-    assert "`tf.maximum` (model.py:17) holds both factors of `*` (model.py:17) at zero" in finding.message
+    assert "`tf.maximum` (model.py:17) clips both factors of `*` (model.py:17) to zero" in finding.message
     assert "stop_gradient" not in finding.fix
 
 
@@ -39,9 +39,10 @@ def test_a_limit_at_zero_in_a_loss_is_no_layer_that_multiplies() -> None:
     finding = overlap(of_both=False)
 
     assert (finding.cause, finding.culprit) == ("dead_relu", 2)
-    assert "`tf.maximum` (model.py:17) is zero, and flat, for every input" in finding.message
+    assert "`tf.maximum` (model.py:17) is zero, and so is its derivative, for every input" in finding.message
     assert (
-        "`tf.nn.leaky_relu(far - near)` in the place of `tf.maximum(far - near, 0.0)`; or give the loss" in finding.fix
+        "`, which passes a gradient below zero, instead of `tf.maximum(far - near, 0.0)`; or add a loss term"
+        in finding.fix
     )
 
 

@@ -47,4 +47,4 @@ def test_a_single_number_that_a_layer_makes_in_vain_may_be_a_loss_of_its_own() -
     finding = graph.only_finding()
 
     assert finding.cause == "output_not_used"
-    assert "If `pull` gives it to `add_loss`, add such losses in the step: `loss += sum(model.losses)`" in finding.fix
+    assert "If `pull` passes it to `add_loss`, add such losses in the step: `loss += sum(model.losses)`" in finding.fix

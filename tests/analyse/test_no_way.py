@@ -48,7 +48,7 @@ def test_a_layer_that_was_never_called_has_no_op_to_blame() -> None:
     finding = graph.only_finding()
 
     assert (finding.cause, finding.op, finding.path) == ("output_not_used", None, ())
-    assert "nothing in this step computes with it" in finding.message
+    assert "nothing in this step uses it" in finding.message
 
 
 def test_an_idle_pooler_is_harmless() -> None:
@@ -133,7 +133,7 @@ def test_what_the_line_calls_its_result_is_what_to_use(code: str, named: str) ->
     for name in ("a/kernel", "b/kernel", "c/kernel"):
         graph.ask(name)
 
-    assert graph.only_finding().fix.startswith(f"Use {'what ' if named == '`Relu`' else ''}{named} ")
+    assert graph.only_finding().fix.startswith(f"Use {'the result of ' if named == '`Relu`' else ''}{named} ")
 
 
 def test_a_line_of_which_another_result_is_used_is_not_the_one_to_use() -> None:
@@ -147,7 +147,7 @@ def test_a_line_of_which_another_result_is_used_is_not_the_one_to_use() -> None:
         end = graph.op("MatMul", end, graph.variable(name), line=code)
         graph.ask(name)
 
-    assert "Use what " in graph.only_finding().fix
+    assert "Use the result of " in graph.only_finding().fix
 
 
 def test_a_network_whose_copy_is_called_in_its_place_is_told_of_the_copy() -> None:
@@ -164,8 +164,8 @@ def test_a_network_whose_copy_is_called_in_its_place_is_told_of_the_copy() -> No
     finding = next(each for each in graph.diagnose().findings if each.cause == "output_not_used")
 
     assert (finding.severity, finding.variables) == ("error", ("net/kernel", "net/bias"))
-    assert "computes with another network that has the same names, `net/kernel (2)`" in finding.message
-    assert finding.fix.startswith("Call the network that is to be trained")
+    assert "uses another network with the same names, `net/kernel (2)`" in finding.message
+    assert finding.fix.startswith("Call the network that you want to train")
 
 
 def plain_variable(product: str) -> Graph:
@@ -236,13 +236,13 @@ class TestTheTape:
 
         finding = {finding.cause: finding for finding in diagnosis.findings}["not_in_gradient_sources"]
         assert finding.severity == severity
-        assert ("ended with an error" in finding.message) == (severity == "info")
+        assert ("failed with an error" in finding.message) == (severity == "info")
         assert diagnosis.summary.startswith("Not verified: ") == (severity == "info")
 
     @pytest.mark.parametrize(
         ("watched", "cause", "told"),
         [
-            (True, "tape_scope", "the tape in model.py:17 did not see the way to the loss."),
+            (True, "tape_scope", "the tape in model.py:17 did not record the path to the loss."),
             (False, "tape_not_watching", "the tape in model.py:17 does not watch it."),
         ],
     )
@@ -297,7 +297,7 @@ class TestTheTape:
         finding = graph.only_finding()
 
         assert (finding.cause, finding.severity) == ("untracked_variable", "info")
-        assert "`lambda` is one" in finding.message
+        assert "in a `Lambda` layer, such as `lambda`" in finding.message
         assert "`x = hidden(x)`" in finding.fix
 
     def test_what_ran_outside_of_the_tape_is_named(self) -> None:
@@ -314,7 +314,7 @@ class TestTheTape:
         finding = graph.only_finding()
 
         assert finding.cause == "tape_scope"
-        assert "ran outside of the `with` block (model.py:31)." in finding.message
+        assert "ran outside the `with` block (model.py:31)." in finding.message
 
     def test_a_plain_variable_of_a_layer_is_to_be_looked_at(self) -> None:
         """Keras 3 lists no `tf.Variable` that an attribute holds; its own have their layer's name in front."""
@@ -335,7 +335,7 @@ class TestTheTape:
     def test_the_headline_says_that_a_model_does_not_list_it(self) -> None:
         summary = plain_variable("graph_conv/MatMul").diagnose().summary
 
-        assert summary == "1 of 2 trainable variables gets no gradient: the model does not list it."
+        assert summary == "1 of 2 trainable variables gets no gradient: the model does not track it."
 
     def test_without_a_model_nobody_knows_variables(self) -> None:
         graph = Graph()
@@ -417,15 +417,15 @@ def test_what_is_given_to_add_loss_has_to_be_added_by_a_step_of_ones_own() -> No
     finding = graph.only_finding()
 
     assert finding.cause == "output_not_used"
-    assert "is given to `add_loss` (model.py:17), and this step leaves the losses of the layers out" in finding.message
+    assert "is passed to `add_loss` (model.py:17), but this step ignores the losses of the layers" in finding.message
     assert "`loss += sum(model.losses)`" in finding.fix
 
 
 @pytest.mark.parametrize(
     ("kind", "api", "why", "fix"),
     [
-        ("EagerPyFunc", "tf.py_function", "it has one for its arguments alone", "Pass `gain` to that function"),
-        ("PyFunc", "tf.numpy_function", "it has none at all", "Compute that with functions of TensorFlow"),
+        ("EagerPyFunc", "tf.py_function", "it passes one only to its arguments", "Pass `gain` to that function"),
+        ("PyFunc", "tf.numpy_function", "it passes none at all", "Compute that with TensorFlow functions"),
     ],
 )
 def test_what_a_python_function_may_read_is_said_of_both_kinds(kind: str, api: str, why: str, fix: str) -> None:
@@ -464,5 +464,5 @@ def test_of_a_network_that_nothing_uses_or_that_is_stopped_the_network_is_spoken
         fixes.append(graph.only_finding().fix)
 
     whole = other.startswith("teacher")
-    assert ("stop that one in its place" in fixes[0]) is whole
-    assert ("Use the output of `student` on the way" in fixes[1]) is whole
+    assert ("stop the gradient of that one instead" in fixes[0]) is whole
+    assert ("Use the output of `student` on the path" in fixes[1]) is whole

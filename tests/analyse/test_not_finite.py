@@ -134,7 +134,7 @@ def test_a_step_that_loss_scaling_leaves_out_is_information(kernel_moved: float,
     finding = graph.only_finding()
 
     assert (finding.cause, finding.severity, finding.culprit) == ("fp16_overflow", severity, back)
-    assert ("has left the step out" in finding.message) == (severity == "info")
+    assert ("skipped the step" in finding.message) == (severity == "info")
 
 
 def test_of_a_loss_the_prediction_is_to_be_checked_not_the_labels() -> None:

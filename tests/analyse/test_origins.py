@@ -116,7 +116,7 @@ class TestWeightsAndBatch:
         finding = graph.only_finding()
 
         assert (finding.cause, finding.op) == ("nonfinite_weights", None)
-        assert "`kernel` (2 of 3 numbers)" in finding.message
+        assert "`kernel` (2 of 3 values)" in finding.message
 
     def test_weights_that_became_nan_by_a_nan_gradient_are_not_the_cause(self) -> None:
         graph = self.broken()
@@ -159,7 +159,7 @@ class TestWeightsAndBatch:
         finding = graph.only_finding()
 
         assert (finding.cause, finding.op) == ("nonfinite_input", None)
-        assert "`features` holds 4 NaN" in finding.message
+        assert "`features` contains 4 NaN" in finding.message
 
     def test_infinities_alone_may_be_a_mask_for_a_softmax(self) -> None:
         graph = Graph()

@@ -94,7 +94,7 @@ def test_what_has_moved_before_is_told_to_look_at_the_rate() -> None:
 
     [finding] = diagnosis.findings
     assert (finding.cause, finding.severity) == ("gradient_not_applied", "warning")
-    assert "nothing changes any more: no variable has in the 20 recorded steps from 30 to 220" in finding.message
+    assert "no variable changes any more: none has changed in the 20 recorded steps from 30 to 220" in finding.message
     assert "learning rate" in finding.fix
     assert "apply_gradients" not in finding.fix
     assert "since step 30" in diagnosis.summary
@@ -114,5 +114,5 @@ def test_what_may_be_meant_is_told_as_information(moved: bool) -> None:
 
     [finding] = diagnosis.findings
     assert finding.severity == "info"
-    assert "Nothing to repair if" in finding.fix
+    assert "Nothing to fix if" in finding.fix
     assert diagnosis.summary.startswith("Healthy")

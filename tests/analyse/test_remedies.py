@@ -41,7 +41,7 @@ def test_a_division_that_a_where_hides_elsewhere_is_kept_finite_by_itself(line: 
     finding = hidden_division(line)
 
     assert finding.cause == "where_inactive_branch"
-    assert f"`{finite}` in the place of `{line.removeprefix('m = ')}`" in finding.fix
+    assert f"`{finite}` instead of `{line.removeprefix('m = ')}`" in finding.fix
 
 
 @pytest.mark.parametrize(("kind", "words"), [("Angle", "0 + 0j"), ("Atan2", "two zeros")])
@@ -103,9 +103,9 @@ def straight_through(*, rounds: bool, kept: bool = True) -> Finding:
 def test_a_scale_inside_a_straight_through_is_taken_out_of_it() -> None:
     finding = straight_through(rounds=True)
 
-    assert "hands the gradient to `x` alone" in finding.message
-    assert "On another way `tf.round` (model.py:17) lets no gradient through either." in finding.message
-    assert "around the rounding and nothing else" in finding.fix
+    assert "passes the gradient only to `x`" in finding.message
+    assert "On another path `tf.round` (model.py:17) blocks the gradient too." in finding.message
+    assert "Apply it only to the rounding" in finding.fix
 
 
 def test_a_codebook_inside_a_straight_through_is_given_a_loss() -> None:
@@ -130,7 +130,7 @@ def test_what_weighs_another_part_of_the_loss_is_given_a_loss_of_its_own(kind: s
     finding = graph.only_finding()
 
     assert finding.cause == "stop_gradient_misuse"
-    assert ("leave it so, and give `value/kernel` a term of the loss of its own" in finding.fix) == own
+    assert ("keep it and give `value/kernel` its own loss term" in finding.fix) == own
 
 
 def test_what_a_function_stops_inside_for_itself_is_not_called_a_cut() -> None:
@@ -172,7 +172,7 @@ def test_what_ends_a_loop_is_not_blended() -> None:
 
     assert finding.cause == "predicate_only"
     assert "only ends a loop" in finding.message
-    assert "fixed number of rounds" in finding.fix
+    assert "fixed number of iterations" in finding.fix
 
 
 def limited(*, chooses: bool = False, logarithm: bool = False, exponential: bool = False) -> Finding:
@@ -198,7 +198,7 @@ def test_a_limit_that_a_minimum_chose_over_the_value_itself_is_no_place_for_a_st
     finding = limited(chooses=True)
 
     assert finding.cause == "saturation_clip"
-    assert "takes the limited value everywhere, not `r` itself" in finding.message
+    assert "selects the clipped value everywhere, not `r` itself" in finding.message
     assert "stop_gradient" not in finding.fix
 
 
@@ -217,7 +217,7 @@ def test_a_weight_of_a_layer_that_is_used_is_not_told_to_call_it() -> None:
 
     fix = graph.only_finding().fix
 
-    assert fix == "Let `crf/transitions` take part in what `crf` computes for the loss, or remove it."
+    assert fix == "Use `crf/transitions` in what `crf` computes for the loss, or remove it."
 
 
 @pytest.mark.parametrize(
@@ -335,9 +335,9 @@ def test_the_density_of_another_distribution_has_no_part_in_it() -> None:
     [
         (
             "return ops.where(x > 0, self.tone(x), 0.0)",
-            "as well: `ok = x > 0`, `safe = keras.ops.where(ok, x, 1.0)`, and `ops.power(safe, self.gamma)` in the",
+            "as well: `ok = x > 0`, `safe = keras.ops.where(ok, x, 1.0)`, and use `ops.power(safe, self.gamma)`",
         ),
-        ("return f(x)", "`ops.power(keras.ops.maximum(x, 1e-12), self.gamma)` in the place"),
+        ("return f(x)", "`ops.power(keras.ops.maximum(x, 1e-12), self.gamma)` instead"),
     ],
 )
 def test_what_is_made_safe_is_made_so_by_the_users_own_condition(chosen: str, told: str) -> None:
@@ -396,4 +396,4 @@ def test_what_is_hidden_where_the_condition_holds_is_safe_where_it_does_not(line
     graph.target(graph.op("Mean", kept), loss=0.5)
     graph.ask("p", NAN)
 
-    assert graph.only_finding().fix == f"Make what goes in safe as well: {told}."
+    assert graph.only_finding().fix == f"Make the input safe as well: {told}."

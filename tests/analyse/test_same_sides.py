@@ -34,7 +34,7 @@ def test_both_sides_being_the_same_is_an_error_and_no_matter_of_an_offset() -> N
     assert set(finding.variables) == {"w/kernel", "w/bias"}
     assert finding.op is not None
     assert finding.op.type == "Sub"
-    assert finding.fix.startswith("Hold one side still: `tf.stop_gradient(old)`")
+    assert finding.fix.startswith("Stop the gradient of one side: `tf.stop_gradient(old)`")
 
 
 def test_rounding_noise_is_no_gradient_either() -> None:

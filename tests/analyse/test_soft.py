@@ -29,15 +29,15 @@ def compared(line: str, *, chooses: str = "", branches: str = "") -> Finding:
     ("chooses", "told"),
     [
         ("return tf.where(big, x, tf.zeros_like(x))", "then `gate * x`."),
-        ("y = tf.where(big, x, 0.0)", "In the place of `tf.where(big, x, 0.0)` choose softly: "),
+        ("y = tf.where(big, x, 0.0)", "Replace `tf.where(big, x, 0.0)` with a soft choice: "),
         ("y = tf.where(big, a + b, c)", "`gate * (a + b) + (1 - gate) * c`."),
-        ("y = tf.where(big, tf.math.log(x), c)", "; both sides have to be finite everywhere."),
+        ("y = tf.where(big, tf.math.log(x), c)", "; both sides must be finite everywhere."),
     ],
 )
 def test_a_choice_between_two_values_becomes_a_blend_of_them(chooses: str, told: str) -> None:
     finding = compared("big = x > self.limit", chooses=chooses)
 
-    assert "choose softly: `gate = tf.sigmoid((x - self.limit) / 0.1)`, then `gate * " in finding.fix
+    assert "with a soft choice: `gate = tf.sigmoid((x - self.limit) / 0.1)`, then `gate * " in finding.fix
     assert told in finding.fix
 
 
@@ -55,7 +55,7 @@ def test_a_choice_that_the_line_does_not_show_is_not_guessed_at() -> None:
             "y = tf.cond(big, true_fn=self.loud, false_fn=self.quiet)",
             "`gate * self.loud() + (1 - gate) * self.quiet()`",
         ),
-        ("if big:", "`gate` parts of what comes of the branch where the comparison holds"),
+        ("if big:", "then `gate * true_branch + (1 - gate) * false_branch`"),
     ],
 )
 def test_the_branches_of_a_condition_are_blended(branches: str, blend: str) -> None:
@@ -68,7 +68,7 @@ def test_the_branches_of_a_condition_are_blended(branches: str, blend: str) -> N
 def test_the_cast_around_a_comparison_is_replaced_with_it() -> None:
     fix = compared("mask = tf.cast(x > self.limit, tf.float32)").fix
 
-    assert fix.startswith("In the place of `tf.cast(x > self.limit, tf.float32)` use a soft step, `soft = tf.sigmoid(")
+    assert fix.startswith("Replace `tf.cast(x > self.limit, tf.float32)` with a soft step, `soft = tf.sigmoid(")
     assert "`soft + tf.stop_gradient(tf.cast(x > self.limit, tf.float32) - soft)`" in fix
 
 
@@ -81,7 +81,7 @@ def test_a_band_between_two_limits_becomes_the_product_of_two_soft_steps(line: s
     fix = compared(line).fix
 
     assert fix.endswith("`tf.sigmoid((x - self.limit) / 0.1) * tf.sigmoid((top - x) / 0.1)`.")
-    assert fix.startswith(("In the place of `tf.logical_and(x > self.limit, x <= top)`", "In the place of `(x > "))
+    assert fix.startswith(("Replace `tf.logical_and(x > self.limit, x <= top)`", "Replace `(x > "))
 
 
 def test_two_conditions_that_are_no_inequalities_are_left_to_the_user() -> None:

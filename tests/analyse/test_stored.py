@@ -23,12 +23,12 @@ def fix_of(line: str, name: str = "AssignVariableOp") -> str:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("self.state.assign(0.5 * x)", "`value = 0.5 * x`, in the place of `self.state`, and store it afterwards"),
-        ("total.assign_add(a - b)", "`value = total + (a - b)`, in the place of `total`"),
+        ("self.state.assign(0.5 * x)", "`value = 0.5 * x`, instead of `self.state`, and store it afterwards"),
+        ("total.assign_add(a - b)", "`value = total + (a - b)`, instead of `total`"),
         ("table[t, :].assign(row + 1)", "`parts.append(row + 1)` for each of them"),
-        ("table[t].assign(row)", "then `tf.stack(parts)` in the place of `table`"),
-        ("cells[i, j].assign(a / b)", "then `tf.reshape(tf.stack(parts), cells.shape)` in the place of `cells`"),
-        ("metric.update_state(y, model(x))", "Take the loss from the tensors themselves"),
+        ("table[t].assign(row)", "then use `tf.stack(parts)` instead of `table`"),
+        ("cells[i, j].assign(a / b)", "then use `tf.reshape(tf.stack(parts), cells.shape)` instead of `cells`"),
+        ("metric.update_state(y, model(x))", "Compute the loss from the tensors themselves"),
         ("tf.compat.v1.assign(state, x)", "`y = f(value)`, then `state.assign(value)`"),
         ("step(x)", "`y = f(value)`, then `state.assign(value)`"),
     ],
@@ -40,7 +40,10 @@ def test_the_tensor_takes_the_place_of_what_it_was_stored_in(line: str, told: st
 def test_in_a_loop_the_tensor_is_handed_on() -> None:
     fix = fix_of("h.assign(0.9 * h + tf.tanh(th))", "run/while/AssignVariableOp")
 
-    assert "in each round `value = 0.9 * value + tf.tanh(th)`, and store it after the loop, `h.assign(value)`" in fix
+    assert (
+        "set `value = 0.9 * value + tf.tanh(th)` in each iteration, and store it after the loop, `h.assign(value)`"
+        in fix
+    )
 
 
 def test_a_metric_that_is_called_is_no_loss() -> None:
@@ -50,13 +53,13 @@ def test_a_metric_that_is_called_is_no_loss() -> None:
     graph.target(graph.op("DivNoNan", graph.op("ReadVariableOp", store, passes="state")))
     graph.ask("w")
 
-    assert "A metric measures and teaches nothing" in graph.only_finding().fix
+    assert "A metric passes no gradient on" in graph.only_finding().fix
 
 
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("rows.write(t, h)", "Go on with what it hands back: `rows = rows.write(t, h)`."),
+        ("rows.write(t, h)", "Keep the array that it returns: `rows = rows.write(t, h)`."),
         ("rows = rows.write(t, h)", "Use the output of `cell`"),
     ],
 )
@@ -81,7 +84,7 @@ def test_a_tensor_that_is_made_a_tensor_again_is_left_as_it_is() -> None:
 
     finding = graph.only_finding()
 
-    assert (finding.cause, finding.fix) == ("python_escape", "Leave this line out: `state` is a tensor already.")
+    assert (finding.cause, finding.fix) == ("python_escape", "Remove this line: `state` is already a tensor.")
 
 
 def test_a_result_that_is_left_alone_is_called_by_its_name() -> None:
@@ -93,4 +96,4 @@ def test_a_result_that_is_left_alone_is_called_by_its_name() -> None:
     graph.ask("enc/pos/embeddings")
     graph.ask("head/kernel", FINE)
 
-    assert graph.only_finding().fix.startswith("Use `x2` (model.py:17) on the way to the loss")
+    assert graph.only_finding().fix.startswith("Use `x2` (model.py:17) on the path to the loss")

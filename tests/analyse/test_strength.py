@@ -112,7 +112,7 @@ def test_of_several_users_the_one_is_named_whose_gradient_is_as_large() -> None:
     finding = graph.only_finding()
 
     assert (finding.cause, finding.culprit) == ("exploding_recurrence", steep)
-    assert "it is multiplied with what" in finding.message
+    assert "it is multiplied by the result of `Exp`" in finding.message
 
 
 def test_healthy_depth_has_no_finding() -> None:
@@ -182,7 +182,7 @@ def test_where_the_loss_is_next_to_zero_small_gradients_are_no_trouble() -> None
     finding = graph.only_finding()
 
     assert (finding.cause, finding.severity) == ("vanishing_depth", "info")
-    assert "the loss is next to zero as well" in finding.message
+    assert "the loss is close to zero as well" in finding.message
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_a_small_gradient_that_the_optimizer_makes_up_for_is_no_trouble(moved: f
     finding = graph.only_finding()
 
     assert (finding.cause, finding.severity) == ("vanishing_depth", cause_is_told_as)
-    assert ("the optimizer makes up for that" in finding.message) == (cause_is_told_as == "info")
+    assert ("the optimizer compensates for that" in finding.message) == (cause_is_told_as == "info")
 
 
 def test_where_every_gradient_fades_none_keeps_pace() -> None:
@@ -229,7 +229,7 @@ def test_a_layer_whose_input_is_next_to_zero_is_not_deep(arrives: float, capsule
     [found] = [finding for finding in graph.diagnose().findings if "decoder/kernel" in finding.variables]
 
     assert (found.cause, found.severity) == ("vanishing_depth", severity)
-    assert ("goes into that layer" in found.message) == (severity == "info")
+    assert ("the input of that layer" in found.message) == (severity == "info")
 
 
 @pytest.mark.parametrize("spread", [True, False])

@@ -77,7 +77,7 @@ def test_an_op_that_cuts_off_others_altogether_is_told_once() -> None:
     assert (finding.severity, finding.variables) == ("error", ("head",))
 
 
-@pytest.mark.parametrize(("loss", "told"), [(0.0, "the right way round"), (0.3, "let it through")])
+@pytest.mark.parametrize(("loss", "told"), [(0.0, "is not inverted"), (0.3, "let them through")])
 def test_a_mask_that_leaves_nothing_of_the_loss_may_be_the_wrong_way_round(loss: float, told: str) -> None:
     graph = Graph()
     square = graph.op("Square", graph.op("MatMul", graph.variable("kernel")))

@@ -50,7 +50,7 @@ def test_what_is_rounded_and_then_compared_is_compared_softly() -> None:
     fix = graph.only_finding().fix
 
     assert fix == (
-        "Leave the rounding out and compare softly: `tf.sigmoid((size - tf.cast(tf.range(9), tf.float32)) / 0.5)`."
+        "Drop the rounding and compare softly: `tf.sigmoid((size - tf.cast(tf.range(9), tf.float32)) / 0.5)`."
     )
 
 
@@ -66,7 +66,7 @@ def test_what_is_rounded_compared_and_counted_is_added_up() -> None:
     graph.ask("kernel")
 
     assert graph.only_finding().fix == (
-        "Leave the rounding out, compare softly, and add up where you count: "
+        "Drop the rounding, compare softly, and sum instead of counting: "
         "`tf.reduce_sum(tf.exp(-tf.square((p - y) / 0.5)))`."
     )
 
@@ -85,7 +85,7 @@ def test_how_often_a_row_is_repeated_is_not_compared_softly() -> None:
 
     fix = graph.only_finding().fix
 
-    assert "a loss of its own" in fix
+    assert "its own loss" in fix
     assert "`tf.repeat`" in fix
 
 
@@ -136,7 +136,9 @@ def test_rows_of_a_table_are_weighed() -> None:
     line = "i = tf.argmin(d, axis=-1)"
 
     fix = looked_up("ArgMin", "tf.argmin", line, rows=(8, 4)).fix
-    assert fix.startswith("In the place of `tf.gather(t, i)` weigh the rows: `weights = tf.nn.softmax(-d / 0.1")
+    assert fix.startswith(
+        "Replace `tf.gather(t, i)` with a weighted sum of the rows: `weights = tf.nn.softmax(-d / 0.1"
+    )
     assert "then `tf.matmul(weights, t)`" in fix
     assert "then `tf.reduce_sum(weights * t, axis=-1)`" in looked_up("ArgMin", "tf.argmin", line, rows=(8,)).fix
     other = looked_up("ArgMin", "tf.argmin", line, rows=(8, 4), take="row = tf.gather(t, i, axis=1)")
@@ -172,13 +174,13 @@ def test_classes_that_are_compared_in_a_loss_are_told_a_loss(behind: str, logits
     [
         (
             "p = tf.cast(p, y.dtype)",
-            "Cast the integers, not what learns: `y = tf.cast(y, p.dtype)`, and `p` as it is in the place of "
-            "`tf.cast(p, y.dtype)`.",
+            "Cast the integers instead: `y = tf.cast(y, p.dtype)`, and use `p` as it is instead of `tf.cast(p, "
+            "y.dtype)`.",
         ),
         (
             "e = y - tf.cast(net(x), dtype=y.dtype)",
-            "Cast the integers, not what learns: `p = net(x)`, `y = tf.cast(y, p.dtype)`, and `p` as it is in the "
-            "place of `tf.cast(net(x), dtype=y.dtype)`.",
+            "Cast the integers instead: `p = net(x)`, `y = tf.cast(y, p.dtype)`, and use `p` as it is instead of "
+            "`tf.cast(net(x), dtype=y.dtype)`.",
         ),
     ],
 )

@@ -130,7 +130,7 @@ def test_chosen_boxes_are_not_to_be_interpolated() -> None:
     finding = rounded(line, "tf.image.non_max_suppression", "NonMaxSuppressionV3")
 
     assert finding.cause == "nondiff_index"
-    assert "chooses boxes by their places" in finding.message
+    assert "selects boxes by their indices" in finding.message
     assert "`tf.nn.sigmoid_cross_entropy_with_logits(labels=on, logits=self.scores)`" in finding.fix
 
 

@@ -43,7 +43,7 @@ def test_a_product_with_what_zero_weights_make_is_zero_by_design_while_they_lear
     finding = graph.only_finding()
 
     assert (finding.cause, finding.severity, finding.variables) == ("zero_init_by_design", "info", ("branch",))
-    assert finding.fix == "Nothing to repair: as that one grows, so does this gradient."
+    assert finding.fix == "Nothing to fix: this gradient grows as that variable does."
 
 
 def test_zeros_of_one_part_are_followed_behind_the_join_that_takes_them_out_again() -> None:
@@ -77,7 +77,7 @@ def test_the_mean_of_nothing_is_zero_over_zero() -> None:
     finding = graph.only_finding()
 
     assert (finding.cause, finding.culprit) == ("zero_over_zero", mean)
-    assert "averages nothing" in finding.message
+    assert "averages an empty tensor" in finding.message
 
 
 def test_dropout_that_leaves_nothing_is_neither_a_branch_nor_a_dead_relu() -> None:
@@ -179,7 +179,7 @@ class TestInsideOfALoop:
         finding = self.loop(FINE, 1.0).only_finding()
 
         assert (finding.cause, finding.severity) == ("branch_not_taken", "info")
-        assert "made no round" in finding.message
+        assert "ran no iteration in this step" in finding.message
 
 
 def test_a_sign_that_no_gradient_was_recorded_at_is_found() -> None:
@@ -211,7 +211,7 @@ def test_a_square_at_zero_is_a_goal_where_the_loss_is_zero(loss: float) -> None:
 
 @pytest.mark.parametrize(("gate", "cause"), [("learns", "zero_init_by_design"), ("rests", "zero_init_product")])
 def test_a_zero_gate_inside_a_function_that_was_not_recorded_is_found_by_its_value(gate: str, cause: str) -> None:
-    """ReZero: the blocks are functions of their own, and the head behind them multiplies with no zeros at all."""
+    """ReZero: the blocks are functions of their own, and the head behind them multiplies by no zeros at all."""
     graph = Graph()
     alpha = graph.variable("alpha", shape=())
     branch = graph.op("MatMul", graph.variable("branch"), name="call/MatMul")
@@ -276,7 +276,7 @@ def test_the_part_of_a_complex_number_that_is_thrown_away_is_told(
     assert (finding.cause, finding.variables) == ("zero_gradient", (lost,))
     assert finding.op is not None
     assert finding.op.type == keeps
-    assert f"keeps the {part} part alone" in finding.message
+    assert f"keeps only the {part} part" in finding.message
 
 
 def test_where_the_parts_are_mixed_nothing_is_said_to_be_thrown_away() -> None:
@@ -301,8 +301,8 @@ def test_a_slice_that_leaves_the_variables_out_is_told_as_such() -> None:
     finding = graph.only_finding()
 
     assert (finding.cause, finding.culprit) == ("zero_gradient", taken)
-    assert "takes out a part that is not made of it" in finding.message
-    assert finding.fix.startswith("Take the part that is")
+    assert "selects a part that does not depend on it" in finding.message
+    assert finding.fix.startswith("Check the index, and select the part that does")
 
 
 def heads_taken_apart(kind: str, *, room: bool = True) -> Graph:

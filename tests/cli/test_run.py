@@ -245,7 +245,7 @@ def test_a_signal_ends_it_as_it_ends_python(tmp_path: Path, number: signal.Signa
 
     assert out == ("interrupted\n" if number == signal.SIGINT else "")
     assert process.returncode == -number
-    assert "Healthy: the loss reaches" in err
+    assert "Healthy: the gradient reaches" in err
     assert ("KeyboardInterrupt" in err) == (number == signal.SIGINT)
 
 
@@ -259,7 +259,7 @@ def test_a_program_that_handles_a_signal_goes_on(tmp_path: Path) -> None:
     out, err = process.communicate(timeout=120)
 
     assert (out, process.returncode) == ("saved\n", 5)
-    assert "Healthy: the loss reaches" in err
+    assert "Healthy: the gradient reaches" in err
 
 
 FORKING = (

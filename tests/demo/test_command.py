@@ -43,7 +43,7 @@ def test_it_trains_the_named_ones_and_says_what_is_wrong_with_them(tmp_path: Pat
     # Of the step in which the weights became NaN, and not of the last, to which they came as NaN.
     assert "ERROR  where_inactive_branch" in broken
     assert "return tf.exp(-squared / (squared - tf.square(x)))" in broken
-    assert fixed.partition("\n")[0].endswith("Healthy: the loss reaches the trainable variable.")
+    assert fixed.partition("\n")[0].endswith("Healthy: the gradient reaches the trainable variable.")
     assert "tensorboard --logdir here" in fixed
 
 

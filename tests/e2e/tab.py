@@ -39,7 +39,7 @@ class Item:
 
     @property
     def is_lit(self) -> bool:
-        return "on the lit path" in self.state
+        return "on the highlighted path" in self.state
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Tab:
     def show(self, finding: Locator) -> None:
         """Clicks a finding, and waits until its path is lit and the flight there is over."""
         finding.get_by_role("button", name="Show in the graph").click()
-        expect(self.frame.locator('li[data-state*="on the lit path"]').first).to_be_attached()
+        expect(self.frame.locator('li[data-state*="on the highlighted path"]').first).to_be_attached()
         self.rest()
 
     def rest(self) -> None:

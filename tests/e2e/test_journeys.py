@@ -24,10 +24,10 @@ def test_what_is_searched_for_is_listed_lit_and_gone_to(tab: Tab) -> None:
 
     hits = tab.frame.get_by_role("listbox", name="Search results").get_by_role("option")
     expect(hits).to_have_count(1)
-    expect(part_of(tab, LESS)).to_have_attribute("data-state", "blocking op, on the lit path")
+    expect(part_of(tab, LESS)).to_have_attribute("data-state", "blocking op, on the highlighted path")
     tab.page.keyboard.press("Enter")
     expect(tab.details).to_contain_text(LESS)
-    expect(part_of(tab, LESS)).to_have_attribute("data-state", "blocking op, on the lit path, selected")
+    expect(part_of(tab, LESS)).to_have_attribute("data-state", "blocking op, on the highlighted path, selected")
 
 
 def test_a_link_shows_another_person_the_same_and_back_takes_a_step_back(tab: Tab, browser: Browser) -> None:
@@ -41,7 +41,7 @@ def test_a_link_shows_another_person_the_same_and_back_takes_a_step_back(tab: Ta
     other.goto(link)
     seen = Tab(other)
     expect(part_of(seen, "sensors_1/hidden_1")).to_have_attribute("data-kind", "open group")
-    expect(part_of(seen, LESS)).to_have_attribute("data-state", "blocking op, on the lit path, selected")
+    expect(part_of(seen, LESS)).to_have_attribute("data-state", "blocking op, on the highlighted path, selected")
     expect(seen.frame.get_by_role("tab", name="Heat map")).to_have_attribute("aria-selected", "true")
     other.close()
 
@@ -52,7 +52,7 @@ def test_a_link_shows_another_person_the_same_and_back_takes_a_step_back(tab: Ta
     tab.page.go_back()
     expect(part_of(tab, LESS)).to_have_attribute("data-state", "blocking op")
     tab.page.go_forward()
-    expect(part_of(tab, LESS)).to_have_attribute("data-state", "blocking op, on the lit path, selected")
+    expect(part_of(tab, LESS)).to_have_attribute("data-state", "blocking op, on the highlighted path, selected")
 
 
 def test_the_heat_map_leads_to_a_variable_and_a_step(tab: Tab) -> None:
@@ -92,7 +92,7 @@ def test_a_repaired_run_beside_the_broken_one_says_what_was_repaired(tab: Tab) -
     expect(changes.get_by_role("region", name="Variables")).to_contain_text("disconnected → connected")
     changes.get_by_role("button", name="Open all changes").click()
     expect(part_of(tab, THRESHOLD)).to_have_attribute(
-        "data-state", re.compile("^connected, .*better than in the compared run")
+        "data-state", re.compile("^connected, .*better than in the other run")
     )
     tab.rest()
     tab.screenshot("changes")

@@ -72,7 +72,7 @@ def test_a_page_from_a_file_shows_what_the_tab_shows(step_filter: Trained, tmp_p
     expect(tab.summary.first).to_contain_text("1 of 5 trainable variables gets no gradient")
     expect(tab.frame.get_by_text(f"Made by tb-gradflow {VERSION}.")).to_be_visible()
     tab.show(tab.findings.first)
-    assert tab.items()[LESS].state == "blocking op, on the lit path, selected"
+    assert tab.items()[LESS].state == "blocking op, on the highlighted path, selected"
     assert tab.rows()[THRESHOLD].status == "disconnected"
     tab.screenshot("page")
     assert not offers_a_link(tab)

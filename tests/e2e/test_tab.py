@@ -51,7 +51,7 @@ def test_a_click_on_the_finding_lights_the_path_from_the_variable_to_the_loss(ta
     assert items[THRESHOLD].state.startswith("disconnected")
     assert "blocking op" in items[f"{MASK}/Less"].state
     assert items["loss"].kind == "loss"
-    assert [each for each in tab.disconnected() if "the gradient ends here, on the lit path" in each]
+    assert [each for each in tab.disconnected() if "the gradient ends here, on the highlighted path" in each]
     assert dashes(tab.picture(), RED["light"]) >= 3
 
 

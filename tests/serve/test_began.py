@@ -36,7 +36,7 @@ def test_the_step_is_found_by_looking_at_a_few(first: int, tmp_path: Path, monke
 
     told = told_of(history)
 
-    assert set(told.values()) == {f" It began in step {first}."}
+    assert set(told.values()) == {f" It started in step {first}."}
     assert ALWAYS not in told
     assert len(looked) < 30
 
@@ -49,7 +49,7 @@ def test_of_an_earlier_step_it_is_told_what_was_so_by_then(tmp_path: Path) -> No
     history = history_that_breaks_at(tmp_path, first=50, steps=100)
 
     assert told_of(history, 49) == {}
-    assert set(told_of(history, 51).values()) == {" It began in step 50."}
+    assert set(told_of(history, 51).values()) == {" It started in step 50."}
 
 
 def test_of_a_model_of_which_a_step_takes_long_nothing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,6 +63,6 @@ def test_the_text_says_it(tmp_path: Path) -> None:
 
     report = Report(history.diagnose(), "run", lambda: history)
 
-    assert "It began in step 50." in report.text()
-    assert "It began in step 50." in report.text_in_page
+    assert "It started in step 50." in report.text()
+    assert "It started in step 50." in report.text_in_page
     assert "It began" not in Report(history.diagnose(), "run").text()

@@ -77,7 +77,7 @@ TRIED = Tried(True, (0.693, 0.694), (VariableNorm("threshold", 0.021),))
         (replace(TRIED, loss=(None, 0.5)), "norm 0.021; the loss is now finite, 0.5."),
         (
             replace(TRIED, works=False, loss=(0.5, None), gradient_norm=()),
-            "Tried on this batch, and it does not work: none of the variables gets a gradient; the loss is not finite.",
+            "Tried on this batch, but it does not work: no variable gets a gradient; the loss is not finite.",
         ),
         (
             replace(TRIED, gradient_norm=tuple(VariableNorm(f"v{number}", 1.0) for number in range(5))),

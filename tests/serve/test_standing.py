@@ -24,7 +24,7 @@ def test_a_standing_says_how_the_last_step_is(tmp_path: Path) -> None:
 
     assert found == Standing(
         health="error",
-        summary="1 of 2 trainable variables gets no gradient: < in model.py:17 cuts it off.",
+        summary="1 of 2 trainable variables gets no gradient: < in model.py:17 blocks it.",
         cause="nondiff_comparison",
         place="model.py:17",
         first=0,

@@ -93,7 +93,7 @@ def test_each_run_says_how_it_is_once_all_are_judged(board: TensorBoard) -> None
         "run": "good/gradflow",
         "name": "good",
         "health": "error",
-        "summary": "1 of 2 trainable variables gets no gradient: < in model.py:17 cuts it off.",
+        "summary": "1 of 2 trainable variables gets no gradient: < in model.py:17 blocks it.",
         "cause": "nondiff_comparison",
         "place": "model.py:17",
         "first": 0,

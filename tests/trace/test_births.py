@@ -80,7 +80,7 @@ def test_the_message_says_what_the_exponential_was_given() -> None:
 def test_a_logarithm_of_exactly_zero_is_not_called_negative() -> None:
     message = first(explained(births.certain_probability)).message
 
-    assert "`1 - p` is exactly 0 in 1 of 32 places" in message
+    assert "`1 - p` is exactly 0 in 1 of 32 elements" in message
     assert "negative" not in message
 
 
@@ -91,7 +91,7 @@ def test_a_root_of_something_negative_says_how_negative() -> None:
 
     message = first(explained(births.deviation_by_hand)).message
 
-    assert f"negative in {(variance < 0).sum()} of 4 places, down to {variance.min():.3g}" in message
+    assert f"negative in {(variance < 0).sum()} of 4 elements, down to {variance.min():.3g}" in message
 
 
 def test_the_column_is_named_where_it_is_one() -> None:
@@ -194,7 +194,7 @@ def test_three_rows_of_a_batch_in_fit(options: Any, fixed: Any, tmp_path: Any) -
         return
     finding = first(log.report(7))
     assert (finding.cause, finding.op.type, finding.examples) == ("log_zero", "Log", ROWS)
-    assert "is exactly 0 in 3 of 2560 places" in finding.message
+    assert "is exactly 0 in 3 of 2560 elements" in finding.message
 
 
 @pytest.mark.parametrize("fixed", [False, True], ids=["broken", "fixed"])

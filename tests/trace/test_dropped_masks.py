@@ -94,4 +94,4 @@ def test_a_recorded_training_tells_of_it(tmp_path: Any) -> None:
     report = tb_gradflow.open_log(str(tmp_path)).report()
 
     assert [finding.cause for finding in report.findings if finding.severity != "info"] == ["mask_dropped"]
-    assert report.diagnosis.summary == "Padding trains like data: a layer does not hand its mask on."
+    assert report.diagnosis.summary == "Padding trains like data: a layer does not pass its mask on."

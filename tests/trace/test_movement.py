@@ -118,9 +118,9 @@ def said(tmp_path: Path, optimizer: Any) -> str:
     [
         ("Adam", "because Adam remembers gradients of earlier steps."),
         ("momentum", "because SGD remembers gradients of earlier steps."),
-        ("AdamW", "and AdamW applies a weight decay of 0.004 apart from the gradient."),
-        ("decay", "because SGD applies a weight decay of 0.1 apart from the gradient."),
-        ("EMA", "because SGD puts a moving average in the place of the weight."),
+        ("AdamW", "and AdamW applies a weight decay of 0.004 independently of the gradient."),
+        ("decay", "because SGD applies a weight decay of 0.1 independently of the gradient."),
+        ("EMA", "because SGD replaces the weight with a moving average."),
         ("TensorFlow 1", "because AdamOptimizer remembers gradients of earlier steps."),
     ],
 )

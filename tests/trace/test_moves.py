@@ -49,7 +49,7 @@ def test_what_an_optimizer_remembers_may_move_a_weight_without_a_gradient(optimi
 
 
 def test_a_decay_apart_from_the_gradient_is_named_with_its_size() -> None:
-    assert "SGD applies a weight decay of 0.1 apart from the gradient" in message(
+    assert "SGD applies a weight decay of 0.1 independently of the gradient" in message(
         keras.optimizers.SGD(0.01, weight_decay=0.1)
     )
 

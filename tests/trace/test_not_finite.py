@@ -44,7 +44,7 @@ def test_later_steps_lead_with_the_one_in_which_it_began(tmp_path: Path) -> None
 
     assert (first.cause, second.cause) == ("nonfinite_input", "nonfinite_weights")
     assert first.message.startswith("In step 6, where it began: ")
-    assert "It began in step 6." in second.message
+    assert "It started in step 6." in second.message
     assert second.fix.startswith("Mend what happened in step 6")
 
 
@@ -54,7 +54,7 @@ def test_a_beginning_that_was_not_recorded_is_placed_between_two_steps(tmp_path:
     [finding] = log.report(step=8).findings
 
     assert finding.cause == "nonfinite_weights"
-    assert "It began between the recorded steps 4 and 8." in finding.message
+    assert "It started between the recorded steps 4 and 8." in finding.message
     assert "update_freq=1" in finding.fix
 
 

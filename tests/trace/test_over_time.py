@@ -100,7 +100,7 @@ def test_a_loss_weight_that_becomes_zero_is_told_with_its_beginning(tmp_path: Pa
 
     [finding] = report.findings
     assert (finding.cause, len(finding.variables)) == ("mask_multiplies_to_zero", 4)
-    assert "It began between the recorded steps 20 and 30." in " ".join(report.text().split())
+    assert "It started between the recorded steps 20 and 30." in " ".join(report.text().split())
 
 
 @pytest.mark.parametrize("choose", ["in Python", "by an index"])
@@ -132,5 +132,5 @@ def test_parts_that_take_turns_are_no_error(choose: str, tmp_path: Path) -> None
     }  # nobody can know yet
     (told,) = log.report(9).findings
     assert (told.severity, told.variables) == ("info", ("adapter_1", "adapter_2"))
-    assert "Other steps give them one, step 8 the last time." in told.message
+    assert "Other steps give them one, most recently step 8." in told.message
     assert log.report(9).healthy

@@ -47,7 +47,7 @@ export class EmbeddedSource implements Source {
 
   constructor(data: Embedded) {
     if (data.format !== FORMAT) {
-      throw new Error(`The page has format ${data.format}, but its viewer reads format ${FORMAT}.`);
+      throw new Error(`The page contains format ${data.format}, but its viewer reads format ${FORMAT}.`);
     }
     this.#data = data;
   }
@@ -57,8 +57,8 @@ export class EmbeddedSource implements Source {
     const runs = Object.values(this.#data.runs);
     const thinned = runs.filter(({recorded, kept}) => kept < recorded).map(({overview, recorded, kept}) => `${kept} of ${recorded} recorded steps of ${overview.name}`);
     const sampled = runs.filter(({recorded, looked_at}) => looked_at < recorded).map(({overview, looked_at}) => `${looked_at} steps of ${overview.name}`);
-    const holds = thinned.length === 0 ? "" : ` It contains ${thinned.join(", ")}: steps were left out to keep it small, findings were not.`;
-    const looked = sampled.length === 0 ? "" : ` Findings were searched for in ${sampled.join(", ")}.`;
+    const holds = thinned.length === 0 ? "" : ` It contains ${thinned.join(", ")}: steps were left out to keep it small, but no findings.`;
+    const looked = sampled.length === 0 ? "" : ` Findings were looked for in ${sampled.join(", ")}.`;
     return `Made by tb-gradflow ${this.#data.version}.${holds}${looked}`;
   }
 
@@ -100,7 +100,7 @@ export class EmbeddedSource implements Source {
     const {reports, findings, variables} = await this.#once(`reports ${run}`, () => unpackJson<Interned>(this.#run(run).reports));
     const found = step < 0 ? reports.at(-1) : reports.find((each) => each.step === step);
     if (found === undefined) {
-      throw new Error(`This page has no report of step ${step}.`);
+      throw new Error(`This page contains no report of step ${step}.`);
     }
     return {...found, findings: found.findings.map((at) => findings[at]), variables: found.variables.map((at) => variables[at])};
   }
@@ -169,7 +169,7 @@ export class EmbeddedSource implements Source {
   #run(run: string): EmbeddedRun {
     const found = this.#data.runs[run];
     if (found === undefined) {
-      throw new Error(`This page has no run ${run}.`);
+      throw new Error(`This page contains no run ${run}.`);
     }
     return found;
   }

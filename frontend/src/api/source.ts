@@ -186,7 +186,7 @@ function checked(trace: Trace): Trace {
 
 /** The content of the log, passed on as it is stored. */
 function unreadable(route: string): string {
-  return `The answer to \`${route}\` cannot be read. Reload the page. If that does not help, the log is damaged: copy it again, or record again.`;
+  return `The answer to \`${route}\` cannot be read. Reload the page. If that does not help, the log is damaged: copy it again, or record a new run.`;
 }
 
 async function serversWords(response: Response, route: string): Promise<string> {

@@ -17,7 +17,7 @@ export const LINES: readonly {readonly look: Special; readonly word: string}[] =
   {look: "nan", word: "has NaN"},
   {look: "inf", word: "has infinities"},
   {look: "zero", word: "exactly zero"},
-  {look: "off", word: "no gradient here, none expected"},
+  {look: "off", word: "no gradient, none expected"},
   {look: "unrecorded", word: "not recorded"},
 ];
 

@@ -127,7 +127,7 @@ function difference(before: Op, now: Op): string {
     return `was ${before.type}, is ${now.type}`;
   }
   if (before.custom_gradient !== now.custom_gradient) {
-    return "another custom gradient";
+    return "a different custom gradient";
   }
   const [was, is] = [before, now].map((op) => op.inputs.filter(({passes}) => passes === "yes").length);
   if (was !== is && before.inputs.length === now.inputs.length) {

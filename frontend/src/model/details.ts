@@ -104,7 +104,7 @@ function opDetails(graph: FlowGraph, index: number, answers: Answers): Details {
       node: input.op < 0 ? -1 : graph.nodeOfOp[input.op],
       name: inputName(graph, input.op),
       blocked: input.passes !== "yes" && input.passes !== "unknown",
-      words: PASSES[input.passes] + (input.carried ? ", from the iteration before" : ""),
+      words: PASSES[input.passes] + (input.carried ? ", from the previous iteration" : ""),
     })),
     tensors: op.outputs.map((_, output) => ({
       name: many ? `Output ${output}` : "",
@@ -147,7 +147,7 @@ function variableDetails(graph: FlowGraph, index: number, answers: Answers): Det
     ["Trainable", variable.trainable ? "yes" : "no"],
   ];
   if (!variable.tracked) {
-    facts.push(["In the model", "no: the model does not list it among its variables"]);
+    facts.push(["In the model", "no: the model does not track it"]);
   }
   return {
     ...NOTHING,

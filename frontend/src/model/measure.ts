@@ -17,7 +17,7 @@ export const MEASURES: readonly Measure[] = ["norm", "loss", "op"];
 export const MEASURE_TITLES: Readonly<Record<Measure, string>> = {
   norm: "Norm of the gradient",
   loss: "Relative to the loss",
-  op: "Change at each op",
+  op: "Relative to the op's output",
 };
 
 /** A number for each edge whose gradient was measured; NaN for all others. */
@@ -67,7 +67,7 @@ export function tellMeasured(measure: Measure, value: number): string {
   const told: Record<Measure, string> = {
     norm: `gradient norm ${formatNumber(value)}`,
     loss: `${formatNumber(value)} times the gradient at the loss`,
-    op: `${formatNumber(value)} times the gradient that arrives at the op`,
+    op: `${formatNumber(value)} times the gradient at the op's output`,
   };
   return told[measure];
 }

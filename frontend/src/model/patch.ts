@@ -83,12 +83,12 @@ export function triedInWords({works, loss, gradient_norm, with_others}: Tried): 
   const more = gradient_norm.length - NAMED;
   const [before = null, after = null] = loss;
   const said = [
-    ...(norms.length === 0 ? ["none of the variables gets a gradient"] : norms),
+    ...(norms.length === 0 ? ["no variable gets a gradient"] : norms),
     ...(more > 0 ? [`so ${more === 1 ? "does" : "do"} ${more} more`] : []),
     after === null ? "the loss is not finite" : before === null ? `the loss is now finite, ${figures(after)}` : `the loss goes from ${figures(before)} to ${figures(after)}`,
   ];
   const others = with_others ? " together with the edits of other findings" : "";
-  return `Tried on this batch${others}${works ? "" : ", and it does not work"}: ${said.join("; ")}.`;
+  return `Tried on this batch${others}${works ? "" : ", but it does not work"}: ${said.join("; ")}.`;
 }
 
 function figures(value: number): string {

@@ -53,7 +53,7 @@ export const PASSES: Readonly<Record<Passes, string>> = {
   unregistered: "blocked: TensorFlow has no gradient for this op",
   dtype: "blocked: not a floating-point tensor",
   error: "blocked: the gradient function failed",
-  state: "blocked: goes through the state of a variable",
+  state: "blocked: passes through the state of a variable",
   unknown: "not known",
 };
 

@@ -37,7 +37,7 @@ function aligned({store, other}: Scope): string {
   const name = other?.overview.name;
   return other?.step === store.step
     ? `Compared with ${name}, both at step ${store.step}.`
-    : `Step ${store.step} compared with step ${other?.step} of ${name}, the nearest recorded step.`;
+    : `Step ${store.step} compared with step ${other?.step} of ${name}, the nearest recorded one.`;
 }
 
 function showButton({derived, ask}: Scope): TemplateResult | typeof nothing {

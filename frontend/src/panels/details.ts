@@ -152,7 +152,7 @@ export class DetailsPanel extends LitElement {
     const weight = this.numbers.weightNorm(variable);
     const update = this.numbers.updateNorm(variable);
     return html`<h2>Value</h2>
-      ${this.numbers.isFinite(variable) ? nothing : html`<div>NaN or infinite after this step. Of all other elements:</div>`}
+      ${this.numbers.isFinite(variable) ? nothing : html`<div>NaN or infinite after this step. All other elements:</div>`}
       <dl>
         <dt>Weight norm</dt><dd>${formatNumber(weight)}</dd>
         <dt>Update norm</dt><dd>${formatNumber(update)}</dd>

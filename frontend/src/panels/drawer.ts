@@ -20,7 +20,7 @@ export function drawer(scope: Scope): TemplateResult {
   return html`<section class="drawer ${unfolded ? "unfolded" : ""}" aria-label="Numbers">
     ${unfolded ? edgeOf("drawer", scope) : nothing}
     <div class="handles">
-      <button class="fold quiet" aria-label="Show or hide the drawer" title="Show or hide (t)" aria-expanded=${String(unfolded)} @click=${() => ask.look({tab: unfolded ? null : "variables"})}>
+      <button class="fold quiet" aria-label="Show or hide the panel below the graph" title="Show or hide (t)" aria-expanded=${String(unfolded)} @click=${() => ask.look({tab: unfolded ? null : "variables"})}>
         <span aria-hidden="true">${unfolded ? "▾" : "▸"}</span>
       </button>
       <div role="tablist" aria-label="Numbers" @keydown=${(event: KeyboardEvent) => walk(event, ask)}>${TABS.map((tab) => handle(scope, tab, rows.length))}</div>

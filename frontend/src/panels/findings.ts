@@ -72,7 +72,7 @@ export class FindingsPanel extends LitElement {
     const infos = of("info");
     return html`
       ${this.#section("error", of("error"))} ${this.#section("warning", of("warning"))}
-      ${findings.length === infos.length ? html`<p class="healthy">Nothing is wrong with the gradient at this step.</p>` : nothing}
+      ${findings.length === infos.length ? html`<p class="healthy">No problem was found with the gradient at this step.</p>` : nothing}
       ${infos.length === 0
         ? nothing
         : html`<details ?open=${infos.some((finding) => keyOf(finding) === this.chosen)}>
@@ -151,14 +151,14 @@ export class FindingsPanel extends LitElement {
     const [words, page] = [cause.replaceAll("_", " "), this.pageOf(cause)];
     return page === null
       ? html`${words}`
-      : html`<a href=${page} target="_blank" rel="noopener" title="Explanation, an example program and its fix" @click=${(event: Event) => event.stopPropagation()}>${words}</a>`;
+      : html`<a href=${page} target="_blank" rel="noopener" title="What it is, an example program, and the fix" @click=${(event: Event) => event.stopPropagation()}>${words}</a>`;
   }
 
   /** A TensorBoard address cannot contain a step, so the text names it. */
   #elsewhere(): TemplateResult | typeof nothing {
     return this.timeSeries === null
       ? nothing
-      : html`<a class="series" href=${this.timeSeries} target="_blank" rel="noopener" title="The scalars of this run in TensorBoard's Time Series: look at step ${this.step} there" @click=${(event: Event) => event.stopPropagation()}>Scalars at step ${this.step} ↗</a>`;
+      : html`<a class="series" href=${this.timeSeries} target="_blank" rel="noopener" title="The scalars of this run in TensorBoard's Time Series: see step ${this.step} there" @click=${(event: Event) => event.stopPropagation()}>Scalars at step ${this.step} ↗</a>`;
   }
 
   #code(source: SourceReport): TemplateResult {
@@ -198,7 +198,7 @@ export class FindingsPanel extends LitElement {
     const {old, fresh} = shownLines(edit);
     return html`<div class="fix edit">
       <span class="title">${title}</span>
-      <button class="quiet" title="Copy as a patch for git apply" @click=${(event: Event) => this.#copyPatch(event, key, edit)}>
+      <button class="quiet" title="Copy it as a patch for git apply" @click=${(event: Event) => this.#copyPatch(event, key, edit)}>
         ${this.copied === key ? "Copied" : "Copy patch"}
       </button>
       <div class="diff" role="group" aria-label="Edit of ${edit.file}, line ${edit.line}">
@@ -262,7 +262,7 @@ function capitalised(text: string): string {
 
 function about(variables: readonly string[]): string {
   if (variables.length === 0) {
-    return "Not about a particular variable";
+    return "Not about a single variable";
   }
   return variables.length === 1 ? variables[0] : `${variables[0]} and ${plural(variables.length - 1, "more variable")}`;
 }

@@ -47,7 +47,7 @@ export function follow(stops: readonly Stop[], selected: number, go: (node: numb
 
 function lineOf({source, words}: Stop): TemplateResult {
   return html`<div class="line" role="note" aria-live="polite">
-    <span class="where" title=${source?.file ?? ""}>${words === "" ? nothing : `${words} · `}${source === null ? "no line of yours made it" : `${fileName(source.file)}:${source.line}`}</span>
+    <span class="where" title=${source?.file ?? ""}>${words === "" ? nothing : `${words} · `}${source === null ? "not from a line of your code" : `${fileName(source.file)}:${source.line}`}</span>
     ${source === null || source.code === "" ? nothing : block([line(source.code)])}
   </div>`;
 }

@@ -121,7 +121,7 @@ export class GraphView extends LitElement {
     const on = this.#gestures;
     return html`
       <canvas class="stage ${this.hovered >= 0 ? "pointing" : ""}" tabindex="0" role="img"
-        aria-label="Graph of the model: where its gradient flows. The list after it describes the same."
+        aria-label="Graph of the model: where its gradient flows. The list after it says the same in text."
         @pointerdown=${on.press} @pointermove=${on.move} @pointerup=${on.release} @pointercancel=${on.cancel} @pointerleave=${this.#leave}
         @wheel=${on.wheel} @dblclick=${on.doubleClick} @keydown=${on.key}
       ></canvas>

@@ -14,10 +14,10 @@ export interface Shortcut {
 /** The graph's own keys, while it has the focus. */
 const GRAPH: readonly (readonly [string, string])[] = [
   ["← ↑ → ↓", "select the next item in that direction"],
-  ["Enter", "open the selected group, or close it"],
-  ["W A S D, Shift + arrow", "pan"],
+  ["Enter", "open or close the selected group"],
+  ["W A S D, Shift + arrow", "move the view"],
   ["+ − 0", "zoom in, zoom out, show all"],
-  ["Wheel, pinch; two fingers", "zoom; pan"],
+  ["Wheel, pinch; two fingers", "zoom; move the view"],
 ];
 
 /** Runs the action of a key, unless it is meant for a field or for the browser. */

@@ -123,7 +123,7 @@ export class Legend extends LitElement {
 
   override render(): TemplateResult {
     const unfolded = this.chosen ?? this.room >= ROOM;
-    const handle = html`<button class="title" aria-label="Legend" title="Collapse or expand the legend" aria-expanded=${String(unfolded)} @click=${() => (this.chosen = !unfolded)}>
+    const handle = html`<button class="title" aria-label="Legend" title="Fold or unfold the legend" aria-expanded=${String(unfolded)} @click=${() => (this.chosen = !unfolded)}>
       <span aria-hidden="true">${unfolded ? "▾" : "▸"}</span> ${unfolded ? nothing : "Legend"}
     </button>`;
     return unfolded ? html`<div class="head">${handle} ${this.#choice()}</div> ${this.#lines()}` : handle;
@@ -133,7 +133,7 @@ export class Legend extends LitElement {
     const tell = (event: Event): void => {
       this.dispatchEvent(new CustomEvent("gf-measure", {detail: (event.target as HTMLSelectElement).value}));
     };
-    return html`<select aria-label="Meaning of the colours" @change=${tell}>
+    return html`<select aria-label="What the colours show" @change=${tell}>
       ${MEASURES.map((measure) => html`<option value=${measure} ?selected=${measure === this.measured?.measure}>${MEASURE_TITLES[measure]}</option>`)}
     </select>`;
   }

@@ -13,10 +13,10 @@ import {shared} from "./styles.ts";
 const LONGEST = 600;
 
 const CHANGED = {
-  better: "better than in the compared run",
-  worse: "worse than in the compared run",
-  new: "not in the compared run",
-  changed: "different from the compared run",
+  better: "better than in the other run",
+  worse: "worse than in the other run",
+  new: "not in the other run",
+  changed: "different from the other run",
 };
 
 /** The state of a box, in words. */
@@ -107,7 +107,7 @@ export class Mirror extends LitElement {
     const name = tree.items[box.item].name || box.title;
     const group = box.kind === "open" || box.kind === "group";
     const kind = box.kind === "open" ? "open group" : box.kind === "group" ? "closed group" : box.kind;
-    const lit = this.#isLit(box) ? ["on the lit path"] : [];
+    const lit = this.#isLit(box) ? ["on the highlighted path"] : [];
     const state = [...stateOf(box), ...lit, ...(box.item === this.selected ? ["selected"] : [])].join(", ");
     return html`<li data-name=${name} data-kind=${kind} data-state=${state}>
       <button tabindex="-1" @click=${() => this.#tell("gf-select", box.item)}>${kind} ${name}${state === "" ? "" : `: ${state}`}</button>
@@ -122,7 +122,7 @@ export class Mirror extends LitElement {
     const inner = tree.graph.edges[segment.edges[0]];
     const from = tree.items[segment.from < 0 ? inner.from : segment.from].name;
     const to = tree.items[segment.to < 0 ? inner.to : segment.to].name;
-    const lit = segment.edges.some((id) => this.litEdges?.has(id)) ? ", on the lit path" : "";
+    const lit = segment.edges.some((id) => this.litEdges?.has(id)) ? ", on the highlighted path" : "";
     const cut = edge.bundle.cut ? ", the gradient ends here" : "";
     const state = `${describeBundle(edge.bundle, tellMeasured(measure, edge.bundle.value))}${cut}${lit}`;
     return html`<li data-from=${from} data-to=${to} data-state=${state}>${from} to ${to}: ${state}</li>`;

@@ -25,7 +25,7 @@ const COLUMNS: readonly Column[] = [
   {column: "health", title: "Health", hint: "The worst finding at the last recorded step"},
   {column: "name", title: "Run", hint: "Name of the run"},
   {column: "cause", title: "Worst finding", hint: "Its cause, and its line of code"},
-  {column: "first", title: "Since step", hint: "The recorded step since which there has been an error or a warning"},
+  {column: "first", title: "Since step", hint: "The first recorded step of the current error or warning"},
   {column: "loss", title: "Loss", hint: "At the last recorded step"},
   {column: "recorded", title: "Last step", hint: "When the last step was recorded"},
 ];
@@ -216,7 +216,7 @@ export class RunsPanel extends LitElement {
     const link =
       page === null
         ? words
-        : html`<a href=${page} target="_blank" rel="noopener" title="Explanation, an example program and its fix" @click=${(event: Event) => event.stopPropagation()}>${words}</a>`;
+        : html`<a href=${page} target="_blank" rel="noopener" title="What it is, an example program, and the fix" @click=${(event: Event) => event.stopPropagation()}>${words}</a>`;
     return html`${link} <code class="quiet">${fileName(place)}</code>`;
   }
 

@@ -57,7 +57,7 @@ export class SearchField extends LitElement {
         role="combobox"
         placeholder="Find: name, op, cause, code (/)"
         aria-label="Find by name, op type, cause or line of code"
-        title="Words from a name, an op type, a cause or a line of code. Prefix a word with type:, cause:, code: or name: to search only there."
+        title="Words of a name, an op type, a cause or a line of code. Use type:, cause:, code: or name: to search only there."
         aria-expanded=${String(open)}
         aria-controls="hits"
         aria-activedescendant=${open && this.#hits.length > 0 ? `hit-${this.at}` : ""}

@@ -67,7 +67,7 @@ export class Splitter extends LitElement {
       aria-valuenow=${Math.round(this.size)}
       aria-valuemin=${this.limits.least}
       aria-valuemax=${Math.round(this.limits.most)}
-      title="Drag or press the arrow keys to resize; double-click to reset"
+      title="Drag, or press the arrow keys; double-click to reset"
       @pointerdown=${this.#press}
       @pointermove=${this.#drag}
       @keydown=${this.#key}

@@ -49,7 +49,7 @@ function waiting({store, derived}: Scope): TemplateResult | typeof nothing {
   }
   const name = runs?.find((entry) => entry.run === run)?.name ?? run;
   return progress(
-    overview === null ? `Analysing the steps of ${name} …` : trace === null ? `Reading the graph of ${name} …` : `Analysing the gradient of ${name} …`,
+    overview === null ? `Reading the steps of ${name} …` : trace === null ? `Reading the graph of ${name} …` : `Analysing the gradient of ${name} …`,
     overview === null ? 0.2 : trace === null ? 0.5 : 0.8,
   );
 }

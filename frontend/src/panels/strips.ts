@@ -56,11 +56,11 @@ export function progress(words: string, share: number): TemplateResult {
 
 /** Shown instead of data: the message at the top says what is wrong and what to do. */
 export function nothingToList(): TemplateResult {
-  return html`<p class="unlisted">Nothing to list: the data for it could not be read. The message at the top says what to do.</p>`;
+  return html`<p class="unlisted">Nothing to list: the data could not be read. See the message at the top.</p>`;
 }
 
 export function nothingToDraw(): TemplateResult {
-  return html`<p class="nothing">There is nothing to draw: this step has no op between a trainable variable and a loss.</p>`;
+  return html`<p class="nothing">Nothing to draw: in this step there is no op between a trainable variable and a loss.</p>`;
 }
 
 /** A session began, and nothing else can be read. */
@@ -72,7 +72,7 @@ export function nothingYet(): TemplateResult {
 
 /** There may be runs, so this does not suggest recording one. */
 export function unknownRuns(): TemplateResult {
-  return html`<main class="waiting">The runs could not be read. This page tries again every few seconds.</main>`;
+  return html`<main class="waiting">The runs could not be read. This page retries every few seconds.</main>`;
 }
 
 export function emptyState(): TemplateResult {

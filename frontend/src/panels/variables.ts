@@ -15,12 +15,12 @@ const SPARE = 6;
 
 const COLUMNS: readonly {readonly column: Column; readonly title: string; readonly hint: string}[] = [
   {column: "name", title: "Variable", hint: "Name of the variable"},
-  {column: "status", title: "Status", hint: "Its status in this training step"},
+  {column: "status", title: "Status", hint: "What it got in the training step"},
   {column: "norm", title: "Gradient norm", hint: "L2 norm of the gradient"},
   {column: "maxAbs", title: "Max |g|", hint: "Largest element of the gradient"},
   {column: "weight", title: "Weight norm", hint: "L2 norm of the value after the step"},
-  {column: "update", title: "Update norm", hint: "L2 norm of the change in this step"},
-  {column: "ratio", title: "Update / weight", hint: "Update norm divided by weight norm; about 0.001 is usual"},
+  {column: "update", title: "Update norm", hint: "L2 norm of the update"},
+  {column: "ratio", title: "Update / weight", hint: "Update norm over weight norm; about 0.001 is usual"},
 ];
 
 export class VariablesPanel extends LitElement {
@@ -141,7 +141,7 @@ export class VariablesPanel extends LitElement {
       @keydown=${(event: KeyboardEvent) => this.#key(event, row, index)}
     >
       <div role="cell" class="name" title=${row.name}>${row.name}</div>
-      <div role="cell" class=${row.explained ? "quiet" : (status?.tone ?? "quiet")} title=${row.explained ? "A finding says why, and that it is probably meant" : ""}>
+      <div role="cell" class=${row.explained ? "quiet" : (status?.tone ?? "quiet")} title=${row.explained ? "A finding explains it; it is probably intended" : ""}>
         ${status === null ? "–" : html`<span class="icon" aria-hidden="true">${status.icon}</span>${status.word}${row.explained && row.status !== "frozen" ? ", explained" : ""}`}
       </div>
       ${[row.norm, row.maxAbs, row.weight, row.update, row.ratio].map(

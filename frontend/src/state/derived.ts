@@ -60,7 +60,7 @@ export class Derived {
     } catch (error) {
       this.#unusable = state.trace ?? state.coming;
       this.#update({...state, trace: null, coming: null}, null, measure);
-      this.problem = `The recorded graph cannot be shown (${error instanceof Error ? error.message : String(error)}): the log is damaged, copy it again or record again. If the log is intact, this is a bug in the page: please report it.`;
+      this.problem = `The recorded graph cannot be shown (${error instanceof Error ? error.message : String(error)}): the log is damaged, copy it again or record a new run. If the log is intact, this is a bug in the page: please report it.`;
     }
   }
 

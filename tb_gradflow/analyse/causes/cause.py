@@ -42,12 +42,12 @@ class Cause:
     fix: str
     text: Writer | None = None
     text_of_given: Writer | None = None
-    plight: str = "a gradient that teaches nothing"
+    plight: str = "a gradient without information"
     subject: str = "{op}"
-    verb: str = "is to blame"
+    verb: str = "is the cause"
     shows_forward_op: bool = False
     without_op: str = ""
-    headline: str = "Something is wrong, and no single variable's."
+    headline: str = "There is a problem that concerns no single variable."
     shows_request: bool = False
     told_at_once: bool = False
     leaves_noise: bool = False

@@ -15,8 +15,8 @@ from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.report import Edit
 from tb_gradflow.record.schema import GradientCheck
 
-_RIGHT = "The values stay as they are."
-_AUTOMATIC = "TensorFlow's own derivative of the forward computation is used in the place of yours."
+_RIGHT = "The forward values do not change."
+_AUTOMATIC = "TensorFlow's own derivative of the forward computation replaces yours."
 
 # A factor is one where it is as near as this to a whole number, or to one over such.
 _NEAR = 1e-2

@@ -20,7 +20,7 @@ def image_by_hand(group: Group) -> Iterator[Candidate]:
     if name == "adjust_contrast":
         yield from candidates(_SAME, _contrast(place, place.call))
     elif name == "adjust_saturation":
-        yield from candidates("It does not stop at full saturation.", _saturation(place, place.call))
+        yield from candidates("Saturation is not clipped at its maximum.", _saturation(place, place.call))
     elif name == "hsv_to_rgb":
         yield from candidates(_SAME, _rgb(place, place.call))
 

@@ -13,9 +13,9 @@ from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of, pla
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.report import Edit
 
-_BOUNDED = "Values below the bound count as the bound, and get no gradient."
-_SAME = "The values stay as they are."
-_CUT = "Values above the bound count as the bound, and get no gradient."
+_BOUNDED = "Values below the bound are raised to it, and get no gradient."
+_SAME = "The forward values do not change."
+_CUT = "Values above the bound are lowered to it, and get no gradient."
 
 # A square below it is lost in float32 beside one; its root, 1e-6, is not.
 _SMALL_SQUARE = "1e-12"
@@ -99,13 +99,13 @@ def bounded_angle(group: Group) -> Iterator[Candidate]:
     given = place.code.written(place.subject)
     if group.op.type == "Acosh":
         above = place.library("maximum", given, f"1.0 + {_NEAR_ONE}")
-        cost = "Distances below a thousandth get no gradient."
+        cost = "Distances below 0.001 get no gradient."
         yield from candidates(cost, place.draft().replace(place.subject, above).edit())
     if group.op.type not in ("Acos", "Asin", "Atanh"):
         return
     clipped = place.library("clip", given, f"-1.0 + {_NEAR_ONE}", f"1.0 - {_NEAR_ONE}")
     yield from candidates(
-        "Angles within a thousandth of the ends get no gradient.", place.draft().replace(place.subject, clipped).edit()
+        "Angles within 0.001 of the ends get no gradient.", place.draft().replace(place.subject, clipped).edit()
     )
 
 
@@ -115,7 +115,7 @@ def no_quotient_of_nothing(group: Group) -> Iterator[Candidate]:
     if place is None or place.library is None:
         return
     library, code, node = place.library, place.code, place.node
-    cost = "Where the divisor is zero the quotient is zero, and so is the gradient."
+    cost = "Where the divisor is zero, so are the quotient and the gradient."
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
         quotient = library("divide_no_nan", code.written(node.left), code.written(node.right))
         yield from candidates(cost, place.draft().replace(node, quotient).edit())
@@ -240,7 +240,7 @@ def finite_mask(group: Group) -> Iterator[Candidate]:
             draft = place.draft()
             for node in found:
                 draft.replace(node, _BELOW_ALL)
-            cost = "A row in which all is masked has equal weights; elsewhere nothing changes."
+            cost = "A row in which everything is masked gets equal weights; nothing else changes."
             yield from candidates(cost, draft.edit())
             return
 
@@ -270,7 +270,7 @@ def larger_epsilon(group: Group) -> Iterator[Candidate]:
     if name_of(place.call.func) in ("l2_normalize", "normalize") and argument_of(place.call, 2, "epsilon") is None:
         last = [*place.call.args, *(each.value for each in place.call.keywords)][-1]
         _, end = place.code.span(last)
-        cost = "Vectors shorter than a thousandth are not made unit vectors."
+        cost = "Vectors shorter than 0.001 are not scaled to unit length."
         yield from candidates(cost, place.draft().replace_between(end, end, ", epsilon=1e-6").edit())
 
 

@@ -12,11 +12,14 @@ from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of, pla
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.report import Edit
 
-_MEAN = "It is the mean position under a softmax: exact where one value is far above the rest, by fractions elsewhere."
-_THROUGH = "The values stay as they are; the gradient is that of the probabilities, which is not the derivative."
-_WEIGHED = "It is a mean of the rows under a softmax, in the place of one row."
+_MEAN = (
+    "The result is the mean position under a softmax: exact where one value is far above the rest, fractional "
+    "elsewhere."
+)
+_THROUGH = "The forward values do not change; the gradient is that of the probabilities, not the derivative."
+_WEIGHED = "The result is a softmax-weighted mean of the rows, instead of one row."
 _BETWEEN = "Between two positions the value is interpolated."
-_NEAR = "It counts by fractions near the threshold."
+_NEAR = "Values near the threshold count in part."
 
 # At a tenth of the differences the largest of a few scores has nearly all the weight.
 _SHARPNESS = "0.1"
@@ -231,9 +234,7 @@ def _soft_histogram(place: Place) -> Edit | None:
     return place.draft().replace(call, library("sum", shares, "axis=0")).edit()
 
 
-_SHARED = (
-    "A value counts in part for each of the two bins nearest to it, whose centres reach from one end to the other."
-)
+_SHARED = "A value counts in part for each of its two nearest bins, whose centres span the range."
 
 
 def soft_count(group: Group) -> Iterator[Candidate]:

@@ -14,7 +14,7 @@ from tb_gradflow.analyse.user_code.place import Place, argument_of, name_of, pla
 from tb_gradflow.analyse.words.names import Group, layer_of
 from tb_gradflow.record.report import Edit
 
-_LEAKY = "Units that are off still pass a fifth of the gradient."
+_LEAKY = "Inactive units still pass a fifth of the gradient."
 
 
 def leaky(group: Group) -> Iterator[Candidate]:
@@ -36,7 +36,7 @@ def leaky(group: Group) -> Iterator[Candidate]:
 def not_saturating(group: Group) -> Iterator[Candidate]:
     """A ReLU in the place of the sigmoids or tanhs that a gradient dwindles in."""
     yield from candidates(
-        "It is another network: train it anew, with He initialization.",
+        "This is a different network: train it from scratch, with He initialisation.",
         _other_activation(group, ("sigmoid", "tanh"), "relu", everywhere=True),
     )
 
@@ -45,7 +45,7 @@ def curved(group: Group) -> Iterator[Candidate]:
     """A smooth function in the place of a ReLU whose second derivative is needed."""
     if group.op is None or "Relu" not in group.op.type:
         return
-    cost = "It is another network: train it anew."
+    cost = "This is a different network: train it from scratch."
     # One ReLU that is left is enough for a second derivative of zero behind it.
     edit = _everywhere(group, "relu", "softplus")
     yield from candidates(cost, edit or _other_activation(group, ("relu", "leaky_relu"), "softplus"))
@@ -77,7 +77,7 @@ def _is_function(node: ast.AST, name: str) -> bool:
 
 def wider_range(group: Group) -> Iterator[Candidate]:
     """bfloat16 in the place of float16: its numbers reach as far as those of float32."""
-    cost = "bfloat16 has three bits fewer for the digits, and as many for the range as float32."
+    cost = "bfloat16 has three fewer bits of precision than float16, and the range of float32."
     found = [
         (code, node)
         for code in program_of(group.trace).passages
@@ -190,7 +190,7 @@ def other_axis(group: Group) -> Iterator[Candidate]:
         yield from candidates(_ONE_OF_TWO, Draft(layer.code).replace(given, '"sigmoid"').edit())
 
 
-_ONE_OF_TWO = "Its output is the probability of one of two classes: the loss is `binary_crossentropy`."
+_ONE_OF_TWO = "The output is the probability of one of two classes, and the loss is `binary_crossentropy`."
 
 
 def _single_unit(group: Group) -> Edit | None:
@@ -237,7 +237,7 @@ def without_clipping(group: Group) -> Iterator[Candidate]:
         return
     if name_of(place.call.func) not in ("clip_by_value", "clip", "minimum", "maximum", "relu6", "hard_sigmoid"):
         return
-    cost = "The values stay clipped; the gradient is that of the value before it was clipped."
+    cost = "The values stay clipped; the gradient is that of the unclipped value."
     yield from candidates(cost, straight_through(place, place.call, place.subject))
 
 
@@ -250,7 +250,7 @@ def without_xla(group: Group) -> Iterator[Candidate]:
             for keyword in node.keywords:
                 on = isinstance(keyword.value, ast.Constant) and keyword.value.value is True
                 if keyword.arg in ("jit_compile", "experimental_compile") and on:
-                    cost = "It runs as an ordinary function of TensorFlow's."
+                    cost = "It runs as an ordinary TensorFlow function."
                     yield from candidates(cost, Draft(code).replace(keyword.value, "False").edit())
                     return
 
@@ -268,7 +268,7 @@ def stopped_sample(group: Group) -> Iterator[Candidate]:
         ),
         None,
     )
-    cost = "What the sample was drawn from acts through the density alone, as a score function needs it."
+    cost = "The distribution of the sample acts only through the density, as a score function requires."
     sides = (place.node.left, place.node.right) if isinstance(place.node, ast.BinOp) else ()
     given = density.args[0] if density is not None else _sample(group, sides)
     if given is not None:

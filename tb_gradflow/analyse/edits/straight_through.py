@@ -16,7 +16,7 @@ from tb_gradflow.analyse.user_code.place import Place, name_of, place_of_group
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.report import Edit
 
-_COST = "The values stay as they are; the gradient is that of the identity, which is not the derivative."
+_COST = "The forward values do not change; the gradient is that of the identity, not the derivative."
 _SMOOTH = "The values are no longer exactly -1 or 1; the gradient is exact."
 
 _DISCRETE = frozenset({"Cast", "Round", "Floor", "Ceil", "Rint", "Identity", "Reshape", "Squeeze", "ExpandDims"})

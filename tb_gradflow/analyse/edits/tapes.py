@@ -13,7 +13,7 @@ from tb_gradflow.analyse.user_code.place import Place, name_of, place_at, place_
 from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.report import Edit
 
-_NOTHING = "It costs nothing."
+_NOTHING = "Nothing else changes."
 
 
 def watching(group: Group) -> Iterator[Candidate]:
@@ -27,7 +27,7 @@ def watching(group: Group) -> Iterator[Candidate]:
         assert isinstance(tape, ast.Call)
         flag = next((each for each in tape.keywords if each.arg == "watch_accessed_variables"), None)
         if flag is not None:
-            cost = "The tape keeps what every variable needs, in memory too."
+            cost = "The tape records what every variable needs, which takes memory."
             yield from candidates(cost, _without_argument(code, tape, flag))
     if not all(group.trace.variables[number].computed for number in group.variables):
         return
@@ -196,7 +196,7 @@ def not_stopped(group: Group) -> Iterator[Candidate]:
     if isinstance(place.code.parent(place.call), ast.BinOp) and isinstance(place.subject, ast.BinOp):
         # `v + stop_gradient(q - v)` passes the gradient of `v`: without the stop it would be that of `q`.
         return
-    cost = "The gradient arrives; where it was stopped on purpose, leave it and mark the variables as `expected`."
+    cost = "The gradient passes through. If you stopped it on purpose, keep it and list the variables in `expected`."
     text = place.code.operand(place.subject)
     yield from candidates(cost, place.draft().replace(place.call, text).edit())
 

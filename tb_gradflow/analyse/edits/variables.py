@@ -21,7 +21,7 @@ from tb_gradflow.analyse.words.names import Group
 from tb_gradflow.record.report import Edit
 from tb_gradflow.record.schema import SNAPSHOT
 
-_NOTHING = "It costs nothing."
+_NOTHING = "Nothing else changes."
 
 
 def floating(group: Group) -> Iterator[Candidate]:
@@ -44,7 +44,7 @@ def floating(group: Group) -> Iterator[Candidate]:
             for node in ast.walk(given):
                 if isinstance(node, ast.Constant) and type(node.value) is int:
                     draft.replace(node, f"{node.value}.0")
-        yield from candidates("Code that needs an integer of it has to round.", draft.edit())
+        yield from candidates("Code that needs an integer has to round it.", draft.edit())
 
 
 def trainable(group: Group) -> Iterator[Candidate]:
@@ -212,7 +212,7 @@ def computed_in_the_step(group: Group) -> Iterator[Candidate]:
                 draft.replace(use, text)
         yield from candidates("It is computed in every step.", draft.edit())
         return
-    yield from candidates("It is made anew in every step.", _made_inside(place, known))
+    yield from candidates("It is created anew in every step.", _made_inside(place, known))
 
 
 def _made_inside(place: Place, known: AbstractSet[str]) -> Edit | None:
@@ -275,7 +275,7 @@ def _given_once(place: Place, name: str, function: ast.AST) -> tuple[Code, ast.e
 
 def not_all_zeros(group: Group) -> Iterator[Candidate]:
     """The factors that begin as zeros, begun with small random numbers: each keeps the other at zero."""
-    cost = "The output no longer begins as exactly zero."
+    cost = "The output no longer starts at exactly zero."
     program, trace = _program(group), group.trace
     matrices = [each.name for each in trace.variables if each.trainable and len(each.shape) > 1]
     drafts: dict[Code, Draft] = {}

@@ -78,6 +78,6 @@ def told_first(onset: Onset | None, findings: tuple[Finding, ...]) -> tuple[Find
     """What happened where it began, then what the step itself says."""
     if onset is None or all(finding.cause != "nonfinite_weights" for finding in findings):
         return findings
-    when = "where it began" if onset.recorded else "the last recorded one before it began"
+    when = "where it started" if onset.recorded else "the last recorded step before it started"
     began = (replace(each, message=f"In step {onset.last}, {when}: {each.message}") for each in onset.findings)
     return (*began, *findings)

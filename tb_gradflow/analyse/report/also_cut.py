@@ -28,9 +28,9 @@ def also_cut_by(group: Group) -> str:
     seen = [each for each in dict.fromkeys(called(trace, op) + place_of(trace, op) for op in others) if each != own]
     if not seen:
         return ""
-    ways = "On another way" if len(seen) == 1 else "On other ways"
-    lets = "lets" if len(seen) == 1 else "let"
-    return f" {ways} {' and '.join(seen[:2])} {lets} no gradient through either."
+    ways = "On another path" if len(seen) == 1 else "On other paths"
+    blocks = "blocks" if len(seen) == 1 else "block"
+    return f" {ways} {' and '.join(seen[:2])} {blocks} the gradient too."
 
 
 def _is_of_a_layer(trace: Trace, index: int) -> bool:

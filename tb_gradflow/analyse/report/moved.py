@@ -30,28 +30,27 @@ def moved_anyway(group: Group) -> Text:
     if len(moved) < len(group.states):
         they = f"{quoted(names)} {'moves' if len(moved) == 1 else 'move'}"
         them = "it" if len(moved) == 1 else "them"
-    subject = "it is to" if them == "it" else "they are to"
     updates = [found for variable in moved if (found := movement_of(measured, variable)) is not None and found.moved]
     if updates:
         reasons = list(dict.fromkeys(map(why_moved, updates)))
         length = max(float(measured.variables[variable, UPDATE_NORM]) for variable in moved)
         return Text(
-            f" {they} all the same, by {length:.2g} in this step: {'; '.join(reasons)}.",
-            f" If {subject} stand still in such steps, apply the gradients of the other variables alone, "
-            "`optimizer.apply_gradients([(g, v) for g, v in zip(gradients, variables) if v is not ...])`, or use plain "
-            "`keras.optimizers.SGD()`, which remembers nothing.",
+            f" {they} anyway, by {length:.2g} in this step: {'; '.join(reasons)}.",
+            f" To keep {them} fixed in such steps, apply only the gradients of the other variables, "
+            "`optimizer.apply_gradients([(g, v) for g, v in zip(gradients, variables) if v is not ...])`, or use "
+            "plain `keras.optimizers.SGD()`, which keeps no state.",
         )
     length = max(float(measured.variables[variable, UPDATE_NORM]) for variable in moved)
     share = _common_share(group, moved)
     if share:
         return Text(
-            f" {they} all the same, each by {share:.2g} of its length in this step: that is a weight decay.",
-            f" To keep {them} from this, `optimizer.exclude_from_weight_decay(var_names=[...])`.",
+            f" {they} anyway, each by {share:.2g} of its norm in this step: this is weight decay.",
+            f" To exclude {them}, call `optimizer.exclude_from_weight_decay(var_names=[...])`.",
         )
     return Text(
-        f" {they} all the same, by {length:.2g} in this step: not by this gradient, but by what the optimizer "
-        "remembers of earlier ones (Adam, momentum), by a weight decay, or by code of your own.",
-        f" Only if {subject} stand still in such steps: an optimizer without memory, `keras.optimizers.SGD()`.",
+        f" {they} anyway, by {length:.2g} in this step: not because of this gradient, but because of what the "
+        f"optimizer remembers of earlier ones (Adam, momentum), a weight decay, or your own code.",
+        f" To keep {them} fixed in such steps, use an optimizer without state, `keras.optimizers.SGD()`.",
     )
 
 

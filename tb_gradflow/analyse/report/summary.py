@@ -19,7 +19,7 @@ _STOPPED = ("disconnected", "unused", "error")
 _PLIGHTS = {
     "disconnected": "no gradient", "unused": "no gradient", "integer": "no gradient", "error": "no gradient",
     "zero": "a gradient of zero",
-    "nan": "NaN", "inf": "infinite gradients", "vanishing": "next to no gradient", "exploding": "huge gradients",
+    "nan": "NaN", "inf": "infinite gradients", "vanishing": "a gradient close to zero", "exploding": "huge gradients",
 }  # fmt: skip
 
 
@@ -42,9 +42,9 @@ def summary_of(measured: Measured, states: Sequence[State], findings: Sequence[F
         if unseen:
             return f"Not verified: {unseen} of {_count(len(trainable), noun)} were not measured."
         if len(fine) == len(trainable):
-            return f"Healthy: the loss reaches {_all(len(trainable), noun)}."
+            return f"Healthy: the gradient reaches {_all(len(trainable), noun)}."
         others = [state for state in trainable if state not in fine]
-        healthy = "Healthy: the loss" if fine else "Nothing is wrong, and no gradient was seen: the loss"
+        healthy = "Healthy: the gradient" if fine else "No problem was found, but no gradient was seen: it"
         return f"{healthy} reaches {len(fine)} of {_count(len(trainable), noun)}" + _rest(
             sum(trace.variables[state.variable].name in told for state in others),
             sum(_is_nobodys(state) for state in others if trace.variables[state.variable].name not in told),
@@ -82,10 +82,10 @@ def _rest(explained: int, nobodys: int) -> str:
     """What there is to say of the variables that the loss does not reach."""
     if explained and nobodys:
         verb = "is" if explained == 1 else "are"
-        return f"; {explained} {verb} explained, and no gradient is asked for the other{_many(nobodys)}."
+        return f"; {explained} {verb} explained, and no gradient is requested for the other{_many(nobodys)}."
     if explained:
         return f"; the other{' is' if explained == 1 else f' {explained} are'} explained."
-    return f"; no gradient is asked for the other{_many(nobodys)}." if nobodys else "."
+    return f"; no gradient is requested for the other{_many(nobodys)}." if nobodys else "."
 
 
 def _many(number: int) -> str:
@@ -104,7 +104,7 @@ def _because(measured: Measured, finding: Finding) -> str:
         if finding.cause == "gradient_not_applied" and is_held_by_optimizer(measured, finding):
             return f": the optimizer does not move {many}."
         if _is_made_before(measured, finding):
-            return f": the model does not list {many}."
+            return f": the model does not track {many}."
         return f": {cause.without_op.format(line=line, them=many, since=since)}."
     if finding.culprit < 0 or finding.cause == "variable_rebound":
         return "."
@@ -139,18 +139,18 @@ def unverified_in(
     trace = measured.topology.trace
     said = list(trace.notes)
     if measured.gradients is None:
-        said.append("No step was completed, so nothing was measured: this follows from the structure alone.")
+        said.append("No step was completed, so nothing was measured: this report follows from the graph alone.")
     elif any(entry.outcome == "value" and measured.of_variable(entry) is None for entry in trace.variable_gradients):
-        said.append("Some gradients were not measured in this step; structure says that they arrive.")
+        said.append("Some gradients were not measured in this step; the graph shows that they arrive.")
     unknown = [op.name for op in trace.ops if any(edge.passes == "unknown" for edge in op.inputs)]
     if unknown:
-        said.append(f"Whether `{unknown[0]}` and its like pass a gradient is not known; it was taken that they do.")
+        said.append(f"Whether `{unknown[0]}` and similar ops pass a gradient is not known; it is assumed that they do.")
     for check in trace.gradient_checks:
         if check.problem and all(finding.culprit != check.op for finding in findings):
             whose = f" of `{check.function}`" if check.function else ""
-            said.append(f"Whether the custom gradient{whose} is the derivative: {check.problem}.")
+            said.append(f"The custom gradient{whose} was not compared with the derivative: {check.problem}.")
     for name in dict.fromkeys(trace.ops[suspect.culprit].name for suspect in inexact if suspect.culprit >= 0):
-        said.append(f"The gradients inside `{name}` were not recorded, so the very op in there is not known.")
+        said.append(f"The gradients inside `{name}` were not recorded, so the exact op inside it is not known.")
     return tuple(said)
 
 

@@ -7,8 +7,8 @@ from tb_gradflow.record.report import Finding, SourceReport
 from tb_gradflow.record.schema import Trace
 
 _RECORD_IT = (
-    "Request the gradient inside of what is recorded: `with tf.GradientTape() as tape: loss = loss_fn(...)`, then "
-    "`tape.gradient(loss, model.trainable_variables)`; or give the loss function itself to "
+    "Request the gradient inside the code that is recorded: `with tf.GradientTape() as tape: loss = loss_fn(...)`, "
+    "then `tape.gradient(loss, model.trainable_variables)`; or pass the loss function itself to "
     "`tb_gradflow.explain(loss_fn, args=(...), variables=[...])`."
 )
 
@@ -26,8 +26,8 @@ def unobserved(topology: Topology) -> tuple[Finding, ...]:
     if any(target.sources != 0 for target in trace.targets):
         return (
             _finding(
-                "Not verified: this step requests the gradient of no variable, and of no tensor that could be "
-                "followed, so none was seen.",
+                "Not verified: this step requests no gradient of a variable, or of a tensor that could be followed, "
+                "so none was seen.",
                 "Request the gradient of variables, or of tensors that the step computes with: "
                 "`tape.gradient(loss, model.trainable_variables)`.",
                 trace,
@@ -37,7 +37,7 @@ def unobserved(topology: Topology) -> tuple[Finding, ...]:
     return (
         _finding(
             "Not verified: `tape.gradient` was given an empty list, so no gradient was seen.",
-            "Look at that list: a model that was not built yet has no variables, nor has one with `trainable = False`.",
+            "Check that list: a model has no trainable variables before it is built, or while `trainable = False`.",
             trace,
             line,
         ),

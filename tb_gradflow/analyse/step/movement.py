@@ -15,10 +15,10 @@ from tb_gradflow.record.schema import MOVEMENT_STATISTICS, Movement, Optimizer
 # Their update of one element depends on the others, or on sums of gradients alone: elements without a gradient move
 # though nothing is remembered of them (Jordan et al., Muon, 2024; McMahan et al., Ad Click Prediction, 2013).
 _WHOLE = {
-    "Muon": "Muon makes each update orthogonal as a whole matrix, which spreads it over all elements",
-    "Ftrl": "Ftrl computes each weight anew from its sums of gradients, wherever the weight is",
-    "FtrlOptimizer": "Ftrl computes each weight anew from its sums of gradients, wherever the weight is",
-    "ScheduleFreeAdamW": "ScheduleFreeAdamW makes each weight anew from two averages that it keeps of it",
+    "Muon": "Muon orthogonalises each update as a whole matrix, which spreads it over all elements",
+    "Ftrl": "Ftrl recomputes each weight from its accumulated gradients, whatever the weight is",
+    "FtrlOptimizer": "Ftrl recomputes each weight from its accumulated gradients, whatever the weight is",
+    "ScheduleFreeAdamW": "ScheduleFreeAdamW recomputes each weight from two averages that it keeps",
 }
 # What they keep stands for the weight itself: it moves nothing by being there, and is not to be set to zero.
 _KEEP_WEIGHTS = ("Ftrl", "FtrlOptimizer", "ScheduleFreeAdamW")
@@ -80,17 +80,17 @@ def why_moved(moved: Moved) -> str:
     """What moves elements whose gradient is zero, as the subject of no sentence: "what Adam remembers of …"."""
     name, reasons = moved.optimizer.type, []
     if moved.remembered and name not in _KEEP_WEIGHTS:
-        kept = "gradients that it sums up" if moved.optimizer.accumulates > 1 else "gradients of earlier steps"
+        kept = "gradients that it accumulates" if moved.optimizer.accumulates > 1 else "gradients of earlier steps"
         reasons.append(f"{name} remembers {kept}")
     rest = moved.moved if name in _KEEP_WEIGHTS else moved.moved - moved.remembered
     if moved.known.decay:
-        reasons.append(f"{name} applies a weight decay of {moved.known.decay:g} apart from the gradient")
+        reasons.append(f"{name} applies a weight decay of {moved.known.decay:g} independently of the gradient")
     if rest and name in _WHOLE and (name != "Muon" or not moved.known.decay):
         reasons.append(_WHOLE[name])
     if moved.known.constraint and (rest or not reasons):
         reasons.append(f"the constraint `{moved.known.constraint}` is applied after each update")
     if moved.optimizer.averages and (rest or not reasons):
-        reasons.append(f"{name} puts a moving average in the place of the weight")
+        reasons.append(f"{name} replaces the weight with a moving average")
     return " and ".join(reasons) or "something else in this step assigns to it"
 
 

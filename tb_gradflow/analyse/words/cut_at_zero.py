@@ -18,16 +18,18 @@ def of_relu(writer: Writer) -> Writer:
         if relu < 0:
             return text
         maker = called(group.trace, relu) + place_of(group.trace, relu)
-        message = f"{text.message} It is given what {maker} makes, which is exactly zero wherever a number is negative."
+        message = f"{text.message} Its input comes from {maker}, which returns exactly zero for negative values."
         if call_of(group) is not None and group.trace.ops[group.culprit].type in _DIVISIONS:
             return Text(
                 message,
-                f"Make the divisor positive: {_positive(group, relu)}. Where nothing is to be divided "
-                f"by, as by an empty count: {text.fix[0].lower()}{text.fix[1:]}",
+                f"Make the divisor positive: {_positive(group, relu)}. If the divisor may rightly be zero, such as an "
+                f"empty count: {text.fix[0].lower()}{text.fix[1:]}",
             )
         if call_of(group) is not None:
             return Text(message, text.fix)
-        return Text(message, f'Make it positive: `activation="softplus"` in the place of {maker}, and add `1e-6`.')
+        return Text(
+            message, f'Make the input positive: use `activation="softplus"` instead of {maker}, and add `1e-6`.'
+        )
 
     return written
 
@@ -37,7 +39,7 @@ def _positive(group: Group, relu: int) -> str:
     source, maker = source_of(group.trace, relu), called(group.trace, relu)
     call = call_on(source.code, maker.strip("`")) if source is not None else None
     if call is None and source is None:
-        return f'`activation="softplus"` in the place of {maker}, and add `1e-6`'
+        return f'use `activation="softplus"` instead of {maker}, and add `1e-6`'
     library = "keras.ops" if (group.trace.ops[relu].api or "").startswith("keras.") else "tf.nn"
     x, whole = (call.subject, f"`{call.text}`") if call is not None else ("x", maker)
-    return f"`{library}.softplus({x}) + 1e-6` in the place of {whole}"
+    return f"use `{library}.softplus({x}) + 1e-6` instead of {whole}"

@@ -150,7 +150,7 @@ def _size(group: Group) -> str:
     if not sizes:
         return "a gradient"
     small = max(sizes) < _SMALL and group.suspect.measured.is_learned(group.suspect.target)
-    learned = " (the loss is next to zero as well)" if small else ""
+    learned = " (the loss is close to zero as well)" if small else ""
     digits, exponent = f"{max(sizes):.1e}".split("e")
     return f"a gradient of at most {digits}e{int(exponent)}{learned}"
 
@@ -160,7 +160,7 @@ def _beside_penalty(group: Group) -> str:
     penalised = [state.penalised for state in group.states]
     if all(penalised):
         return _BUT_FOR_PENALTY
-    return "no gradient, or that of a penalty alone" if any(penalised) else ""
+    return "no gradient, or only that of a penalty" if any(penalised) else ""
 
 
 def _plight(group: Group) -> str:
@@ -168,12 +168,12 @@ def _plight(group: Group) -> str:
     if suspect.state.status in ("nan", "inf") or suspect.measured.loss_is_finite(suspect.target):
         return f"{subject(group, 'gets', 'get')} {_size(group)}"
     loss = "NaN" if suspect.measured.loss_is_nan(suspect.target) else "infinite"
-    return f"The loss is {loss}, though no gradient shows it"
+    return f"The loss is {loss}, but no gradient shows it"
 
 
 _SMALL = 1e-4
 
-_BUT_FOR_PENALTY = "no gradient but that of a penalty"
+_BUT_FOR_PENALTY = "no gradient except from a penalty"
 
 _SIZES = {
     "disconnected": "no gradient",

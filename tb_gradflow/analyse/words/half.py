@@ -17,4 +17,4 @@ def for_half(group: Group, text: Text) -> Text:
     if group.op is None or all(tensor.dtype != "float16" for tensor in group.op.outputs):
         return text
     fix = _ABOVE_ZERO.sub("1e-4", _BESIDE_ONE.sub("1e-3", text.fix))
-    return text if fix == text.fix else Text(text.message, f"{fix} A smaller number is lost in float16.")
+    return text if fix == text.fix else Text(text.message, f"{fix} Smaller values are lost in float16.")

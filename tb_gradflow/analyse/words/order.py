@@ -18,7 +18,7 @@ def largest(group: Group) -> str:
         gate = "keras.ops.sigmoid" if keras else "tf.sigmoid"
         weights = f"{gate}(values)" if _are_numbers(group, picks) else f"{gate}(values)[..., None]"
         picked = f"{_gather(group, keras)} * {weights}"
-        return f"Weigh what is picked with its value: `values, places = {whole}`, then `{picked}`."
+        return f"Weight what is gathered by its values: `values, places = {whole}`, then `{picked}`."
     part = "[0]" if keras else ".values"
     return f"Use the values, which are differentiable, not the indices: `{whole}{part}`."
 
@@ -50,7 +50,7 @@ def in_order(group: Group) -> str:
     total = "keras.ops.sum" if keras else "tf.reduce_sum"
     places = ("None, :", ":, None") if down else (":, None", "None, :")
     rows = [f"{x}[..., {place}]" for place in places]
-    return f"Rank softly: {first}`{total}({{lib}}.sigmoid(({rows[0]} - {rows[1]}) / 0.1), axis=-1)`."
+    return f"Use soft ranks: {first}`{total}({{lib}}.sigmoid(({rows[0]} - {rows[1]}) / 0.1), axis=-1)`."
 
 
 def _in_soft_order(x: str, first: str, down: bool, keras: bool, numbers: bool) -> str:
@@ -59,7 +59,7 @@ def _in_soft_order(x: str, first: str, down: bool, keras: bool, numbers: bool) -
     product = "keras.ops.matmul" if keras else "tf.linalg.matvec" if numbers else "tf.matmul"
     order = f"-{{lib}}.sort(-{x})" if down else f"{{lib}}.sort({x})"
     matrix = f"{softmax}(-{{lib}}.abs({order}[..., :, None] - {x}[..., None, :]) / 0.1)"
-    return f"Put them in order softly: {first}`p = {matrix}`, then `{product}(p, rows)`."
+    return f"Use a soft sort: {first}`p = {matrix}`, then `{product}(p, rows)`."
 
 
 def _picks_from_others(group: Group) -> set[int]:

@@ -12,8 +12,8 @@ def out_of_reach(trace: Trace, kind: str) -> str:
     if missed is None:
         return ""
     return (
-        f" The `gradient_override_map`{place_of(trace, missed)} does not reach it: an override holds for ops that are "
-        "made inside of its block, and this one was made outside."
+        f" The `gradient_override_map`{place_of(trace, missed)} does not apply to it: an override covers only ops "
+        f"created inside its block, and this one was created outside."
     )
 
 

@@ -10,7 +10,7 @@ from tb_gradflow.analyse.step.measured import LARGE_INPUT
 from tb_gradflow.analyse.words.fields import SIZE, Template
 from tb_gradflow.analyse.words.names import Group, Text
 
-FROM_LOGITS = "take the loss from the logits, `from_logits=True`"
+FROM_LOGITS = "compute the loss from the logits, `from_logits=True`"
 
 
 def is_output(group: Group) -> bool:
@@ -27,7 +27,7 @@ def large_inputs(group: Group) -> str:
         return ""
     name, size = told[0]
     x = name if name.isidentifier() else "x"
-    return f" In the batch `{name}` reaches {size:.3g}: scale it first, `({x} - {x}.mean(0)) / ({x}.std(0) + 1e-7)`."
+    return f" In this batch, `{name}` reaches {size:.3g}: scale it first, `({x} - {x}.mean(0)) / ({x}.std(0) + 1e-7)`."
 
 
 CHECK = "`tb_gradflow.check_gradients(loss_fn, args, gradient)` compares them with finite differences"
@@ -43,7 +43,7 @@ def in_layer(group: Group) -> bool:
 
 def nothing_left_to_learn(group: Group) -> Text:
     return Template(
-        SIZE + "the loss is next to zero, and nothing in this batch is left to learn.", "Nothing to repair."
+        SIZE + "the loss is close to zero, so there is nothing left to learn from this batch.", "Nothing to fix."
     )(group)
 
 
@@ -56,7 +56,7 @@ def counted(group: Group, variables: tuple[int, ...], column: int, most: int = 3
     assert numbers is not None
     told = [
         f"`{group.trace.variables[each].name}` ({int(numbers[each, column])} of "
-        f"{prod(group.trace.variables[each].shape)} numbers)"
+        f"{prod(group.trace.variables[each].shape)} values)"
         for each in variables[:most]
     ]
     more = len(variables) - most
@@ -67,8 +67,8 @@ def of_batch(group: Group) -> str:
     """What is wrong with the batch, as a sentence; empty if nothing is."""
     bad = group.suspect.measured.nonfinite_inputs
     told = [
-        f"`{name}` holds "
+        f"`{name}` contains "
         + " and ".join(f"{n} {word}" for n, word in ((r.nan_count, "NaN"), (r.inf_count, "Inf")) if n)
         for name, r in bad
     ]
-    return f"In the batch {', '.join(told)}." if told else ""
+    return f"In this batch, {', '.join(told)}." if told else ""

@@ -49,7 +49,7 @@ def seen(group: Group) -> str:
     if values is None or not _is_broken(group):
         return ""
     given, rows = _given(group, values) if group.culprit >= 0 else "", rows_of(group)
-    began = f" It begins in {_written(rows, group)}.{_example(group, rows)}" if rows is not None else ""
+    began = f" It starts in {_written(rows, group)}.{_example(group, rows)}" if rows is not None else ""
     return f" {given}" * bool(given) + began
 
 
@@ -177,14 +177,14 @@ def _given(group: Group, values: Values) -> str:
     """What the op was given, in one sentence; empty if that is not known, or says nothing."""
     assert group.op is not None
     kind, dtype = group.op.type, group.op.outputs[0].dtype if group.op.outputs else ""
-    value, name = argument_of(group), name_of_argument(group) or "what goes in"
+    value, name = argument_of(group), name_of_argument(group) or "the input"
     subject = f"{name[0].upper()}{name[1:]}"
     if kind in ("Exp", "Expm1", "Cosh", "Sinh") and value is not None:
         reached = value.largest if kind in ("Exp", "Expm1") else max(abs(value.largest), abs(value.smallest))
         limit = _EXPONENT.get(dtype, 0.0)
         return f"{subject} reaches {reached:.4g}; {dtype} overflows above {limit}." if reached > limit > 0 else ""
     if kind in ("Acos", "Asin", "Atanh", "Acosh") and value is not None:
-        return f"{subject} goes from {value.smallest:.9g} to {value.largest:.9g}."
+        return f"{subject} ranges from {value.smallest:.9g} to {value.largest:.9g}."
     if kind == "Log1p" and value is not None:
         return f"{subject} goes down to {value.smallest:.9g}."
     if value is not None:
@@ -198,12 +198,12 @@ def _at_zero(group: Group, values: Values, value: OpValue, subject: str) -> str:
     count = prod(value.shape)
     divides = _ARGUMENT[group.op.type][0] == 1 and group.op.type != "Xlogy" if group.op is not None else False
     if value.zeros and (divides or not value.negative):
-        of = f" in {value.zeros} of {count} places" if count > 1 else ""
+        of = f" in {value.zeros} of {count} elements" if count > 1 else ""
         made = values.of(group.culprit)
-        above = ", and so is what it divides" if divides and made is not None and _all_nan(made) else ""
+        above = ", and so is the numerator" if divides and made is not None and _all_nan(made) else ""
         return f"{subject} is exactly 0{of}{above}."
     if value.negative and not divides:
-        of = f" in {value.negative} of {count} places" if count > 1 else ""
+        of = f" in {value.negative} of {count} elements" if count > 1 else ""
         zeros = f", and exactly 0 in {value.zeros}" if value.zeros else ""
         return f"{subject} is negative{of}{zeros}, down to {value.smallest:.3g}."
     return ""
@@ -222,7 +222,7 @@ def _sizes(group: Group, values: Values, dtype: str) -> str:
     if not sizes or any(map(is_bad, given)) or not any(map(is_bad, made)) or dtype not in _LARGEST or max(sizes) == 0.0:
         return ""
     reached = " and ".join(f"{size:.2g}" for size in sizes)
-    return f"What goes in reaches {reached}; the largest {dtype} is {_LARGEST[dtype]}."
+    return f"Its inputs reach {reached}; the largest {dtype} is {_LARGEST[dtype]}."
 
 
 def _size(value: OpValue) -> float:

@@ -18,7 +18,7 @@ def who_gets_it(group: Group, choice: int) -> str:
     parts = [(first, taken), (second, 1 - taken)]
     told = [f"{side} in {share:.0%} of the elements" for side, share in parts if share > 0]
     hands = called(group.trace, choice)
-    return f" {hands} hands the gradient on to what it took: {', '.join(told)}; its condition gets none."
+    return f" {hands} passes the gradient to the side that it selects: {', '.join(told)}; its condition gets none."
 
 
 def _sides(group: Group, choice: int) -> tuple[str, str]:

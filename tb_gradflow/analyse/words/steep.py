@@ -42,8 +42,8 @@ def made_large_between_limits(group: Group) -> str:
 
 def less_steep(told: str) -> str:
     """What to do about it."""
-    less = "Divide by a larger" if " divides by " in told else "Multiply with a smaller"
-    return less + " number, so that what goes in is of about one; a schedule can sharpen it later"
+    less = "Divide by a larger" if " divides by " in told else "Multiply by a smaller"
+    return less + " number, so that the input is around one; a schedule can sharpen it later"
 
 
 def _argument(group: Group, op: int) -> int:
@@ -62,5 +62,5 @@ def _factor_at(group: Group, place: int) -> str:
         told = f"divides by {second:.3g}" if second and 1 / abs(second) >= MUCH else ""
     else:
         factor = first if second is None else second
-        told = f"multiplies with {factor:.3g}" if factor is not None and abs(factor) >= MUCH else ""
+        told = f"multiplies by {factor:.3g}" if factor is not None and abs(factor) >= MUCH else ""
     return f"{called(group.trace, place)}{place_of(group.trace, place)} {told}" if told else ""

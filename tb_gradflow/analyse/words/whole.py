@@ -41,7 +41,7 @@ def weighed_in_place_of_integers(group: Group) -> str:
         given = _call_of(group, taker)
         x = bracketed(given.arguments[0]) if given is not None else "x"
         return (
-            f"{what} takes whole numbers alone. Weigh elements by their distance from the diagonal: `rows, columns = "
+            f"{what} accepts only integers. Weight the elements by their distance from the diagonal: `rows, columns = "
             f"tf.range(tf.shape({x})[-2]), tf.range(tf.shape({x})[-1])`, `distance = tf.cast(tf.abs(rows[:, None] - "
             f"columns), tf.float32)`, then `{x} * tf.sigmoid(({size} - distance) / 0.5)`."
         )
@@ -49,13 +49,13 @@ def weighed_in_place_of_integers(group: Group) -> str:
         lib, low = given.head.rpartition(".")[0] or "tf", f"tf.cast(tf.floor({size}), tf.int32)"
         shifted = [f"{lib}.roll({', '.join((given.subject, at, *given.arguments[2:]))})" for at in ("k", "k + 1")]
         return (
-            f"{what} takes whole numbers alone. Move by both neighbours and weigh these: `k = {low}`, `w = {size} - "
-            f"tf.floor({size})`, then `(1 - w) * {shifted[0]} + w * {shifted[1]}`."
+            f"{what} accepts only integers. Roll by both neighbouring integers and blend the results: `k = {low}`, `w "
+            f"= {size} - tf.floor({size})`, then `(1 - w) * {shifted[0]} + w * {shifted[1]}`."
         )
     return (
-        f"{what} takes whole numbers alone, so no gradient passes there however they are made. Let `{size}` into the "
-        f"values as well, such as a soft mask over positions, `tf.sigmoid(({size} - tf.cast(positions, tf.float32)) / "
-        "0.5)`; or train it by a loss of its own."
+        f"{what} accepts only integers, so no gradient passes through it. Let `{size}` act on the values as well, for "
+        f"example through a soft mask over positions, `tf.sigmoid(({size} - tf.cast(positions, tf.float32)) / 0.5)`; "
+        f"or give it its own loss."
     )
 
 

@@ -132,30 +132,33 @@ def message_and_fix(group: Group) -> Text:
     if group.op is not None and group.op.type in _WITHOUT_SLOPE and group.verdict.culprit < 0:
         return Template(
             ZERO + "both sides of {op} are computed from {them}, and in this step they are equal in every element.",
-            "Let them differ, by augmentation or dropout that is switched on, `training=True`, or leave this term out.",
+            "Make them differ, by augmentation or active dropout, `training=True`, or remove this term.",
         )(group)
     if same_on_both_sides(group.suspect) is not None:
         return _same(group)
     names, stopped = fields(group), _stopped_sample(group)
-    why = "several ways lead to the loss, and their gradients cancel at {op}."
+    why = "several paths lead to the loss, and their gradients cancel at {op}."
     if not group.suspect.state.receives:
         asked = call_on(group.source.code, "log_prob") if group.source is not None else None
         names["head"] = asked.head if asked is not None else "log_prob"
         why = (
-            "`{head}`{place} is asked for a sample of the same distribution, and what moved the sample falls out again."
+            "`{head}`{place} is evaluated at a sample of the same distribution, where the effect of {them} on the "
+            "sample cancels."
         )
-    fix = "Stop one of them: for a score function `log_prob(tf.stop_gradient(sample))`, so that `{variable}` acts "
+    fix = (
+        "Stop one of the paths: for a score function, `log_prob(tf.stop_gradient(sample))`, so that `{variable}` acts "
+    )
     if stopped:
         if group.suspect.state.receives:
-            why = "{op} takes out again what moved the sample."
+            why = "{op} cancels the effect of {them} on the sample."
         why += (
-            " That is right: a sample `loc + scale * noise` moves with its `loc`, and its density there is that of "
+            " This is correct: a sample `loc + scale * noise` moves with its `loc`, and its density there is that of "
             "the noise, whatever `loc` is."
         )
         fix = (
-            "Nothing to repair if you differentiate the expectation of something else that is made of the sample. "
-            f"For a score function, or the density of a value that stays, stop the sample: `{stopped}`, so that what "
-            "it was drawn from acts "
+            "Nothing to fix if you differentiate the expectation of something else that is computed from the sample. "
+            f"For a score function, or the density of a fixed value, stop the sample: `{stopped}`, so that its "
+            f"distribution acts "
         )
     return Text((SIZE + why).format_map(names), fix.format_map(names) + "through the density alone.")
 
@@ -163,10 +166,11 @@ def message_and_fix(group: Group) -> Text:
 def _same(group: Group) -> Text:
     call, names = call_of(group), fields(group)
     other = call.arguments[1] if call is not None and call.is_operator and len(call.arguments) == 2 else "..."
-    why = "both sides of {op} are what the same weights make of the same values, and their gradients cancel."
+    why = "both sides of {op} are computed from the same values with the same weights, and their gradients cancel."
     held = f"`{namespace(group)}.stop_gradient({other})`"
     return Text(
-        (SIZE + why).format_map(names), f"Hold one side still: {held}, or a value that was kept from before the update."
+        (SIZE + why).format_map(names),
+        f"Stop the gradient of one side: {held}, or use a value stored before the update.",
     )
 
 
@@ -209,11 +213,11 @@ def _is_made_of(group: Group, op: int, other: int) -> bool:
 
 CAUSE = Cause(
     name="gradient_cancellation",
-    meaning="read more than once, or its value used more than once, each time with a gradient, and next to nothing in "
-    "sum; or cut off where TensorFlow Probability is asked for the density of a distribution's own sample, which only "
-    "a `stop_gradient` weighs",
+    meaning="the variable, or a value computed from it, is used more than once, each use has a gradient, and their sum "
+    "is close to zero; or it is cut off where TensorFlow Probability evaluates the density of a distribution at its "
+    "own sample, which only a `stop_gradient` weights",
     severity="warning; error where it is cut off",
-    fix="`tf.stop_gradient` on one of the ways: on the sample",
+    fix="`tf.stop_gradient` on one of the paths: on the sample",
     text=message_and_fix,
     leaves_noise=True,
     edits=(stopped_sample,),

@@ -94,20 +94,20 @@ def _evenly_met(suspect: Suspect) -> list[tuple[float, int]]:
 def message_and_fix(group: Group) -> Text:
     if group.op is not None and group.op.type in ("Softmax", "LogSoftmax"):
         return Template(
-            SIZE + "the loss sums what {op} made to sum to one, so it is constant.",
+            SIZE + "the loss sums the output of {op}, which sums to one, so it is constant.",
             "Compare with targets: `keras.losses.categorical_crossentropy(y, probabilities)`.",
         )(group)
     return Template(
-        SIZE + "at {op} values are normalised, and all of them then get the same gradient, as from a sum or a mean "
-        "along the same axis: it does not depend on what comes in.",
-        "Sum or average along another axis than the normalised one, or let what follows weigh the values differently.",
+        SIZE + "{op} normalises values that then all get the same gradient, as from a sum or a mean along the same "
+        "axis: the result does not depend on the input.",
+        "Sum or average along an axis other than the normalised one, or weight the normalised values differently.",
     )(group)
 
 
 CAUSE = Cause(
     name="normalised_then_summed",
-    meaning="the same gradient arrives at all outputs of a softmax, or of a normalisation by hand, and at most noise "
-    "goes on",
+    meaning="the same gradient arrives at all outputs of a softmax, or of a hand-written normalisation, and at most "
+    "rounding noise is passed on",
     severity="error",
     fix="compare with targets",
     text=message_and_fix,

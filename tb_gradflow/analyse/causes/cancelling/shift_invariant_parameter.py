@@ -136,32 +136,33 @@ def scale_without_influence(suspect: Suspect) -> Verdict | None:
 def message_and_fix(group: Group) -> Text:
     if group.op is not None and group.op.type == "Sub":
         return Template(
-            "{they_have} no influence: both sides of {op} contain {them}. What arrives is rounding noise.",
+            "{they_have} no effect on the loss: both sides of {op} contain {them}. The gradient is rounding noise.",
             _harmless(group),
         )(group)
     if group.suspect.state.status == "unused":
         return Template(
-            "{they_have} no influence: the loss is made of a derivative, and what {op} adds has none.",
+            "{they_have} no effect on the loss: the loss uses only a derivative, which the offset added by {op} does "
+            "not change.",
             _harmless(group),
         )(group)
     if group.op is not None and group.op.type == "Mul":
         return Template(
-            "{they_have} no influence: what follows {op} is divided by its own length or deviation, which takes every "
-            "factor out again. What arrives is rounding noise.",
-            "Harmless; leave the factor out, or put it behind the normalisation.",
+            "{they_have} no effect on the loss: the values after {op} are divided by their own norm or standard "
+            "deviation, which cancels every factor. The gradient is rounding noise.",
+            "Harmless; remove the factor, or apply it after the normalisation.",
         )(group)
     takers = [taker for op in dict.fromkeys(group.culprits.values()) if (taker := takes_out(group.suspect, op)) >= 0]
     layers = list(dict.fromkeys(layer_of(group.trace, taker) for taker in takers))
     kind = group.trace.ops[takers[0]].type if takers else ""
     name = "softmax" if kind in SOFTMAX else "difference of elements" if kind == "Sub" else "batch normalisation"
-    each = "behind each of them" if len(group.variables) > 1 else "behind it"
-    why = f"the {name} {each} ({quoted(layers, 'layers')}) takes every offset out again"
+    each = "after each of them" if len(group.variables) > 1 else "after it"
+    why = f"the {name} {each} ({quoted(layers, 'layers')}) cancels every offset"
     if not takers or "" in layers:
-        why = f"the {name} that follows {{op}}" if takers else "a normalisation, softmax or difference behind {op}"
-        why += " takes every offset out again"
-    arrives = "nothing" if group.suspect.state.status == "zero" else "rounding noise"
+        why = f"the {name} that follows {{op}}" if takers else "a normalisation, softmax or difference after {op}"
+        why += " cancels every offset"
+    arrives = "zero" if group.suspect.state.status == "zero" else "rounding noise"
     return Template(
-        "{they_have} no influence: " + why + f". What arrives is {arrives}.",
+        "{they_have} no effect on the loss: " + why + f". The gradient is {arrives}.",
         _harmless(group),
     )(group)
 
@@ -174,10 +175,10 @@ def _harmless(group: Group) -> str:
 
 CAUSE = Cause(
     name="shift_invariant_parameter",
-    meaning="an offset in front of a batch normalisation or inside an attention's scores, or of outputs of which two "
-    "are subtracted, as pairwise ranking losses do; its gradient is noise, at most a ten-thousandth of what arrives at "
-    "the sum; below 1e-7 that share is evidence enough; likewise a factor in front of a division by the own length, "
-    "and an offset of which the loss sees the derivative alone",
+    meaning="an offset in front of a batch normalisation or inside attention scores, or of outputs that are subtracted "
+    "from each other, as in pairwise ranking losses; its gradient is rounding noise, at most a ten-thousandth of the "
+    "gradient that arrives at the sum; below 1e-7 that ratio alone is enough. Likewise a factor in front of a "
+    "division by the norm, and an offset of which the loss uses only the derivative",
     severity="info",
     fix="`use_bias=False`",
     text=message_and_fix,

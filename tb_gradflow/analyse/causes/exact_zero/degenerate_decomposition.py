@@ -21,21 +21,21 @@ def message_and_fix(group: Group) -> Text:
     kind = group.op.type if group.op else ""
     if kind in ("SelfAdjointEigV2", "Svd", "Eig"):
         return Template(
-            BROKEN + "{op} meets values that are equal, and its derivative divides by their differences.",
-            "Train on the values alone, or pull them apart first: "
+            BROKEN + "{op} computes values that are equal, and its derivative divides by their differences.",
+            "Use only the values in the loss, or separate them first: "
             "`{bx} + tf.linalg.diag(1e-3 * tf.range(n, dtype=tf.float32))`.",
         )(group)
     return Template(
-        BROKEN + "{op} is given a matrix that is singular, or nearly so, and has no inverse.",
-        "Move it away from singular: `{head}({bx} + 1e-4 * tf.eye(tf.shape({x})[-1]))`.",
+        BROKEN + "the matrix given to {op} is singular, or nearly so, and has no inverse.",
+        "Regularise the matrix: `{head}({bx} + 1e-4 * tf.eye(tf.shape({x})[-1]))`.",
     )(group)
 
 
 CAUSE = Cause(
     name="degenerate_decomposition",
-    meaning="born at an SVD or eigenvalue decomposition, as zero where values repeat; at a Cholesky factor or an "
-    "inverse, as NaN where the matrix is singular",
+    meaning="becomes zero at an SVD or eigenvalue decomposition with repeated values; or NaN at a Cholesky factor or "
+    "an inverse of a singular matrix",
     severity="error",
-    fix="pull the values apart; add to the diagonal",
+    fix="separate the values; add to the diagonal",
     text=message_and_fix,
 )

@@ -126,14 +126,14 @@ def message_and_fix(group: Group) -> Text:
     """Of a batch of one, or of a vector of one number."""
     if group.op is not None and group.op.type in ("Mul", "RealDiv", "Div") and not _is_in_a_layer_for_it(group):
         return Template(
-            SIZE + "{op} divides a vector of one number by its own length: that makes 1 or -1 of whatever comes in.",
-            'Compare the number itself, for example with `loss="mse"`, or normalise over an axis with several entries.',
+            SIZE + "{op} divides a vector with a single element by its own norm: the result is 1 or -1 for any input.",
+            'Compare the value itself, for example with `loss="mse"`, or normalise over an axis with several entries.',
         )(group)
     return Template(
-        ZERO + "{op} normalises over a single element, and the result is the same whatever comes in.",
+        ZERO + "{op} normalises over a single element, and the result is the same for any input.",
         "Use a larger batch, or `keras.layers.LayerNormalization()`."
         if _is_over_the_batch(group)
-        else "Leave the normalisation out here, or normalise over an axis with several entries.",
+        else "Remove the normalisation here, or normalise over an axis with several entries.",
     )(group)
 
 
@@ -152,8 +152,8 @@ def _is_over_the_batch(group: Group) -> bool:
 
 CAUSE = Cause(
     name="degenerate_normalisation",
-    meaning="a normaliser takes the mean of one element: born at it, at the ReLU behind it, or at a product with what "
-    "comes out; or a vector of one number is divided by its length",
+    meaning="a normalisation takes the mean of one element: the gradient becomes zero at it, at the ReLU after it, or "
+    "at a product with its result; or a vector with a single element is divided by its norm",
     severity="error",
     fix="a larger batch; another axis",
     text=message_and_fix,

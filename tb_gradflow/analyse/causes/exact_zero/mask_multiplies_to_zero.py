@@ -178,50 +178,51 @@ def message_and_fix(group: Group) -> Text:
     if op is not None and op.type == "DivNoNan":
         return Template(
             ZERO + "{op} divides by a count of zero: nothing in this batch belongs to {them}.",
-            "Nothing to repair if other batches have some; else look at the labels.",
+            "Nothing to fix if other batches have some; otherwise, check the labels.",
         )(group)
     if op is not None and op.type in LOOPS:
         return Template(
-            ZERO + "in this step a mask makes {op} leave out every time step, and what it hands on stays zero.",
-            "Look at the mask: `mask_value` of the `Masking` layer, `mask_zero` of the `Embedding`, or batches that "
-            "hold nothing but padding.",
+            ZERO + "in this step a mask makes {op} skip every time step, and its output stays zero.",
+            "Check the mask: `mask_value` of the `Masking` layer, `mask_zero` of the `Embedding`, or batches that "
+            "contain only padding.",
         )(group)
     if op is not None and op.type in SELECTING:
         return Template(
-            ZERO + "in this step {op} selects nothing of what comes from {them}.",
-            "Nothing to repair if other batches, or later steps, have something to select; else look at what {op} is "
-            "asked for: a length, an index, a condition.",
+            ZERO + "in this step {op} selects none of the values computed from {them}.",
+            "Nothing to fix if other batches, or later steps, have something to select; otherwise, check the length, "
+            "index or condition given to {op}.",
         )(group)
     incoming = group.suspect.measured.of_op(group.suspect.target, group.culprit)
     if incoming is not None and is_empty(incoming):
         return Template(
-            ZERO + "in this step {op} is given nothing: not one row was selected for it.",
-            "Nothing to repair if other batches, or later steps, have rows for {them}.",
+            ZERO + "in this step {op} gets an empty tensor: not one row was selected for it.",
+            "Nothing to fix if other batches, or later steps, have rows for {them}.",
         )(group)
     if "dropout" in name:
         return Template(
-            ZERO + "in this step {op} has dropped all that comes from {them}.",
-            "Lower the rate: `keras.layers.Dropout(0.3)`.",
+            ZERO + "in this step {op} dropped all values computed from {them}.",
+            "Lower the dropout rate: `keras.layers.Dropout(0.3)`.",
         )(group)
     if op is not None and any(constant.value == 0 for constant in op.constants):
-        fix = "If {names} {is_to} learn, look at what {op} multiplies with: a factor other than 0, or a mask with ones."
+        fix = "If {names} {is_to} train, give {op} a factor other than 0, or a mask that contains ones."
         if "compile_loss" in name:
-            fix = "If {names} {is_to} learn, give this loss another weight: `loss_weights` in `model.compile`."
-        return Template(ZERO + "{op} multiplies what comes from {them} with the constant 0.", fix)(group)
+            fix = "If {names} {is_to} train, give this loss another weight: `loss_weights` in `model.compile`."
+        return Template(ZERO + "{op} multiplies the values computed from {them} by the constant 0.", fix)(group)
     if "compile_loss" in name:
         return Template(
-            ZERO + "{op} multiplies what comes from {them} with zeros: a `sample_weight`, a mask or a loss weight.",
-            "Look at `sample_weight`, at `loss_weights` in `model.compile`, and at the masks of the layers.",
+            ZERO + "{op} multiplies the values computed from {them} by zeros: a `sample_weight`, a mask or a loss "
+            "weight.",
+            "Check `sample_weight`, `loss_weights` in `model.compile`, and the masks of the layers.",
         )(group)
     if _leaves_no_loss(group):
         return Template(
-            ZERO + "in this step {op} multiplies everything with zeros, and the loss is zero.",
-            "Look at the mask that {op} is given: whether it is the right way round, 1 where something counts; or at "
-            "the batch, if that holds nothing but padding.",
+            ZERO + "in this step {op} multiplies everything by zeros, and the loss is zero.",
+            "Check that the mask given to {op} is not inverted: it must be 1 where a value counts. Or check whether "
+            "the batch contains only padding.",
         )(group)
     return Template(
-        ZERO + "in this step {op} multiplies what comes from {them} with zeros, a mask or a gate.",
-        "Nothing to repair if other batches, or later steps, let it through; else look at the mask that {op} is given.",
+        ZERO + "in this step {op} multiplies the values computed from {them} by zeros, from a mask or a gate.",
+        "Nothing to fix if other batches, or later steps, let them through; otherwise, check the mask given to {op}.",
     )(group)
 
 
@@ -240,19 +241,19 @@ def _in_part(group: Group) -> Text:
         share = f"{_share(group):.0%} of the elements"
         return Template(
             f"{{they_get}} a gradient of exactly zero in {share}: in this step {{op}} masks "
-            "{them}. Whether an optimizer moves these elements all the same was not seen: Adam, momentum "
-            "and a weight decay do, plain SGD does not.",
-            "Nothing to repair if that is meant. " + _held_still(group, None),
+            "{them}. Whether an optimizer still moves these elements was not recorded: Adam, momentum and weight "
+            "decay do, plain SGD does not.",
+            "Nothing to fix if this is intended. " + _held_still(group, None),
         )(group)
     why = "in this step {op} masks {them}"
     if group.verdict.culprit == NO_OP:
-        why = "the gradient that the optimizer is given was made zero there after the tape had taken it"
+        why = "the gradient was set to zero there between the tape and the optimizer"
     seen = [each for place in group.variables if (each := movement_of(group.suspect.measured, place)) is not None]
     count, zeros, size = (sum(getattr(each, name) for each in seen) for name in ("moved", "zeros", "size"))
-    told = f"It moves {count} of these {zeros} elements all the same, because {why_moved(moved)}."
+    told = f"Still, {count} of these {zeros} elements move, because {why_moved(moved)}."
     return Template(
         f"{{they_get}} a gradient of exactly zero in {zeros / size:.0%} of the elements: {why}. {told}",
-        "Nothing to repair if that is meant. " + _held_still(group, moved),
+        "Nothing to fix if this is intended. " + _held_still(group, moved),
     )(group)
 
 
@@ -276,20 +277,20 @@ def _held_still(group: Group, moved: Moved | None) -> str:
     )
     if group.trace.targets[group.suspect.target].automatic is None:  # a graph of TensorFlow 1, where no tape is
         return (
-            f"To hold these elements still, set to zero what {kind} remembers of them in front of each update, or "
-            f"use plain gradient descent, which remembers nothing:\n{slots}"
-            f"    session.run(slot.assign(slot * {mask.factor}), feed_dict)"
+            f"To keep these elements fixed, set the state that {kind} keeps for them to zero before each update, or "
+            f"use plain gradient descent, which keeps no state:\n{slots}    session.run(slot.assign(slot * "
+            f"{mask.factor}), feed_dict)"
         )
     put_back = (
         f"before = tf.identity({mask.variable})\n{call}\n"
         f"{mask.variable}.assign(tf.where({mask.kept}, {mask.variable}, before))"
     )
     if (moved is not None and not moved.by_memory_alone) or _has_like(group):
-        return f"To hold these elements still, put their values back after each update:\n{put_back}"
+        return f"To keep these elements fixed, restore their values after each update:\n{put_back}"
     return (
-        "To hold these elements still, put their values back after each update; or set to zero what "
-        f"{kind} remembers of them in front of it, the last three lines; or use plain SGD, which remembers "
-        f"nothing:\n{put_back}\n\n{slots}    slot.assign(slot * {mask.factor})"
+        f"To keep these elements fixed, restore their values after each update; or set the state that {kind} keeps for "
+        f"them to zero before it, with the last three lines; or use plain SGD, which keeps no "
+        f"state:\n{put_back}\n\n{slots}    slot.assign(slot * {mask.factor})"
     )
 
 
@@ -305,11 +306,11 @@ def _has_like(group: Group) -> bool:
 
 CAUSE = Cause(
     name="mask_multiplies_to_zero",
-    meaning="born at a product with data, at a dropout, or at a selection of no element; at a product with what such a "
-    "mask has made zero; in a recurrent layer that has a mask and whose inputs are not large; or, in front of one, "
-    "where a slice of the tensor is taken. Or the weight itself is multiplied with a mask of data, and has zeros in a "
-    "part of its gradient",
-    severity="warning; info for a slice, a part of a weight, a term of the loss whose weight is no constant, or no "
+    meaning="becomes zero at a product with data, at a dropout, or at a selection of no element; at a product with a "
+    "value that such a mask has made zero; in a recurrent layer that has a mask and whose inputs are not large; or, "
+    "before such a layer, where a slice of the tensor is taken. Or the weight itself is multiplied by a mask of data, "
+    "and part of its gradient is zero",
+    severity="warning; info for a slice, a part of a weight, a term of the loss whose weight is not constant, or no "
     "element",
     fix="check the mask",
     text=message_and_fix,

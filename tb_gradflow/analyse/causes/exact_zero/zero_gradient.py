@@ -87,14 +87,14 @@ _PART_BY_PART = frozenset(
 def message_and_fix_of_given(group: Group) -> Text:
     if group.verdict.severity == "info":
         return Template(
-            "{they_get} a gradient of exactly zero, and the loss is next to zero: nothing is left to learn in this "
-            "batch.",
-            "Nothing to repair.",
+            "{they_get} a gradient of exactly zero, and the loss is close to zero: there is nothing left to learn "
+            "from this batch.",
+            "Nothing to fix.",
         )(group)
     return Template(
         "{they_have} been given a gradient of exactly zero{line}. How it was computed is not recorded.",
-        "Look at how it is computed. Finite differences give zeros where a function rounds, or where the step is "
-        f"smaller than what changes the loss; {CHECK}, and names a step that is good.",
+        f"Check how it is computed. Finite differences are zero where a function rounds, or where the step is too "
+        f"small to change the loss; {CHECK}, and suggests a good step.",
     )(group)
 
 
@@ -103,31 +103,34 @@ def message_and_fix(group: Group) -> Text:
     if in_part and group.op is not None:
         kept, lost = ("imaginary", "real") if group.op.type == "Imag" else ("real", "imaginary")
         return Template(
-            ZERO + f"what comes from {{them}} is the {lost} part of complex numbers, and {{op}} keeps the {kept} part "
-            "alone.",
-            "Let the loss see both parts: `tf.abs(z)`, or `tf.concat([tf.math.real(z), tf.math.imag(z)], axis=-1)`.",
+            ZERO + f"the values computed from {{them}} are the {lost} part of complex numbers, and {{op}} keeps only "
+            f"the {kept} part.",
+            "Use both parts in the loss: `tf.abs(z)`, or `tf.concat([tf.math.real(z), tf.math.imag(z)], axis=-1)`.",
         )(group)
     if group.op is not None and group.op.type == "Cumprod":
         call, x = call_of(group), fields(group)["bx"]
         kept = call.with_subject(f"{x} + 1e-06") if call is not None else f"tf.math.cumprod({x} + 1e-06)"
         return Template(
-            ZERO + "{op} is given a zero, and TensorFlow's derivative of it says zero there, whatever the slope is.",
-            "Keep away from zero: `" + braces(kept) + "`; or add up logarithms, `tf.exp(tf.cumsum(log_factors))`.",
+            ZERO + "the input of {op} contains a zero, where TensorFlow computes a gradient of zero, whatever the "
+            "derivative is.",
+            "Keep the input away from zero: `"
+            + braces(kept)
+            + "`; or sum logarithms, `tf.exp(tf.cumsum(log_factors))`.",
         )(group)
     if group.op is not None and group.op.type in _TAKING:
         return Template(
-            ZERO + "{op} takes out a part that is not made of {them}.",
-            "Take the part that is: look at the index.",
+            ZERO + "{op} selects a part that does not depend on {them}.",
+            "Check the index, and select the part that does.",
         )(group)
     if group.verdict.severity != "info" and (steep := _underflows(group)) is not None:
         return steep
-    why = "it is there behind {op}, and zero in front of it"
+    why = "it arrives at the output of {op}, and is zero at its input"
     if group.op is not None and group.op.type in ("Mul", "MatMul", "BatchMatMulV2", "Einsum", "Conv2D"):
         single = all(group.trace.variables[each].shape in ((), (1,)) for each in group.variables)
-        why = "in this step {op} multiplies with zeros" + (", or its gradients add up to nothing" if single else "")
+        why = "in this step {op} multiplies by zeros" + (", or its gradients sum to zero" if single else "")
     if group.verdict.severity == "info" and is_at_goal(group.suspect):
         return nothing_left_to_learn(group)
-    return Template(ZERO + why + ".", "Look at what {op} is given in this step.")(group)
+    return Template(ZERO + why + ".", "Check the inputs of {op} in this step.")(group)
 
 
 # From this exponent on, a power of a number below one half is less than a thousandth.
@@ -138,16 +141,16 @@ def _underflows(group: Group) -> Text | None:
     """Of exponentials and high powers, which are flat where what they make is too small for a number."""
     if group.op is None or group.op.type not in ("Exp", "Pow"):
         return None
-    factor, scaled = made_large(group), "Scale what goes in, until it is of about one."
-    told = f" {factor[0].upper()}{factor[1:]}: that is steep." if factor else ""
+    factor, scaled = made_large(group), "Scale the input until it is around one."
+    told = f" {factor[0].upper()}{factor[1:]}, which is too steep." if factor else ""
     if group.op.type == "Exp":
-        why = "{op} rounds to zero: what goes in is below -88, for every element that counts."
+        why = "{op} underflows to zero: its input is below -88 for every element that counts."
         return Template(ZERO + why + told, less_steep(factor) + "." if factor else scaled)(group)
     power = constant_of(group.op, 1)
     if power is None or power < _HIGH_POWER:
         return None
-    why = f"{{op}} raises to the power of {power:.3g}, and of what is well below one that rounds to zero."
-    return Template(ZERO + why + told, "Take a smaller power, or scale what goes in, until it is of about one.")(group)
+    why = f"{{op}} raises to the power of {power:.3g}, which underflows to zero for inputs well below one."
+    return Template(ZERO + why + told, "Use a smaller power, or scale the input until it is around one.")(group)
 
 
 _TAKING = frozenset({"StridedSlice", "Slice", "GatherV2", "GatherNd"})
@@ -155,9 +158,9 @@ _TAKING = frozenset({"StridedSlice", "Slice", "GatherV2", "GatherNd"})
 
 CAUSE = Cause(
     name="zero_gradient",
-    meaning="zeros, and no other cause explains them: the op is named",
+    meaning="the gradient is zero, and no other cause explains it: the op is named",
     severity="warning; info if the loss is zero, or the variable is used several times",
-    fix="look at its inputs",
+    fix="check its inputs",
     text=message_and_fix,
     text_of_given=message_and_fix_of_given,
 )

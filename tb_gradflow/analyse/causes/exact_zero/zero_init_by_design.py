@@ -53,13 +53,13 @@ def _products_with_learning_zeros(suspect: Suspect) -> list[tuple[int, int]]:
 
 CAUSE = Cause(
     name="zero_init_by_design",
-    meaning="born at a product with a variable that began at zero and learns: LoRA's first step; or a product with a "
-    "tiny one takes four decades: ConvNeXt's layer scale",
+    meaning="becomes zero at a product with a variable that started at zero and trains, as in LoRA's first step; or a "
+    "product with a tiny one shrinks it by four orders of magnitude, as ConvNeXt's layer scale does",
     severity="info",
     fix="nothing",
     text=Template(
-        SIZE + "{op} multiplies with a variable that began at zero, or next to it, and is learning.",
-        "Nothing to repair: as that one grows, so does this gradient.",
+        SIZE + "{op} multiplies by a variable that started at zero, or close to it, and is learning.",
+        "Nothing to fix: this gradient grows as that variable does.",
     ),
     told_at_once=True,
 )

@@ -8,13 +8,13 @@ from tb_gradflow.analyse.words.fields import ZERO, Template
 
 CAUSE = Cause(
     name="zero_init_product",
-    meaning="born at a product with a variable of zeros, or with what such variables make zero, that gets no gradient "
-    "either; or at a ReLU or a square that is flat at such a zero",
+    meaning="becomes zero at a product with a variable of zeros, or with a value that such variables make zero, that "
+    "gets no gradient either; or at a ReLU or a square, whose derivative at such a zero is zero",
     severity="error",
-    fix="start one with numbers",
+    fix="initialise one with nonzero values",
     text=Template(
-        ZERO + "{op} multiplies with a variable that is all zeros and gets no gradient either.",
-        'Start one of the two with numbers: `initializer="glorot_uniform"`.',
+        ZERO + "{op} multiplies by a variable that is all zeros and gets no gradient either.",
+        'Initialise one of the two with nonzero values: `initializer="glorot_uniform"`.',
     ),
     edits=(not_all_zeros,),
 )

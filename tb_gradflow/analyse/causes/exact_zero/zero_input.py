@@ -49,23 +49,21 @@ def _with_data(measured: Measured) -> frozenset[int]:
 
 def message_and_fix(group: Group) -> Text:
     name = zero_data(group.suspect.measured)
-    message = (
-        "every number of `{name}` is zero in this batch, and with it the gradient of all that it is multiplied with."
-    )
+    message = "every value of `{name}` is zero in this batch, and with it the gradient of everything multiplied by it."
     return Text(
         (ZERO + message).format_map({**fields(group), "name": name}),
-        f"Look at what is fed, `np.count_nonzero({name})`: integers that are divided by 255 twice, or cast after the "
-        "division, are zeros, and so is a batch of nothing but padding.",
+        f"Check the input, `np.count_nonzero({name})`: integers that are divided by 255 twice, or cast after the "
+        f"division, are zeros, and so is a batch of only padding.",
     )
 
 
 CAUSE = Cause(
     name="zero_input",
-    meaning="every number of the batch's one floating `x` (of your own step: an argument called `x...`, `input...`, "
-    "`image...` or `feature...`) is zero, and what gets a gradient of zero is multiplied with data",
+    meaning="every value of the only floating-point `x` of the batch (in your own step, an argument called `x...`, "
+    "`input...`, `image...` or `feature...`) is zero, and the variable whose gradient is zero is multiplied by data",
     severity="warning",
-    fix="look at what is fed",
+    fix="check the input",
     text=message_and_fix,
-    without_op="all of the batch is zero",
+    without_op="the whole batch is zero",
     told_at_once=True,
 )

@@ -42,36 +42,35 @@ def branch_taken_without_it(suspect: Suspect) -> Verdict | None:
 def message_and_fix(group: Group) -> Text:
     if group.op is not None and "Relu" in group.op.type:
         return Template(
-            SIZE
-            + "it takes effect where {op} lets something through, and in this step all values have the other sign.",
-            "Nothing to repair if other batches have values of both signs.",
+            SIZE + "only values that {op} lets through use {them}, and in this step all values have the other sign.",
+            "Nothing to fix if other batches have values of both signs.",
         )(group)
     if group.op is not None and group.op.type in ("While", "StatelessWhile"):
         return Template(
-            SIZE + "in this step {op} made no round, and only the rounds use {them}.",
-            "Nothing to repair if that depends on the data; else look at the condition of the loop.",
+            SIZE + "{op} ran no iteration in this step, and only its body uses {them}.",
+            "Nothing to fix if this depends on the data; otherwise, check the condition of the loop.",
         )(group)
     chooses = group.op is not None and group.op.type in CHOICES
     return Template(
         SIZE
         + (
-            "{op} hands the gradient of each element on to the side that it took there, and zero to the other; in this "
-            "step it took the other one in every element that counts."
+            "{op} passes the gradient of each element only to the side that it selects, and in this step it selected "
+            "the other side for every element that counts."
             if chooses
-            else "{op} hands the gradient on to the branch that it chose, and none to the other; in this step it did "
-            "not choose the branch that uses {them}."
+            else "{op} passes the gradient only to the branch that it takes, and in this step it did not take the "
+            "branch that uses {them}."
         ),
-        "Nothing to repair if that depends on the data; look at other steps.",
+        "Nothing to fix if this depends on the data; check other steps.",
     )(group)
 
 
 CAUSE = Cause(
     name="branch_not_taken",
-    meaning="born at an If or a `tf.where` and nowhere else, or at a loop that made no round; at the half of a PReLU "
-    "that no value of this step takes; in a step that runs eagerly, read by the branch that `tf.cond` did not take "
-    "alone",
+    meaning="becomes zero at an If or a `tf.where` and nowhere else, at a loop that ran no iteration, or at the half "
+    "of a PReLU that no value of this step uses; or, in a step that runs eagerly, is read only by the branch that "
+    "`tf.cond` did not take",
     severity="info",
-    fix="look at other steps",
+    fix="check other steps",
     text=message_and_fix,
     explains_one_path=True,
 )

@@ -82,11 +82,16 @@ def _is_limited(suspect: Suspect) -> bool:
 
 def message_and_fix(group: Group) -> Text:
     is_relu = group.op is not None and ("Relu" in group.op.type or group.op.type in ("Maximum", *BRANCHES))
-    why = "{op} is zero, and flat, " if is_relu else "{op} multiplies with the output of a ReLU that is zero "
+    why = "{op} multiplies by the output of a ReLU that is zero "
+    if is_relu:
+        why = "{op} is zero, and so is its derivative, "
     by_hand = group.op is not None and group.op.type == "Maximum"
     fix = _by_hand(group) if by_hand else _LET_THROUGH
     if is_relu and not by_hand and _is_last(group):
-        fix = "If this is what the model predicts, leave the ReLU out: it predicts nothing below zero. Else l" + fix[1:]
+        fix = (
+            "If this is the output of the model, remove the ReLU: it predicts nothing below zero. Otherwise, u"
+            + fix[1:]
+        )
     return Template(ZERO + why + "for every input of this step.", fix)(group)
 
 
@@ -114,25 +119,25 @@ def _by_hand(group: Group) -> str:
     call, keras = call_of(group), namespace(group) == "keras.ops"
     shown = call is not None and any(each.strip("0.") == "" for each in call.arguments)
     x, whole = ("{x}", "{whole}") if shown else ("x", "keras.ops.maximum(x, 0)" if keras else "tf.maximum(x, 0)")
-    fix = f"Let something through below zero, `{'keras.ops' if keras else 'tf.nn'}.leaky_relu({x})` in the place of "
+    fix = f"Use `{'keras.ops' if keras else 'tf.nn'}.leaky_relu({x})`, which passes a gradient below zero, instead of "
     if layer_of(group.trace, group.culprit):
-        return fix + f"`{whole}`; lower the learning rate, or start the bias of the layer at zero."
+        return fix + f"`{whole}`; lower the learning rate, or initialise the bias of the layer to zero."
     return (
-        fix
-        + f"`{whole}`; or give the loss a term with a slope there too, such as the distance between what is compared."
+        fix + f"`{whole}`; or add a loss term that has a gradient there too, such as the distance between the compared "
+        f"values."
     )
 
 
 _LET_THROUGH = (
-    'Let something through below zero, `activation="leaky_relu"`, lower the learning rate, or start the bias of the '
-    "layer at zero."
+    'Use `activation="leaky_relu"`, which passes a gradient below zero; lower the learning rate, or initialise the '
+    "bias of the layer to zero."
 )
 
 
 CAUSE = Cause(
     name="dead_relu",
-    meaning="born at a ReLU, or at a `maximum(x, 0)` that is no end of a clip; or at a product with the output of a "
-    "ReLU that lets nothing through",
+    meaning="becomes zero at a ReLU, or at a `maximum(x, 0)` that is not part of a clip; or at a product with the "
+    "output of a ReLU that is zero everywhere",
     severity="error",
     fix="leaky ReLU, lower learning rate",
     text=message_and_fix,

@@ -125,15 +125,18 @@ def message_and_fix(group: Group) -> Text:
     if group.suspect.state.status == "connected":
         return _no_probability(group)
     if group.verdict.severity == "info":
-        message = "{op} limits every value of this step, and the loss is zero: every margin is kept."
-        return Text((ZERO + message).format_map(names), "Nothing to repair: nothing in this batch is left to learn.")
-    message = (ZERO + "{op} limits every value of this step, and a limit has no slope.").format_map(names)
+        message = "{op} clips every value of this step, and the loss is zero: every margin is satisfied."
+        return Text(
+            (ZERO + message).format_map(names), "Nothing to fix: there is nothing left to learn from this batch."
+        )
+    message = (ZERO + "{op} clips every value of this step, and the derivative of a clipped value is zero.").format_map(
+        names
+    )
     if "crossentropy" in name:
         return Text(
             message,
-            "The loss clips what are no probabilities: end the model in `sigmoid` or `softmax`, or in nothing and "
-            + FROM_LOGITS
-            + ".",
+            "The loss clips values that are not probabilities: end the model with `sigmoid` or `softmax`, or with no "
+            "activation and " + FROM_LOGITS + ".",
         )
     if names["behind"] in ("Sigmoid", "Softmax") and _goes_into_a_logarithm(group):
         return Text(message, f"Do not clip `{names['x']}`: {FROM_LOGITS}, which needs no clipping.")
@@ -141,37 +144,39 @@ def message_and_fix(group: Group) -> Text:
         product = group.suspect.culprit
         names["product"] = called(group.trace, product) + place_of(group.trace, product)
         return Text(
-            (ZERO + "{op} holds both factors of {product} at zero, and their product has no slope there.").format_map(
-                names
-            ),
-            "Give the loss a term with a slope where both are zero, such as the distance between what is compared: a "
-            "limit that lets the gradient pass does not help there.",
+            (
+                ZERO + "{op} clips both factors of {product} to zero, where the derivative of their product is zero."
+            ).format_map(names),
+            "Add a loss term that has a gradient where both are zero, such as the distance between the compared "
+            "values. Passing the gradient through the limit does not help here.",
         )
     if (chosen := _chosen_over(group)) >= 0:
         chooser = called(group.trace, chosen) + place_of(group.trace, chosen)
         return Text(
             message
-            + f" {chooser[0].upper()}{chooser[1:]} takes the limited value everywhere, not `{names['x']}` itself.",
-            f"Find out why all of `{names['x']}` lies beyond the limits: of a ratio of two policies, whether the old "
-            "one was kept as it was, for the same actions, and as the logarithm that it is taken for.",
+            + f" {chooser[0].upper()}{chooser[1:]} selects the clipped value everywhere, not `{names['x']}` itself.",
+            f"Find out why all of `{names['x']}` lies outside the limits. For a ratio of two policies, check that the "
+            f"old log-probabilities were kept unchanged, belong to the same actions, and are logarithms.",
         )
     if _goes_into_a_logarithm(group):
         terms = made_by(group, ("Exp",), TERMS)
         total = "keras.ops.logsumexp" if names["lib"] == "keras.ops" else "tf.reduce_logsumexp"
-        add = f"Add up logarithms, `{total}(log_terms, axis=-1)`, where `log_terms` are those of the summands"
-        scale = "Scale what goes in, so that it lies inside the limits: behind them a logarithm has no slope to pass on"
+        add = f"Sum in log space, `{total}(log_terms, axis=-1)`, where `log_terms` are the logarithms of the summands"
+        scale = "Scale the input so that it lies within the limits: outside of them the logarithm passes no gradient on"
         return Text(message, (add if terms else scale) + ".")
     if call is None:
-        return Text(message, "Scale what goes in, so that it lies inside the limits.")
+        return Text(message, "Scale the input so that it lies within the limits.")
     if factor := made_large_between_limits(group):
-        return Text(message + f" {factor[0].upper()}{factor[1:]}: that is steep.", less_steep(factor) + ".")
+        return Text(message + f" {factor[0].upper()}{factor[1:]}, which is too steep.", less_steep(factor) + ".")
     lib, x, v = names["lib"], call.subject, unused_name(group)
     through = (
         f"`{x} + {lib}.stop_gradient({call.text} - {x})`"
         if is_simple(x)
         else f"`{v} = {x}`, then `{v} + {lib}.stop_gradient({call.with_subject(v)} - {v})`"
     )
-    return Text(message, f"Scale what goes in, so that it lies inside, or let the gradient pass the limits: {through}.")
+    return Text(
+        message, f"Scale the input so that it lies within the limits, or use a straight-through estimator: {through}."
+    )
 
 
 def _chosen_over(group: Group) -> int:
@@ -198,15 +203,15 @@ def _no_probability(group: Group) -> Text:
         **fields(group),
         "maker": f"layer `{layer}`" if layer else called(group.trace, found.layer) + place_of(group.trace, found.layer),
         "taker": f"`{loss[0]}`" if loss is not None else blamed(group),
-        "share": f"{outside:.0%}" if outside >= 0.01 else "less than 1 %",
+        "share": f"{outside:.0%}" if outside >= 0.01 else "less than 1%",
     }
     return Text(
         (
-            "{they_get} no gradient from a part of the batch: {taker} is for probabilities, and nothing keeps what "
-            "{maker} puts out between 0 and 1. In this step {share} of it lies outside, where it is clipped, and "
-            "a limit has no slope."
+            "{they_get} no gradient from part of the batch: {taker} expects probabilities, but nothing keeps the "
+            "output of {maker} between 0 and 1. In this step {share} of it lies outside and is clipped, so that its "
+            "gradient is zero."
         ).format_map(names),
-        "End the model in `sigmoid`, or in `softmax` for classes of which one is right; or in nothing and "
+        "End the model with `sigmoid`, or with `softmax` for mutually exclusive classes; or with no activation and "
         + FROM_LOGITS
         + ".",
     )
@@ -229,13 +234,13 @@ def _behind(group: Group, through: tuple[str, ...]) -> list[int]:
 
 CAUSE = Cause(
     name="saturation_clip",
-    meaning="born at a minimum, maximum or clip; or at a product of which such limits hold every factor at zero, the "
-    "overlap of boxes that do not touch. Or a linear layer's output is clipped like a probability and goes into a "
-    "logarithm, and a part of it lies outside of the limits in this step",
+    meaning="becomes zero at a minimum, maximum or clip; or at a product whose factors are all clipped to zero, such "
+    "as the overlap of boxes that do not touch. Or the output of a linear layer is clipped like a probability and "
+    "goes into a logarithm, and part of it lies outside the limits in this step",
     severity="warning; error in `explain` where no variable gets any gradient; info if the loss is zero: all margins "
-    "are kept",
+    "are satisfied",
     fix="clip gradients, not values",
     text=message_and_fix,
-    plight="a gradient that a limit holds back",
+    plight="a gradient that a clip blocks in part",
     edits=(without_clipping,),
 )

@@ -14,11 +14,11 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 CAUSE = Cause(
     name="saturation_quant_range",
-    meaning="the range of a fake quantiser that all values lie in",
+    meaning="all values lie within the range of a fake quantiser, so that the range gets no gradient",
     severity="warning",
-    fix="start the range inside the values",
+    fix="initialise the range inside the values",
     text=Template(
-        ZERO + "all values lie inside the range of {op}, and only those outside move it.",
-        "Start the range inside the values, or set it from their moving minimum and maximum.",
+        ZERO + "all values lie within the range of {op}, and only values outside of it train it.",
+        "Initialise the range inside the values, or set it from their moving minimum and maximum.",
     ),
 )

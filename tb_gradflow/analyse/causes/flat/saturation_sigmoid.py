@@ -45,17 +45,17 @@ def loop_saturates(suspect: Suspect) -> Verdict | None:
 
 def message_and_fix(group: Group) -> Text:
     loop = group.op is not None and group.op.type in ("While", "StatelessWhile")
-    what = "what goes into the gates of {op}" if loop else "what goes into {op}"
+    what = "the gates of {op} are saturated: their input" if loop else "{op} is saturated: its input"
     logits = ", or " + FROM_LOGITS if is_output(group) and not loop else ""
-    scaled = "Scale what goes in, for example by `keras.layers.BatchNormalization()` in front of it"
+    scaled = "Scale the input, for example with `keras.layers.BatchNormalization()` before it"
     if not group.trace.layers and not loop:
-        scaled = "Scale what goes in, `{head}({bx} / 10.0)` or by more, until it is of about one"
+        scaled = "Scale the input, `{head}({bx} / 10.0)` or more, until it is around one"
     factor = made_large(group)
     told = f", which {factor}," if factor else ""
     if factor:
         scaled, logits = less_steep(factor), ""
     text = Template(
-        SIZE + what + told + " is so large that its slope is next to nothing.",
+        SIZE + what + told + " is so large that the derivative is close to zero.",
         scaled + logits + ".",
     )(group)
     return Text(text.message, text.fix + large_inputs(group))
@@ -63,9 +63,9 @@ def message_and_fix(group: Group) -> Text:
 
 CAUSE = Cause(
     name="saturation_sigmoid",
-    meaning="born at a sigmoid or tanh, hard ones too; or one of these takes four decades by itself; or in a loop that "
-    "has them, whose inside is not recorded",
+    meaning="becomes zero at a sigmoid or tanh, hard ones included; or one of these alone shrinks it by four orders of "
+    "magnitude; or it becomes zero in a loop that contains them and whose inside is not recorded",
     severity="warning; error in `explain` where no variable gets any gradient",
-    fix="scale what goes in",
+    fix="scale the input",
     text=message_and_fix,
 )

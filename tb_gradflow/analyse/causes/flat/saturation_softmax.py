@@ -18,16 +18,18 @@ def rule(suspect: Suspect) -> Verdict | None:
 def message_and_fix(group: Group) -> Text:
     size = "tf.math.sqrt(tf.cast(tf.shape(keys)[-1], tf.float32))"
     scaled = f"Scale the scores before the softmax, as attention does: `{{bx}} / {size}`."
-    logits = "Scale what goes in, `{bx} / 10.0`, or " + FROM_LOGITS + "."
+    logits = "Scale the input, `{bx} / 10.0`, or " + FROM_LOGITS + "."
     text = Template(
-        ZERO + "{op} is so sure of one class that its slope rounds to zero.", logits if is_output(group) else scaled
+        ZERO + "{op} is saturated: it is so sure of one class that its derivative rounds to zero.",
+        logits if is_output(group) else scaled,
     )(group)
     return Text(text.message, text.fix + large_inputs(group))
 
 
 CAUSE = Cause(
     name="saturation_softmax",
-    meaning="born at a softmax, or at a loss that contains one; or a softmax takes four decades by itself",
+    meaning="becomes zero at a softmax, or at a loss that contains one; or a softmax alone shrinks it by four orders "
+    "of magnitude",
     severity="warning; error in `explain` where no variable gets any gradient",
     fix="`from_logits=True`",
     text=message_and_fix,

@@ -57,18 +57,21 @@ def message_and_fix(group: Group) -> Text:
     first = 0 if _is_of_a_variable_alone(group) else 1
     several = [axis for axis, size in enumerate(shape) if axis >= first and size != 1]
     sigmoid = "{lib}.sigmoid({x})" if call_of(group) is not None else 'activation="sigmoid"'
-    fix = f"Use `{sigmoid}` for one unit, or one unit for each class."
+    fix = f"Use `{sigmoid}` for one unit, or one unit per class."
     if "categorical_crossentropy" in (group.op.name if group.op is not None else ""):
-        fix = 'For one unit use `loss="binary_crossentropy"` behind a sigmoid; or give each class a unit of its own.'
+        fix = 'For one unit, use a sigmoid with `loss="binary_crossentropy"`; or use one unit per class.'
     softmax = "keras.ops.softmax" if namespace(group) == "keras.ops" else "tf.nn.softmax"
     called_there = call_of(group) is not None and not is_output(group)
     if several and len(shape) > 2 and not hidden:
         fix = f"Normalise over the axis with several entries: `{softmax}({{x}}, axis={several[0]})`."
     elif len(shape) == 2 and first == 1 and called_there and not hidden:
-        fix += f" Entries that are weighed against each other lie along another axis: `{softmax}({{x}}, axis=0)`."
+        fix += f" If the entries to be weighted lie along another axis, use `{softmax}({{x}}, axis=0)`."
     if hidden:
-        why = "The model's output says nothing: {op} normalises over an axis of length one, where the result is always "
-        return Text((why + "1. The loss is taken from what goes in, so training does not show it.").format_map(names),
+        why = (
+            "The output of the model is constant: {op} normalises over an axis of length one, where the result is "
+            "always "
+        )
+        return Text((why + "1. The loss is computed from the logits, so training does not show it.").format_map(names),
                     fix.format_map(names))  # fmt: skip
     message = (
         SIZE if group.suspect.state.status == "connected" else ZERO
@@ -104,7 +107,7 @@ _RESHAPING = ("Reshape", "ExpandDims", "Squeeze", "Transpose", "Identity", "Cast
 
 CAUSE = Cause(
     name="softmax_single_class",
-    meaning="softmax over an axis of length one, also where Keras's loss takes the logits from behind it",
+    meaning="a softmax over an axis of length one, also where the loss of Keras uses the logits in front of it",
     severity="error",
     fix="another axis, or sigmoid",
     text=message_and_fix,

@@ -48,43 +48,44 @@ def _function(group: Group) -> Text:
     zero = group.op is not None and group.op.type == "EagerPyFunc"
     start = ZERO if zero else "{they_get} {size}: "
     return Template(
-        start + "{op} leaves TensorFlow and computes in Python, where no derivative is known.",
-        "Write the body with TensorFlow functions, `tf.tanh(x)` for `np.tanh(x)` and no `.numpy()`, or give it a "
-        "gradient with `tf.custom_gradient`.",
+        start + "{op} runs Python code, which TensorFlow cannot differentiate.",
+        "Write the body with TensorFlow functions, `tf.tanh(x)` instead of `np.tanh(x)` and no `.numpy()`, or give it "
+        "a gradient with `tf.custom_gradient`.",
     )(group)
 
 
 def _escape(group: Group) -> Text:
     names = fields(group)
-    what = "the value" if _is_read_there(group) else f"what is computed from {names['them']}"
+    what = "the value" if _is_read_there(group) else f"a value computed from {names['them']}"
     message = (
-        f"{names['they_get']} no gradient: {what} leaves TensorFlow at {blamed(group)} and comes back as a number."
+        f"{names['they_get']} no gradient: {what} leaves TensorFlow at {blamed(group)} and comes back as a constant."
     )
     code = group.source.code if group.source is not None else ""
     if (put := put_into(code)) is not None:
         holder, value = put
         return Text(
             message,
-            f"Collect the tensors in the place of an array: `parts.append({value})` for each of them, then "
+            f"Collect the tensors in a list instead of an array: `parts.append({value})` for each of them, then "
             f"`tf.reshape(tf.stack(parts), {holder}.shape)`.",
         )
     inside = stays_inside(code) if code else None
     name, _, value = (inside or "").partition(" = ")
     if inside is not None and name == value:
-        return Text(message, f"Leave this line out: `{name}` is a tensor already.")
+        return Text(message, f"Remove this line: `{name}` is already a tensor.")
     if inside is not None:
         return Text(message, f"Stay in TensorFlow: `{inside}`.")
     return Text(message, _ADVICE.get((group.op.api if group.op else None) or "", _STAY))
 
 
 _STAY = (
-    "Stay in TensorFlow: the tensor itself for `.numpy()` and `float(...)`, `tf.` functions for `np.` ones, "
-    "`model(x, training=True)` for `model.predict(x)`; or give this part a gradient with `tf.custom_gradient`."
+    "Stay in TensorFlow: use the tensor itself instead of `.numpy()` or `float(...)`, `tf.` functions instead of `np.` "
+    "ones, and `model(x, training=True)` instead of `model.predict(x)`; or give this part a gradient with "
+    "`tf.custom_gradient`."
 )
 
 _ADVICE = {
-    "int()": "Keep it a float, and blend what it chooses between: `w = x - tf.floor(x)`, then "
-    "`1 - w` parts of what belongs to the whole number below, and `w` parts of what belongs to the next.",
+    "int()": "Keep it a float and interpolate: `w = x - tf.floor(x)`, then `(1 - w) * low + w * high`, where `low` and "
+    "`high` belong to the integers below and above `x`.",
 }
 
 
@@ -97,13 +98,13 @@ def _is_read_there(group: Group) -> bool:
 
 CAUSE = Cause(
     name="python_escape",
-    meaning="`tf.numpy_function` cuts; `tf.py_function` whose gradient comes back as zeros; in a step that runs "
-    "eagerly `.numpy()`, `float()`, NumPy functions, `predict` and their like, where a constant made of the value "
-    "comes back, or Python decides by it; or a `tf.numpy_function` beside other ways, which is handed a gradient and "
-    "hands none on",
-    severity="error; info beside other ways",
+    meaning="a `tf.numpy_function`; a `tf.py_function` whose gradient comes back as zeros; in a step that runs "
+    "eagerly, `.numpy()`, `float()`, NumPy functions, `predict` and the like, whose result comes back as a constant "
+    "or decides what Python does; or a `tf.numpy_function` next to other paths, which gets a gradient and propagates "
+    "none",
+    severity="error; info if there are other paths",
     fix="the same line in TensorFlow",
     text=message_and_fix,
-    verb="cuts {them} off",
+    verb="blocks it",
     edits=(inside,),
 )

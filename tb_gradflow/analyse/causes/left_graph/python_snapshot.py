@@ -23,10 +23,10 @@ def message_and_fix(group: Group) -> Text:
     how = f", by `{api}`" if api else ""
     place = place_of(group.trace, group.culprit)
     message = (
-        f"{names['they_get']} no gradient: the tensor that is used here{place} was computed from {names['them']} once, "
+        f"{names['they_get']} no gradient: the loss uses a tensor{place} that was computed from {names['them']} once, "
         f"before the step{how}, and does not change with {names['them']}."
     )
-    again = f"`{api}({names['variable']})`" if api and api.startswith("tf.") else "what is made of the variable"
+    again = f"`{api}({names['variable']})`" if api and api.startswith("tf.") else "everything derived from it"
     return Text(
         message,
         f"Keep the variable, not the tensor, and compute {again} inside the step: in `call`, or in the loss function, "
@@ -36,12 +36,12 @@ def message_and_fix(group: Group) -> Text:
 
 CAUSE = Cause(
     name="python_snapshot",
-    meaning="the variable takes no part, and a tensor from before the step does whose value was computed from it: "
-    "`tf.exp` of it and other named functions, any monotone function of many elements, a gathered or stacked part",
+    meaning="the step does not read the variable, but a tensor that was computed from it before the step: `tf.exp` of "
+    "it or another known function, any monotone function of many elements, or a gathered or stacked part",
     severity="error",
     fix="compute it inside the step",
     text=message_and_fix,
-    verb="cuts {them} off",
+    verb="blocks it",
     subject="a tensor from before the step",
     edits=(computed_in_the_step,),
 )

@@ -20,30 +20,32 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 def message_and_fix(group: Group) -> Text:
     """Some functions stop the gradient inside, and a functional model was put together before the step."""
-    quiet = ' If it is meant, tell the recorder: `expected=["{pattern}"]`.'
+    quiet = ' If this is intended, pass `expected=["{pattern}"]` to the recorder.'
     if "stop_gradient" not in api_of(group) and group.source is not None and call_of(group) is not None:
-        fix = "Take a function that does not, or compute this part by hand."
+        fix = "Use a function that does not, or write this part yourself."
         if "softmax_cross_entropy" in api_of(group):
-            fix = "Take `tf.nn.softmax_cross_entropy_with_logits`, which passes the gradient to its labels too."
-        return Template(SIZE + "{op} stops it inside, and is on every way to the loss.", fix + quiet)(group)
-    message = SIZE + "{op} is on every way to the loss."
+            fix = "Use `tf.nn.softmax_cross_entropy_with_logits`, which also passes the gradient to its labels."
+        return Template(SIZE + "{op} stops the gradient internally, and is on every path to the loss.", fix + quiet)(
+            group
+        )
+    message = SIZE + "{op} is on every path to the loss."
     if (through := _straight_through(group)) is not None:
-        alone = f": the line hands the gradient to `{through[1]}` alone."
+        alone = f": this line passes the gradient only to `{through[1]}`."
         return Template(message[:-1] + alone, _beside(group, *through) + quiet)(group)
     if call_of(group) is None:
-        built = "Leave `stop_gradient` out where the model is put together."
+        built = "Remove `stop_gradient` where the model is built."
         return Template(message, built + quiet)(group)
     if _weighs_another(group):
         return Template(
             message,
-            "If `{x}` is to weigh the other factor and nothing else, as an advantage weighs a policy, leave it so, and "
-            "give {names} a term of the loss of {their} own, such as the mean of `{lib}.square(...)` of {their} error. "
-            "If not, use `{x}` without it." + quiet,
+            "If `{x}` should only weight the other factor, as an advantage weights a policy, keep it and give {names} "
+            "{their} own loss term, such as the mean of `{lib}.square(...)` of {their} error. Otherwise, use `{x}` "
+            "without `stop_gradient`." + quiet,
         )(group)
     other = (
-        " If it is another network that is to be held still, stop that one in its place." if _is_network(group) else ""
+        " If you meant to freeze another network, stop the gradient of that one instead." if _is_network(group) else ""
     )
-    return Template(message, "Use `{x}` without it." + other + quiet)(group)
+    return Template(message, "Use `{x}` without `stop_gradient`." + other + quiet)(group)
 
 
 def _straight_through(group: Group) -> tuple[str, str] | None:
@@ -61,12 +63,12 @@ def _beside(group: Group, kept: str, passed: str) -> str:
     """What to do for a variable that is in the kept value alone: scales go around a rounding, codes have a loss."""
     if any(group.trace.ops[op].type in ROUNDING for op in group.others):
         return (
-            "Put it around the rounding and nothing else, `u + {lib}.stop_gradient({lib}.round(u) - u)`, and multiply "
-            "and add behind it."
+            "Apply it only to the rounding, `u + {lib}.stop_gradient({lib}.round(u) - u)`, and multiply and add "
+            "afterwards."
         )
     return (
-        "Give {names} a term of the loss that is taken of "
-        f"`{kept}` before this line, as a codebook has: the mean of the square of "
+        "Give {names} a loss term computed from "
+        f"`{kept}` before this line, as the codebook of a VQ-VAE has: the mean square of "
         f"`{kept} - {{lib}}.stop_gradient({passed})`."
     )
 
@@ -110,10 +112,10 @@ def _is_network(group: Group) -> bool:
 
 CAUSE = Cause(
     name="stop_gradient_misuse",
-    meaning="`tf.stop_gradient` on every way",
+    meaning="`tf.stop_gradient` is on every path",
     severity="error",
-    fix="leave it out, or list the variable in `expected`",
+    fix="remove it, or list the variable in `expected`",
     text=message_and_fix,
-    verb="cuts {them} off",
+    verb="blocks it",
     edits=(not_stopped,),
 )

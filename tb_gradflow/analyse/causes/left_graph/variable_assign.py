@@ -39,46 +39,43 @@ _STORING = ("assign", "assign_add", "assign_sub")
 
 
 def message_and_fix(group: Group) -> Text:
-    why = "{op} stores the value in a variable that is then read back, and no gradient passes through a store."
+    why = "{op} stores the value in a variable that is then read back, and no gradient passes through an assignment."
     return Text((SIZE + why).format_map(fields(group)), _fix(group))
 
 
 def _fix(group: Group) -> str:
     if copy := _copy_of(group):
         return (
-            f"`{copy}` is a copy of other weights, and has no gradient to hand on. Compute the loss with the weights "
-            "that are to be trained, and with the copy only what is to stay still, such as what a teacher says."
+            f"`{copy}` is a copy of other weights and propagates no gradient to them. Compute the loss with the "
+            f"weights that you want to train, and use the copy only for fixed targets, such as the output of a teacher."
         )
     code = group.source.code if group.source is not None else ""
     call = next((call for name in _STORING if (call := call_on(code, name)) is not None), None)
     if call_on(code, "update_state") is not None or (call is None and _is_averaged(group)):
         return (
-            "A metric measures and teaches nothing. Take the loss from the tensors themselves, such as by a function "
-            "of `keras.losses`, and update the metric beside it."
+            "A metric passes no gradient on. Compute the loss from the tensors themselves, for example with a function "
+            "from `keras.losses`, and update the metric separately."
         )
     if (scattered := _scattered(code)) is not None:
         return scattered
     holder, places = _holder(call) if call is not None else ("", 0)
     if call is None or not holder:
-        return (
-            "Go on computing with the tensor itself, and store it afterwards: `y = f(value)`, then "
-            "`state.assign(value)`."
-        )
+        return "Compute with the tensor itself, and store it afterwards: `y = f(value)`, then `state.assign(value)`."
     if places:
         whole = "tf.stack(parts)" if places == 1 else f"tf.reshape(tf.stack(parts), {holder}.shape)"
         return (
-            f"Collect the tensors: `parts.append({call.subject})` for each of them, in a loop over `tf.range` a "
-            f"`tf.TensorArray`, then `{whole}` in the place of `{holder}`; or compute all of them at once."
+            f"Collect the tensors: `parts.append({call.subject})` for each of them (in a loop over `tf.range`, use a "
+            f"`tf.TensorArray`), then use `{whole}` instead of `{holder}`; or compute all of them at once."
         )
     value = _value(call, holder)
     if group.op is not None and "/while/" in f"/{group.op.name}":
         again = re.sub(rf"(?<![\w.]){re.escape(holder)}(?!\w)", "value", value)
         return (
-            f"Hand the tensor itself from round to round: begin with `value = tf.identity({holder})`, in each round "
-            f"`value = {again}`, and store it after the loop, `{holder}.assign(value)`."
+            f"Carry the tensor itself through the loop: start with `value = tf.identity({holder})`, set `value = "
+            f"{again}` in each iteration, and store it after the loop, `{holder}.assign(value)`."
         )
     return (
-        f"Go on computing with the tensor itself, `value = {value}`, in the place of `{holder}`, and store it "
+        f"Compute with the tensor itself, `value = {value}`, instead of `{holder}`, and store it "
         f"afterwards: `{holder}.assign(value)`."
     )
 
@@ -93,8 +90,8 @@ def _scattered(code: str) -> str | None:
         indices, updates = call.argument(0, "indices"), call.argument(1, "updates")
         if holder and indices and updates:
             return (
-                f"Go on computing with a tensor, `value = tf.tensor_scatter_nd_{kind}({holder}, {indices}, {updates})` "
-                f"in place of `{holder}`, and store it afterwards: `{holder}.assign(value)`."
+                f"Compute with a tensor, `value = tf.tensor_scatter_nd_{kind}({holder}, {indices}, {updates})`, "
+                f"instead of `{holder}`, and store it afterwards: `{holder}.assign(value)`."
             )
     return None
 
@@ -139,10 +136,10 @@ def _value(call: Call, holder: str) -> str:
 
 CAUSE = Cause(
     name="variable_assign",
-    meaning="the value is assigned to a variable that is then read; or the loss depends on no variable and the way "
+    meaning="the value is assigned to a variable that is then read; or the loss depends on no variable and the path "
     "ends in an assignment (the result of a metric)",
     severity="error",
-    fix="go on with the tensor, assign afterwards",
+    fix="compute with the tensor, assign afterwards",
     text=message_and_fix,
     edits=(kept_beside,),
 )

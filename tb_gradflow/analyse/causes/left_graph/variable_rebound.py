@@ -21,21 +21,22 @@ def message_and_fix(group: Group) -> Text:
     later = group.suspect.state.status == "connected"
     if group.trace.variables[group.variables[0]].computed:
         return Template(
-            f"{{they_get}} no gradient: `{place}` was a variable and has been overwritten with a tensor, which no tape "
-            "watches by itself.",
+            f"{{they_get}} no gradient: `{place}` was a variable and has been overwritten with a tensor, which a tape "
+            f"does not watch automatically.",
             f"Change the variable in place: `{place}.assign_sub(rate * gradient)`, not "
             f"`{place} = {place} - rate * gradient`.",
         )(group)
     message = (
-        f"{names['they_are']} lost: the step puts a tensor into `{place}`, and from the next step on nothing trains it."
+        f"{names['they_are']} lost: the step assigns a tensor to `{place}`, and from the next step on nothing trains "
+        f"it."
         if later
-        else f"{names['they_get']} no gradient: `{place}` holds a tensor in the place of the variable, and a tensor is "
-        "not trained."
+        else f"{names['they_get']} no gradient: `{place}` holds a tensor instead of the variable, and a tensor is not "
+        f"trained."
     )
     return Text(
         message,
-        f"Change the variable in place: `{place}.assign_sub(rate * gradient)` for "
-        f"`{place} = {place} - rate * gradient`, or `optimizer.apply_gradients(...)`.",
+        f"Change the variable in place: `{place}.assign_sub(rate * gradient)` instead of `{place} = {place} - rate * "
+        f"gradient`, or `optimizer.apply_gradients(...)`.",
     )
 
 

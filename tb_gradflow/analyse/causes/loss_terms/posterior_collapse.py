@@ -52,26 +52,26 @@ def collapsed(measured: Measured) -> Iterator[Finding]:
                 divergence,
                 pair.variables,
                 Told(
-                    f"Posterior collapse: {called(term)} is {nats:.2g} before its weight of {term.weight:.3g}, so that "
-                    f"the code tells the decoder nothing about the example, and holds it there with "
+                    f"Posterior collapse: {called(term)} is {nats:.2g} before its weight of {term.weight:.3g}, so the "
+                    "code tells the decoder nothing about the example. The term holds it there with "
                     f"{part / (part + rest):.0%} of the encoder's gradient.",
-                    f"Weigh `{term.name}` less, at first or throughout: raise its weight from 0 over some epochs (KL "
-                    f"annealing, Bowman et al. 2016), or let it be zero up to some nats, `tf.maximum({term.name}, "
-                    f"free_nats)` (Kingma et al. 2016). Where `{terms[other].name}` is a mean over pixels and "
-                    f"`{term.name}` a sum, take the sum of both: a mean over 784 pixels weighs the divergence 784 "
-                    "times as much.",
+                    f"Reduce the weight of `{term.name}`, at first or throughout: raise it from 0 over some epochs (KL "
+                    f"annealing, Bowman et al. 2016), or allow it some free nats, `tf.maximum({term.name}, "
+                    f"free_nats)` (Kingma et al. 2016). If `{terms[other].name}` is a mean over pixels and "
+                    f"`{term.name}` a sum, use the sum for both: a mean over 784 pixels weights the divergence 784 "
+                    f"times as much.",
                 ),
             )
 
 
 CAUSE = Cause(
     name="posterior_collapse",
-    meaning="a term called `kl` or the like is below 0.01 without its weight, has a quarter or more of the gradient of "
-    "all that it reaches, and another term reaches the same and more",
+    meaning="a term called `kl` or similar is below 0.01 before its weight, has a quarter or more of the gradient of "
+    "all variables that it reaches, and another term reaches the same ones and more",
     severity="warning",
-    fix="a smaller weight of the divergence, at first or throughout; free bits; the same reduction for both terms",
+    fix="a smaller weight for the divergence, at first or throughout; free bits; the same reduction for both terms",
     plight="a gradient that holds the code at the prior",
     headline="Posterior collapse: the code tells the decoder nothing.",
     subject="the divergence",
-    verb="is next to zero",
+    verb="is close to zero",
 )

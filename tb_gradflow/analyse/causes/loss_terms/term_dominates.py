@@ -40,7 +40,7 @@ def dominating(measured: Measured) -> Iterator[Finding]:
         reached = {each.variable for each in terms[large].variables}
         shared = [each.variable for each in terms[small].variables if each.variable in reached]
         others = ", ".join(called(terms[each]) for each in ratios)
-        lost = " and is rounded away in the sum of both" * (severity == "warning")
+        lost = " and is rounded away in the sum" * (severity == "warning")
         yield finding_of(
             measured,
             CAUSE.name,
@@ -49,11 +49,11 @@ def dominating(measured: Measured) -> Iterator[Finding]:
             shared,
             Told(
                 f"The gradient of the term {called(terms[large])} is {times(ratio)} that of {others}, on all variables "
-                f"that both reach: the smaller one teaches them next to nothing{lost}.",
-                "If both are to be learned, bring them to a like size: a weight for each term "
-                f"(`loss = {terms[small].name} + weight * {terms[large].name}`), quantities and residuals that are "
-                "divided by their typical size, or weights that adapt: learned ones (uncertainty weighting, Kendall et "
-                "al. 2018) or such as balance the gradients (GradNorm, Chen et al. 2018).",
+                f"that both reach: the smaller one has almost no effect on them{lost}.",
+                "If both should be learned, bring their gradients to a similar size: a weight for each term "
+                f"(`loss = {terms[small].name} + weight * {terms[large].name}`), quantities and residuals divided by "
+                f"their typical size, or adaptive weights: learned ones (uncertainty weighting, Kendall et "
+                "al. 2018) or ones that balance the gradients (GradNorm, Chen et al. 2018).",
             ),
         )
 
@@ -61,8 +61,8 @@ def dominating(measured: Measured) -> Iterator[Finding]:
 CAUSE = Cause(
     name="term_dominates",
     meaning="the loss is a sum, and the gradient of one term is at least a thousand times that of another, over the "
-    "variables that both reach; a regularizer may be small",
+    "variables that both reach; a regularizer is allowed to be small",
     severity="info; warning from 2^24 times on, where the smaller one is rounded away in float32",
-    fix="a weight for each term, quantities without units, uncertainty weighting, GradNorm",
-    headline="One term of the loss drowns another.",
+    fix="a weight for each term, normalised quantities, uncertainty weighting, GradNorm",
+    headline="One term of the loss dominates another.",
 )

@@ -26,28 +26,28 @@ def silent(measured: Measured, others: Sequence[Finding]) -> Iterator[Finding]:
 def _told(term: TermReport, trains: bool) -> Told | None:
     if term.weight == 0:
         return Told(
-            f"The term {called(term)} has a weight of zero in this step: it teaches nothing.",
-            "If a schedule is to raise the weight, this is as it should be. If not, give the term a weight, or leave "
-            "it out, which saves its computation.",
+            f"The term {called(term)} has a weight of zero in this step, so it contributes no gradient.",
+            "Nothing to fix if a schedule raises the weight later. Otherwise, give the term a weight, or remove it to "
+            "save its computation.",
         )
     if not trains:
         return Told(
-            f"The term {called(term)} adds {_number(term.value)} to the loss and depends on none of the variables: it "
-            "teaches nothing.",
-            "If it is to train something, compute it from the model's outputs with TensorFlow's functions: not from a "
-            "metric, `.numpy()`, or what an earlier step has stored.",
+            f"The term {called(term)} adds {_number(term.value)} to the loss, but depends on none of the variables: "
+            f"it contributes no gradient.",
+            "If it should train something, compute it from the model's outputs with TensorFlow functions, not from a "
+            "metric, `.numpy()`, or a value that an earlier step stored.",
         )
     if all(each.norm == 0 and not each.broken for each in term.variables):
         return Told(
-            f"The term {called(term)} adds {_number(term.value)} to the loss, and no gradient comes from it.",
-            "If it is to train something, look for `tf.stop_gradient`, for an op without a derivative, or for "
-            "variables that the gradient is not requested for, between it and the variables.",
+            f"The term {called(term)} adds {_number(term.value)} to the loss, but contributes no gradient.",
+            "If it should train something, look for a `tf.stop_gradient` or an op without a derivative between it and "
+            "the variables, or for variables whose gradient is not requested.",
         )
     return None
 
 
 def _number(value: float | None) -> str:
-    return "a value that is not finite" if value is None else f"{value:.3g}"
+    return "a non-finite value" if value is None else f"{value:.3g}"
 
 
 CAUSE = Cause(
@@ -56,5 +56,5 @@ CAUSE = Cause(
     "for any",
     severity="info",
     fix="a weight, or a path from the variables to the term",
-    headline="A term of the loss teaches nothing.",
+    headline="A term of the loss contributes no gradient.",
 )

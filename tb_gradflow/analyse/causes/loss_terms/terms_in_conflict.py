@@ -44,19 +44,19 @@ def conflicting(measured: Measured) -> Iterator[Finding]:
             pair.variables,
             Told(
                 f"The terms {called(one)} and {called(other)} pull the variables that they share in opposite "
-                f"directions (cosine {pair.cosine:.2f}): together they move them by {lost:.0%} of what both ask for.",
-                "In one step this is no fault; where it stays so while a loss is still high, give the tasks less to "
-                "share (a layer more in each head), weigh them, or take the conflicting part out of the gradients "
-                "before they are applied (PCGrad, Yu et al. 2020).",
+                f"directions (cosine {pair.cosine:.2f}): their sum has {lost:.0%} of the length of both gradients "
+                f"together.",
+                "In a single step this is not a problem. If it persists while a loss is still high, let the tasks "
+                "share less (one more layer in each head), weight them, or remove the conflicting part of the "
+                "gradients before they are applied (PCGrad, Yu et al. 2020).",
             ),
         )
 
 
 CAUSE = Cause(
     name="terms_in_conflict",
-    meaning="the loss is a sum, and the gradients of two of its terms, each of which has variables of its own as the "
-    "head of a task does, are shorter when they are added up than the shorter of them, over the variables that both "
-    "reach",
+    meaning="the loss is a sum, and two of its terms, each with its own variables such as the head of a task, have "
+    "gradients whose sum is shorter than the shorter of the two, over the variables that both reach",
     severity="info: at the minimum of a sum its terms always cancel",
     fix="less to share, weights, PCGrad",
     headline="Two terms of the loss pull in opposite directions.",

@@ -68,22 +68,24 @@ def _integer_tensor(group: Group) -> Text:
     dtype = group.trace.variables[group.variables[0]].dtype
     if group.verdict.severity == "info":
         return Template(
-            "{they_get} no gradient: " + dtype + " numbers say which elements {op} takes, and an index or a label has "
-            "no derivative. None is the right answer.",
-            "Nothing to repair; request the gradient of what is indexed instead.",
+            "{they_get} no gradient: the `" + dtype + "` values only select which elements {op} takes, and an index or "
+            "a label has no derivative. `None` is the correct result.",
+            "Nothing to fix. Request the gradient of the tensor that is indexed instead.",
         )(group)
     return Template(
-        "{they_get} no gradient: a tape follows floating-point numbers alone, and the type is `" + dtype + "`.",
+        "{they_get} no gradient: `tf.GradientTape` tracks only floating-point tensors, and the dtype is `"
+        + dtype
+        + "`.",
         _OF_NO_NUMBERS.get(
-            dtype, "Make it a float where it is made: `tf.constant(..., dtype=tf.float32)`, with `10.0` for `10`."
+            dtype, "Create it as a float: `tf.constant(..., dtype=tf.float32)`, with `10.0` instead of `10`."
         ),
     )(group)
 
 
 _OF_NO_NUMBERS = {
-    "bool": "A choice has no derivative. Make it a float between 0 and 1 where it is made, such as `tf.sigmoid(...)`, "
-    "and multiply with that; or request the gradient of what is chosen.",
-    "string": "A string has no derivative. Request the gradient of the numbers that are computed from it.",
+    "bool": "A boolean has no derivative. Compute a float between 0 and 1 instead, such as `tf.sigmoid(...)`, and "
+    "multiply by it; or request the gradient of what it selects.",
+    "string": "A string has no derivative. Request the gradient of the values that are computed from it.",
 }
 
 
@@ -99,11 +101,11 @@ def message_and_fix(group: Group) -> Text:
     dtype, names = group.trace.variables[group.variables[0]].dtype, fields(group)
     if not dtype.startswith(("float", "bfloat", "complex")):
         return Template(
-            SIZE + f"the tape follows floating numbers alone, and the type is `{dtype}`.",
+            SIZE + f"`tf.GradientTape` tracks only floating-point variables, and the dtype is `{dtype}`.",
             'Make it a float, `tf.Variable(..., dtype=tf.float32, name="{variable}")`, and cast where integers are '
             "needed.",
         )(group)
-    message = SIZE + "{op} makes an integer of what comes from {them}, and integers carry no gradient."
+    message = SIZE + "{op} converts a value computed from {them} to an integer, and integers carry no gradient."
     if only_as_integers(group):
         fix = weighed_in_place_of_integers(group)
         return Text(message.format_map(names), fix[0].upper() + fix[1:])
@@ -117,8 +119,8 @@ def message_and_fix(group: Group) -> Text:
             v = unused_name(group)
             through = f"`{v} = {x}`, then `{v} + tf.stop_gradient(tf.round({v}) - {v})`"
     elif not through:
-        through = f"`{x} + tf.stop_gradient(back - {x})`, where `back` is what is made of the integers again"
-    return Text(message.format_map(names), f"Stay in floating point, or pass the gradient straight through: {through}.")
+        through = f"`{x} + tf.stop_gradient(back - {x})`, where `back` is the float made from the integers"
+    return Text(message.format_map(names), f"Stay in floating point, or use a straight-through estimator: {through}.")
 
 
 def _cast_to_type_of(group: Group) -> str:
@@ -131,18 +133,18 @@ def _cast_to_type_of(group: Group) -> str:
     x = call.subject
     named, value = ("", x) if is_simple(x) else (f"`p = {x}`, ", "p")
     return (
-        f"Cast the integers, not what learns: {named}`{other} = {call.head}({other}, {value}.dtype)`, and `{value}` as "
-        f"it is in the place of `{call.text}`."
+        f"Cast the integers instead: {named}`{other} = {call.head}({other}, {value}.dtype)`, and use `{value}` as it "
+        f"is instead of `{call.text}`."
     )
 
 
 CAUSE = Cause(
     name="integer_dtype",
-    meaning="the variable is an integer, or a cast to integers is on the way",
+    meaning="the variable has an integer dtype, or its value is cast to integers on the path to the loss",
     severity="error",
     fix="stay in floating point",
     text=message_and_fix,
-    verb="cuts {them} off",
+    verb="blocks it",
     edits=(
         floating,
         through_rounding,

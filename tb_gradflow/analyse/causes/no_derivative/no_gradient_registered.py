@@ -20,23 +20,23 @@ def message_and_fix(group: Group) -> Text:
     image = group.op is not None and (group.op.api or "").startswith("tf.image.")
     if "non_max_suppression" in api_of(group):
         return Template(
-            SIZE + "TensorFlow has none for {op}, which chooses boxes; asking raises `LookupError: gradient registry "
+            SIZE + "TensorFlow registers no gradient for {op}, which selects boxes; requesting one raises "
+            "`LookupError: gradient registry "
             "has no entry for: {kind}`.",
-            "Take the loss from the boxes and scores that go into {fn}, and leave it to inference.",
+            "Compute the loss from the boxes and scores that go into {fn}, and call it only for inference.",
         )(group)
     instead = _HAVE_A_GRADIENT.get(group.op.type if group.op is not None else "")
     if instead:
-        return Template(_UNREGISTERED, f"Compute the same with what has one: {instead}.")(group)
+        return Template(_UNREGISTERED, f"Compute the same with an op that has a gradient: {instead}.")(group)
     if image and "glimpse" in api_of(group) and all(edge.input > 0 for edge in group.suspect.edges):
         return Template(
             _UNREGISTERED,
-            "What comes from {them} decides where to look, and {fn} cannot learn that. Take the part out softly: "
-            "weights `tf.nn.relu(1.0 - tf.abs(rows - positions[..., None]))` for rows, likewise for columns, and "
-            "`tf.einsum('bir,bjc,brcd->bijd', by_row, by_column, images)`; or train the place by a policy gradient.",
+            "{fn} passes no gradient to the positions computed from {them}. Crop softly: weights `tf.nn.relu(1.0 - "
+            "tf.abs(rows - positions[..., None]))` for the rows, the same for the columns, then "
+            "`tf.einsum('bir,bjc,brcd->bijd', by_row, by_column, images)`; or train the position with a policy "
+            "gradient.",
         )(group)
-    before = (
-        "Move {fn} in front of the layers that learn, into the input pipeline, or give it" if image else "Give {fn}"
-    )
+    before = "Move {fn} into the input pipeline, before any trainable layer, or give it" if image else "Give {fn}"
     return Template(
         _UNREGISTERED,
         before
@@ -46,17 +46,18 @@ def message_and_fix(group: Group) -> Text:
 
 
 _UNREGISTERED = (
-    SIZE + "TensorFlow has none for {op}; asking raises `LookupError: gradient registry has no entry for: {kind}`."
+    SIZE + "TensorFlow registers no gradient for {op}; requesting one raises `LookupError: gradient registry has no "
+    "entry for: {kind}`."
 )
 
-_OF_ROWS = "`tf.math.unsorted_segment_max(values, indices[:, 0], rows)` for the largest of each row of a sparse matrix"
+_OF_ROWS = "`tf.math.unsorted_segment_max(values, indices[:, 0], rows)` for the maximum of each row of a sparse matrix"
 _OF_BINS = "`tf.math.unsorted_segment_sum(weights, values, size)`"
 _HAVE_A_GRADIENT = {"SparseReduceMax": _OF_ROWS, "SparseReduceMaxSparse": _OF_ROWS, "DenseBincount": _OF_BINS}
 
 
 CAUSE = Cause(
     name="no_gradient_registered",
-    meaning="no entry in the gradient registry: asking raises LookupError",
+    meaning="the op type has no entry in the gradient registry: requesting the gradient raises LookupError",
     severity="error",
     fix="move the op into the input pipeline, or `tf.custom_gradient`",
     text=message_and_fix,

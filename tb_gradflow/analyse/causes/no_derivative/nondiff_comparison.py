@@ -40,20 +40,20 @@ def _first(suspect: Suspect, part: Discrete, types: frozenset[str]) -> int:
 def message_and_fix(group: Group) -> Text:
     names = fields(group)
     against = " with positions" if is_sequence_mask(group) else ""
-    what = names["them"] if len(group.variables) == 1 else "what comes from them"
+    what = names["them"] if len(group.variables) == 1 else "values computed from them"
     message = SIZE + f"{{op}} only compares {what}{against}, and a comparison has no derivative."
     step = soft_step(group)
     fix = f"Use a soft step, for example `{step}`."
     if around := _cast_around(group):
-        kept = f"; or `soft + {namespace(group)}.stop_gradient({around} - soft)`, which keeps its value"
+        kept = f"; or `soft + {namespace(group)}.stop_gradient({around} - soft)`, which keeps the forward value"
         equal = group.op is not None and group.op.type in EQUAL
-        fix = f"In the place of `{around}` use a soft step, `soft = {step}`{'' if equal else kept}."
+        fix = f"Replace `{around}` with a soft step, `soft = {step}`{'' if equal else kept}."
     if (both := both_conditions(group)) is not None:
-        fix = f"In the place of `{both[0]}` use the product of soft steps, `{both[1]}`."
+        fix = f"Replace `{both[0]}` with the product of soft steps, `{both[1]}`."
     if (chosen := _chosen(group)) is not None:
         whole, yes, no = chosen
-        finite = "; both sides have to be finite everywhere" if _is_computed((yes, no)) else ""
-        fix = f"In the place of `{whole}` choose softly: `gate = {step}`, then `{blend(yes, no)}`{finite}."
+        finite = "; both sides must be finite everywhere" if _is_computed((yes, no)) else ""
+        fix = f"Replace `{whole}` with a soft choice: `gate = {step}`, then `{blend(yes, no)}`{finite}."
         message += who_gets_it(group, _choices(group)[0]).replace("{", "{{").replace("}", "}}")
     return Text(message.format_map(names), fix)
 
@@ -100,11 +100,10 @@ def _is_computed(expressions: tuple[str, ...]) -> bool:
 
 CAUSE = Cause(
     name="nondiff_comparison",
-    meaning="the value is only compared; a cast to integers that only prepares a comparison counts "
-    "(`tf.sequence_mask`)",
+    meaning="the value is only compared, or cast to integers only to be compared (`tf.sequence_mask`)",
     severity="error",
     fix="a soft step: `tf.sigmoid((x - threshold) / 0.1)`",
     text=message_and_fix,
-    verb="cuts {them} off",
+    verb="blocks it",
     edits=(soft_comparison,),
 )

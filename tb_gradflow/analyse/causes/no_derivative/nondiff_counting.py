@@ -42,12 +42,12 @@ _LESS = ("Less", "LessEqual")
 def message_and_fix(group: Group) -> Text:
     kind = group.op.type if group.op else ""
     counts = kind in COUNTING or any(word in api_of(group) for word in COUNTING_CALLS)
-    why = "{op} counts" if counts else "{op} makes a yes or no of {them}, which is then counted"
+    why = "{op} counts" if counts else "{op} turns {them} into true or false, which is then counted"
     soft = _SOFT_YES if api_of(group).endswith("sequence_mask") else _soft_histogram(group)
     fix = next((fix for kinds, fix in _COUNTED if kind in kinds), soft)
     names = fields(group) | {"step": soft_step(group)}
     names["logits"] = "" if names["behind"] == "Softmax" else ", from_logits=True"
-    message = SIZE + why + ", and a count changes in steps: it has no derivative."
+    message = SIZE + why + ", and a count is a step function: it has no derivative."
     return Text(message.format_map(names), fix.format_map(names))
 
 
@@ -59,12 +59,12 @@ def _soft_histogram(group: Group) -> str:
     ends = span.strip("[]()").split(",") if span.count(",") == 1 else ["low", "high"]
     centres = f"tf.linspace({ends[0].strip()}, {ends[1].strip()}, {bins})"
     return (
-        f"Count softly: `centres = {centres}`, `width = centres[1] - centres[0]`, then "
+        f"Use a soft histogram: `centres = {centres}`, `width = centres[1] - centres[0]`, then "
         "`tf.reduce_sum(tf.exp(-tf.square((tf.reshape({x}, [-1, 1]) - centres) / width)), 0)`."
     )
 
 
-_SOFT_YES = "Count softly, with `{step}` in the place of each yes or no."
+_SOFT_YES = "Use a soft count: `{step}` instead of each comparison."
 
 _COUNTED = (
     (
@@ -72,18 +72,18 @@ _COUNTED = (
         "Train on `keras.losses.sparse_categorical_crossentropy(y, {x}{logits})` and count in a metric.",
     ),
     (("Round",), "Train on `keras.losses.binary_crossentropy(y, {x})` and count in a metric."),
-    (("Equal", "NotEqual"), "Count softly: `tf.reduce_sum(1 - tf.exp(-tf.square({bx} / 0.1)))`."),
+    (("Equal", "NotEqual"), "Use a soft count: `tf.reduce_sum(1 - tf.exp(-tf.square({bx} / 0.1)))`."),
     ((*_LESS, "Greater", "GreaterEqual"), _SOFT_YES),
 )
 
 
 CAUSE = Cause(
     name="nondiff_counting",
-    meaning="histograms and `count_nonzero`; or a decision that is only compared, then summed (an error rate)",
+    meaning="histograms and `count_nonzero`; or a comparison whose result is only summed (an error rate)",
     severity="error",
     fix="a smooth loss, the count as a metric",
     text=message_and_fix,
-    verb="cuts {them} off",
+    verb="blocks it",
     edits=(
         soft_count,
         soft_comparison,

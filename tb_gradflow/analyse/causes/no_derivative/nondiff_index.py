@@ -51,13 +51,13 @@ def message_and_fix(group: Group) -> Text:
         return _chosen_boxes(group)
     if group.source is None and _is_in_embedding(group):
         return Template(
-            "{they_get} no gradient: {op} makes whole numbers of what comes from {them}, to look up rows by, and the "
-            "number of a row has no derivative.",
-            "An `Embedding` is for ids: give it those of the input, before any other layer. What a layer computes goes "
-            "into a `Dense` in its place.",
+            "{they_get} no gradient: {op} converts values computed from {them} to integers to look up rows, and a row "
+            "index has no derivative.",
+            "An `Embedding` expects integer ids: give it the ids of the input directly. For the output of another "
+            "layer, use a `Dense` layer instead.",
         )(group)
     writer = _weighed if kind == "Bucketize" else _INDEX_FIXES.get(name, _between)
-    return Template(SIZE + "{op} turns values into positions, and a position has no derivative.", writer(group))(group)
+    return Template(SIZE + "{op} turns values into indices, and an index has no derivative.", writer(group))(group)
 
 
 def _is_in_embedding(group: Group) -> bool:
@@ -77,7 +77,7 @@ def _weighed(group: Group) -> str:
     """A bucket is an index into a table, nearly always."""
     softmax = "{lib}.softmax" if namespace(group) == "keras.ops" else "{lib}.nn.softmax"
     return (
-        "Weigh the rows of the table softly, by how near the value is to the middle of each bucket: "
+        "Weight the rows of the table by how close the value is to the middle of each bucket: "
         f"`w = {softmax}(-{{lib}}.square((x[..., None] - middles) / width))`, then `{{lib}}.matmul(w, table)`."
     )
 
@@ -91,12 +91,12 @@ def _below(group: Group) -> str:
     if row is not None and row.rank == 1:
         table = bracketed(row.table)
         return (
-            f"In the place of `{row.call.text}` go from step to step softly: `steps = "
+            f"Replace `{row.call.text}` with a sum of soft steps: `steps = "
             f"tf.sigmoid(({bracketed(values)}[..., None] - {bracketed(edges)}) / 0.1)`, then `{table}[0] + "
             f"tf.reduce_sum(steps * ({table}[1:] - {table}[:-1]), axis=-1)`."
         )
     return (
-        "Count softly how many of them lie below: "
+        "Use a soft count of the edges below each value: "
         f"`tf.reduce_sum(tf.sigmoid(({bracketed(values)}[..., None] - {bracketed(edges)}) / 0.1), axis=-1)`."
     )
 
@@ -109,8 +109,8 @@ def _between(group: Group) -> str:
     row = looked_up(group)
     if row is None:
         return (
-            f"Interpolate between neighbours: {start}, then `1 - w` parts of what stands at the whole number below, "
-            "and `w` parts of what stands at the next, with the integers used for indexing alone."
+            f"Interpolate between neighbours: {start}, then `(1 - w) * low + w * high`, where `low` and `high` are the "
+            f"elements at the integers below and above; use the integers only for indexing."
         )
     size = f"{bracketed(row.table)}.shape[0]"
     if row.keras:
@@ -120,8 +120,8 @@ def _between(group: Group) -> str:
     weight = "w" if row.rank == 1 else f"w[..., {', '.join(['None'] * (row.rank - 1))}]"
     low, high = (row.call.with_argument(1, "indices", each) for each in ("i", following))
     return (
-        f"In the place of `{row.call.text}` interpolate between neighbours: {start}, `{place}`, then `(1 - {weight}) * "
-        f"{low} + {weight} * {high}`."
+        f"Replace `{row.call.text}` with an interpolation between neighbours: {start}, `{place}`, then `(1 - {weight}) "
+        f"* {low} + {weight} * {high}`."
     )
 
 
@@ -129,10 +129,10 @@ def _chosen_boxes(group: Group) -> Text:
     call = call_of(group)
     scores = (call.argument(1, "scores") if call else None) or "scores"
     return Template(
-        SIZE + "{op} chooses boxes by their places in a list, and a place has no derivative.",
-        f"Teach the scores by their values: `tf.nn.sigmoid_cross_entropy_with_logits(labels=on, logits={scores})`, "
-        "where `on` says which boxes lie on an object (`keras.losses.binary_crossentropy` if they are "
-        "probabilities); and choose boxes after the training.",
+        SIZE + "{op} selects boxes by their indices, and an index has no derivative.",
+        f"Train the scores directly: `tf.nn.sigmoid_cross_entropy_with_logits(labels=on, logits={scores})`, "
+        "where `on` marks the boxes that cover an object (`keras.losses.binary_crossentropy` if they are "
+        "probabilities), and select boxes only at inference.",
     )(group)
 
 
@@ -146,22 +146,24 @@ def _soft_position(group: Group, sign: str) -> Text:
         if keras
         else "tf.reduce_sum(weights * tf.range(weights.shape[-1], dtype=weights.dtype), axis=-1)"
     )
-    place = f", and where a position is needed `{positions}`" if axis in ("-1", "1") else ""
+    place = f"; where you need an index, use `{positions}`" if axis in ("-1", "1") else ""
     start = "Use soft weights: "
     if (row := looked_up(group)) is not None:
-        start = f"In the place of `{row.call.text}` weigh the rows: "
-        place = f", then {row.weighed('weights')}; or keep the row and pass its gradient straight to what was looked "
-        place += "up, as a codebook does"
+        start = f"Replace `{row.call.text}` with a weighted sum of the rows: "
+        place = (
+            f", then {row.weighed('weights')}; or keep the row and copy its gradient straight to the value that was "
+        )
+        place += "looked up, as a VQ-VAE does"
     return Template(
-        SIZE + "{op} turns values into positions, and a position has no derivative.",
+        SIZE + "{op} turns values into indices, and an index has no derivative.",
         f"{start}`weights = {softmax}({sign}{{bx}} / 0.1, axis={axis})`{place}.",
     )(group)
 
 
 def _pooled(group: Group) -> str:
     return (
-        "Use the largest values, the first thing that {fn} hands back, which are differentiable, not their places. If "
-        "a place is what counts, take the mean place in each window, weighed with a softmax of its values."
+        "Use the maxima, the first output of {fn}, which are differentiable, not their indices. If you need the "
+        "location, use the mean location in each window, weighted by a softmax of its values."
     )
 
 
@@ -184,10 +186,10 @@ _INDEX_FIXES: dict[str, Callable[[Group], str]] = {
 
 CAUSE = Cause(
     name="nondiff_index",
-    meaning="argmax, argsort, the indices of top-k; or a number made an integer to index with",
+    meaning="argmax, argsort or the indices of top-k; or a value converted to an integer to index with",
     severity="error",
     fix="softmax weights; top-k's values; interpolation",
     text=message_and_fix,
-    verb="cuts {them} off",
+    verb="blocks it",
     edits=(soft_position,),
 )

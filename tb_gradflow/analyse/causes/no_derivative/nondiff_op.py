@@ -21,29 +21,30 @@ def message_and_fix(group: Group) -> Text:
     in."""
     if group.op is not None and group.op.type.endswith(("Dataset", "DatasetV2", "DatasetV3")):
         return Template(
-            SIZE + "`tf.data` computes with {them} in {op}, and no gradient comes out of a dataset.",
-            "Let datasets hand out data alone, and compute the loss from the batches: `for x, y in dataset` in a step "
-            "that is no `tf.function`, which makes such an op of the loop; or one tensor with all rows.",
+            SIZE + "{op} computes with {them} inside `tf.data`, and no gradient leaves a dataset.",
+            "Use datasets only for data, and compute the loss from the batches: `for x, y in dataset` outside of "
+            "`tf.function`, which turns the loop into such an op; or put all rows into one tensor.",
         )(group)
-    message = SIZE + "{op} is on the only way to the loss, and TensorFlow has no derivative for `{kind}`."
+    message = SIZE + "{op} is on the only path to the loss, and TensorFlow has no derivative for `{kind}`."
     fix = _BETTER.get(group.op.type if group.op else "", "")
     if fix:
         return Template(message, fix)(group)
     text = Template(message, "Use ops with a derivative, or give {fn} one with `tf.custom_gradient`")(group)
-    through = f"; or pass it straight through: {passed_through(group)}" if _is_of_the_same_kind(group) else ""
+    through = f"; or use a straight-through estimator: {passed_through(group)}" if _is_of_the_same_kind(group) else ""
     return Text(text.message, text.fix + through + ".")
 
 
 _BETTER = {
-    "Range": "Number the places first and scale them: `start + step * tf.range(n, dtype=tf.float32)`.",
-    "LinSpace": "Number the places first: `start + (stop - start) * tf.range(n, dtype=tf.float32) / (n - 1)`.",
-    "RandomShuffle": "Shuffle positions and gather: `tf.gather({x}, tf.random.shuffle(tf.range(tf.shape({x})[0])))`.",
-    "OneHot": "Build it of ones and zeros, and let the value come in afterwards: "
+    "Range": "Create the range first, then scale it: `start + step * tf.range(n, dtype=tf.float32)`.",
+    "LinSpace": "Create the range first, then scale it: `start + (stop - start) * tf.range(n, dtype=tf.float32) / (n - "
+    "1)`.",
+    "RandomShuffle": "Shuffle the indices and gather: `tf.gather({x}, tf.random.shuffle(tf.range(tf.shape({x})[0])))`.",
+    "OneHot": "Build it from ones and zeros, and apply the values afterwards: "
     "`hot = tf.one_hot(labels, classes)`, then `hot * on_value + (1.0 - hot) * off_value`.",
-    "SparseSparseMaximum": "Compare them dense: `tf.maximum(tf.sparse.to_dense(a), tf.sparse.to_dense(b))`.",
-    "SparseSparseMinimum": "Compare them dense: `tf.minimum(tf.sparse.to_dense(a), tf.sparse.to_dense(b))`.",
-    "CTCBeamSearchDecoder": "Train on `tf.nn.ctc_loss(labels, logits, label_length, logit_length)`, and search for the "
-    "best sequence in a metric.",
+    "SparseSparseMaximum": "Compare dense tensors: `tf.maximum(tf.sparse.to_dense(a), tf.sparse.to_dense(b))`.",
+    "SparseSparseMinimum": "Compare dense tensors: `tf.minimum(tf.sparse.to_dense(a), tf.sparse.to_dense(b))`.",
+    "CTCBeamSearchDecoder": "Train on `tf.nn.ctc_loss(labels, logits, label_length, logit_length)`, and decode only in "
+    "a metric.",
 }
 
 
@@ -61,10 +62,11 @@ def _is_of_the_same_kind(group: Group) -> bool:
 
 CAUSE = Cause(
     name="nondiff_op",
-    meaning="any other op that TensorFlow marks as not differentiable: the fallback, so that a cut is always named",
+    meaning="any other op that TensorFlow marks as not differentiable: the fallback, so that the blocking op is always "
+    "named",
     severity="error",
     fix="another op, or `tf.custom_gradient`",
     text=message_and_fix,
-    verb="cuts {them} off",
+    verb="blocks it",
     edits=(image_by_hand, by_arithmetic),
 )

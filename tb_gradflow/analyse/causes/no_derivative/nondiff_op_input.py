@@ -52,28 +52,29 @@ def range_without_gradient(suspect: Suspect) -> Verdict | None:
 def message_and_fix(group: Group) -> Text:
     """On the only way, or on one of several: then a part of the gradient arrives, and it may point elsewhere."""
     fix = (
-        "Write this part out with arithmetic, for a resampling op the bilinear `(1 - w) * left + w * right`, or "
+        "Write this part with plain arithmetic (for a resampling op, the bilinear `(1 - w) * left + w * right`), or "
         "give {fn} a gradient with `tf.custom_gradient`."
     )
-    why = "{op} has a gradient for other inputs, and none for the one that this goes into."
+    why = "{op} has a gradient for its other inputs, but not for the one that comes from {them}."
     if group.op is not None and group.op.type.startswith("QuantizeAndDequantize"):
         return Template(
-            ZERO + "{op} has a gradient for what it rounds; that for the ends of its range is zero for all values.",
+            ZERO + "{op} passes a gradient to the values that it rounds, but its gradient for the ends of the range is "
+            "always zero.",
             "Use `tf.quantization.fake_quant_with_min_max_vars({x}, low, high)`, whose ends learn from the values "
-            "outside of them; or learn the size of a step: `v = {bx} / step`, then "
-            "`step * (v + tf.stop_gradient(tf.round(v) - v))`.",
+            "outside the range; or learn the step size: `v = {bx} / step`, then `step * (v + "
+            "tf.stop_gradient(tf.round(v) - v))`.",
         )(group)
     if group.verdict.severity == "info":
-        return Template("{they_get} a part of the gradient only: " + why, fix)(group)
+        return Template("{they_get} only part of the gradient: " + why, fix)(group)
     return Template(SIZE + why, fix)(group)
 
 
 CAUSE = Cause(
     name="nondiff_op_input",
-    meaning="the op has a gradient, and none for this input",
-    severity="error; info where another way brings a part of the gradient",
-    fix="write it out with arithmetic",
+    meaning="the op has a gradient, but not for this input",
+    severity="error; info where another path carries part of the gradient",
+    fix="write it with plain arithmetic",
     text=message_and_fix,
-    verb="cuts {them} off",
+    verb="blocks it",
     edits=(by_arithmetic,),
 )

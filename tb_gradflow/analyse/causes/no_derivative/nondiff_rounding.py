@@ -50,27 +50,27 @@ def _takes_away_twice(suspect: Suspect) -> bool:
 
 def message_and_fix(group: Group) -> Text:
     names = fields(group)
-    fix = f"pass the gradient straight through: {passed_through(group)}."
+    fix = f"use a straight-through estimator: {passed_through(group)}."
     discrete = discrete_part(group.suspect).ops
     compared = [op for op in discrete if group.trace.ops[op].type in COMPARISON]
     counting = [op for op in compared if (group.trace.ops[op].api or "").endswith(".repeat")]
     if counting:
         fix = (
-            "give what is rounded a loss of its own in front of the rounding, against counts that are known: how often "
-            f"{called(group.trace, counting[0])} repeats a row has no slope."
+            f"train the value before it is rounded with its own loss against known counts: how often "
+            f"{called(group.trace, counting[0])} repeats a row has no derivative."
         )
     elif compared and any("count_nonzero" in (group.trace.ops[op].api or "") for op in discrete):
         # Soft answers are all other than zero, and whoever counts those is no further.
         total = "keras.ops.sum" if namespace(group) == "keras.ops" else "tf.reduce_sum"
         soft = soft_step(replace(group, culprit=compared[0]))
-        fix = f"leave the rounding out, compare softly, and add up where you count: `{total}({soft})`."
+        fix = f"drop the rounding, compare softly, and sum instead of counting: `{total}({soft})`."
     elif compared:
-        fix = f"leave the rounding out and compare softly: `{soft_step(replace(group, culprit=compared[0]))}`."
+        fix = f"drop the rounding and compare softly: `{soft_step(replace(group, culprit=compared[0]))}`."
     elif only_as_integers(group):
         fix = weighed_in_place_of_integers(group)
     elif _is_in_loss(group):
-        fix = f"leave `{names['whole']}` out of the loss and round in a metric, or " + fix
-    around = " The ways around it cancel." if group.suspect.state.status == "zero" else ""
+        fix = f"keep `{names['whole']}` out of the loss and round only in a metric, or " + fix
+    around = " The paths around it cancel." if group.suspect.state.status == "zero" else ""
     message = SIZE + "{op} rounds, and a step function has no derivative." + around
     return Text(message.format_map(names), fix[0].upper() + fix[1:])
 
@@ -83,12 +83,12 @@ def _is_in_loss(group: Group) -> bool:
 
 CAUSE = Cause(
     name="nondiff_rounding",
-    meaning="Round, Rint, Floor, Ceil, `//`, `%` on every way; or on a way around which the others cancel, `x - (x - "
+    meaning="Round, Rint, Floor, Ceil, `//`, `%` on every path; or the paths around it cancel, as in `x - (x - "
     "floor(x))`",
     severity="error",
-    fix="straight through: `x + tf.stop_gradient(tf.round(x) - x)`",
+    fix="a straight-through estimator: `x + tf.stop_gradient(tf.round(x) - x)`",
     text=message_and_fix,
-    verb="cuts {them} off",
+    verb="blocks it",
     edits=(
         through_rounding,
         soft_position,

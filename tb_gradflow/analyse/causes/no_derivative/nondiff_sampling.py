@@ -40,27 +40,27 @@ def message_and_fix(group: Group) -> Text:
     """By comparing with uniform noise a coin is tossed; counts, of events or of successes, have a continuous stand-in;
     the other draws are among several classes."""
     call, kind = call_of(group), (group.op.type if group.op else "").lower() + api_of(group).lower()
-    message = (SIZE + "{op} draws a discrete sample, and a draw has no derivative.").format_map(fields(group))
+    message = (SIZE + "{op} draws a discrete sample, which has no derivative.").format_map(fields(group))
     if call is not None and call.is_operator:
         chance = next((each for each in call.arguments if "random" not in each), "p")
         logit = f"tf.math.log({chance}) - tf.math.log(1 - {bracketed(chance)})"
         return Text(
             message,
-            f"Draw softly: `u = tf.random.uniform(tf.shape({chance}), 1e-6, 1 - 1e-6)`, then "
+            f"Draw a relaxed sample: `u = tf.random.uniform(tf.shape({chance}), 1e-6, 1 - 1e-6)`, then "
             f"`tf.sigmoid(({logit} + tf.math.log(u) - tf.math.log(1 - u)) / 0.5)`.",
         )
     if "mixture" in kind:
         return Text(
             message,
-            "Let the distribution hand a gradient on through its draws, `reparameterize=True` where it is made; or "
-            "take the log-likelihood of data for the loss.",
+            "Create the distribution with `reparameterize=True`, so that the gradient passes through its samples; or "
+            "use the log-likelihood of the data as the loss.",
         )
     if "poisson" in kind:
         rate = (call.argument(9, "lam") or call.argument(9, "rate") if call else None) or "rate"
         return Text(
             message,
-            "Draw from a normal distribution of the same mean and variance, `{0} + tf.sqrt({0}) * "
-            "tf.random.normal(tf.shape({0}))`, or weight the loss with the log-probability.".format(bracketed(rate)),
+            "Draw from a normal distribution with the same mean and variance, `{0} + tf.sqrt({0}) * "
+            "tf.random.normal(tf.shape({0}))`, or weight the loss by the log-probability.".format(bracketed(rate)),
         )
     if "binomial" in kind:
         count = (call.argument(9, "counts") if call else None) or "n"
@@ -68,25 +68,25 @@ def message_and_fix(group: Group) -> Text:
         n, p = bracketed(count), bracketed(chance)
         return Text(
             message,
-            f"Draw from a normal distribution of the same mean and variance, `{n} * {p} + tf.sqrt({n} * {p} * (1 - "
-            f"{p})) * tf.random.normal(tf.shape({n} * {p}))`, or take the log-likelihood of the counts for the loss.",
+            f"Draw from a normal distribution with the same mean and variance, `{n} * {p} + tf.sqrt({n} * {p} * (1 - "
+            f"{p})) * tf.random.normal(tf.shape({n} * {p}))`, or use the log-likelihood of the counts as the loss.",
         )
     return Text(message, _GUMBEL.format_map(fields(group)))
 
 
 _GUMBEL = (
-    "Draw softly: `u = tf.random.uniform(tf.shape({x}), 1e-6, 1 - 1e-6)`, then "
-    "`tf.nn.softmax(({bx} - tf.math.log(-tf.math.log(u))) / 0.5)`, or weight the loss with the log-probability."
+    "Draw a relaxed sample: `u = tf.random.uniform(tf.shape({x}), 1e-6, 1 - 1e-6)`, then "
+    "`tf.nn.softmax(({bx} - tf.math.log(-tf.math.log(u))) / 0.5)`, or weight the loss by the log-probability."
 )
 
 
 CAUSE = Cause(
     name="nondiff_sampling",
-    meaning="a discrete draw: categorical, Poisson, binomial; a comparison with uniform noise",
+    meaning="a discrete sample: categorical, Poisson, binomial; or a comparison with uniform noise",
     severity="error",
-    fix="a Gumbel-softmax draw",
+    fix="a Gumbel-softmax sample",
     text=message_and_fix,
-    verb="cuts {them} off",
+    verb="blocks it",
     edits=(
         soft_position,
         soft_comparison,

@@ -25,17 +25,17 @@ def sign_unseen(suspect: Suspect) -> Verdict | None:
 def message_and_fix(group: Group) -> Text:
     message = Template(
         ZERO + "the derivative of {op} is zero everywhere.",
-        "Use a steep slope, `{lib}.tanh({bx} / 0.1)`, or pass the gradient straight through: ",
+        "Use a steep `{lib}.tanh({bx} / 0.1)`, or a straight-through estimator: ",
     )(group)
     return Text(message.message, message.fix + passed_through(group) + ".")
 
 
 CAUSE = Cause(
     name="nondiff_sign",
-    meaning="Sign: its registered gradient is all zeros",
+    meaning="Sign: its registered gradient is always zero",
     severity="error",
-    fix="a steep `tanh`, or straight through",
+    fix="a steep `tanh`, or a straight-through estimator",
     text=message_and_fix,
-    verb="cuts {them} off",
+    verb="blocks it",
     edits=(through_sign,),
 )

@@ -39,17 +39,17 @@ _BRANCHES = ("If", "StatelessIf")
 
 def message_and_fix(group: Group) -> Text:
     names, ends = fields(group), _ends_a_loop(group)
-    does = "ends a loop" if ends else "chooses a branch"
+    does = "ends a loop" if ends else "selects a branch"
     message = SIZE + "{op} compares {them}, and the result only " + does + ", which has no derivative."
     blend, gate = _blended_branches(group), f"`gate = {soft_step(group)}`"
     fix = f"Blend both branches: {gate}, then `{blend}`."
     if not blend:
-        fix = f"Compute both branches and blend what they give: {gate}, then `gate` parts of what comes of the branch "
-        fix += "where the comparison holds, and `1 - gate` parts of the other."
+        fix = f"Compute both branches and blend the results: {gate}, then `gate * true_branch + "
+        fix += "(1 - gate) * false_branch`."
     if ends:
         fix = (
-            f"Make a fixed number of rounds, and blend in each: `gate = {soft_step(group)}`, then `gate * new + (1 - "
-            "gate) * old`; or let it into what a round computes, for an end of time as its step: `dt = end / steps`."
+            f"Run a fixed number of iterations and blend in each: `gate = {soft_step(group)}`, then `gate * new + (1 - "
+            "gate) * old`; or use it inside the loop body, as an end time is used in the step size: `dt = end / steps`."
         )
     return Text(message.format_map(names), fix)
 
@@ -84,7 +84,7 @@ def _computed(function: str) -> str:
 
 CAUSE = Cause(
     name="predicate_only",
-    meaning="a comparison that only chooses the branch of an If, or ends a While",
+    meaning="a comparison that only selects the branch of an If, or ends a While",
     severity="error",
     fix="blend both branches",
     text=message_and_fix,

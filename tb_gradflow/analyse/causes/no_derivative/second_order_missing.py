@@ -76,20 +76,21 @@ def message_and_fix(group: Group) -> Text:
     kind = group.op.type if group.op is not None else ""
     place = forward_of(group.trace, group.culprit) if group.op is not None else -1
     forward = called(group.trace, place) + place_of(group.trace, place) if place >= 0 else ""
-    inner = "the loss is made of an inner gradient"
+    inner = "the loss contains an inner gradient"
     if any(state.status in ("zero", "unused") for state in group.states):
         plight = "{they_get} " + ("a gradient of exactly zero" if _any_zero(group) else "no gradient")
         return Template(
-            f"{plight}: {inner}, and the slope of {forward or f'what `{kind}` belongs to'} does not change.",
-            "Use a function that is curved: `tf.nn.softplus(x)` or `tf.nn.silu(x)` in the place of a ReLU.",
+            f"{plight}: {inner}, and the second derivative of {forward or f'the function that `{kind}` belongs to'} "
+            f"is zero.",
+            "Use a function whose second derivative is not zero: `tf.nn.softplus(x)` or `tf.nn.silu(x)` instead of a "
+            "ReLU.",
         )(group)
-    of = f"the derivative of {forward}" if forward else f"`{kind}`, which that is made with,"
+    of = f"the derivative of {forward} again" if forward else f"`{kind}`, an op of that gradient"
     registered = any(edge.passes == "unregistered" for edge in group.op.inputs) if group.op is not None else False
-    raises = f": asking raises `LookupError: gradient registry has no entry for: {kind}`" if registered else ""
+    raises = f": requesting it raises `LookupError: gradient registry has no entry for: {kind}`" if registered else ""
     return Template(
-        "{they_get} no gradient: " + f"{inner}, and {of} has no derivative of its own in TensorFlow{raises}.",
-        f"Write {forward or 'this part'} out with ops that can be differentiated twice, or leave it out of what the "
-        "inner tape differentiates.",
+        "{they_get} no gradient: " + f"{inner}, and TensorFlow cannot differentiate {of}{raises}.",
+        f"Write {forward or 'this part'} with ops that can be differentiated twice, or keep it out of the inner tape.",
     )(group)
 
 
@@ -100,8 +101,8 @@ def _any_zero(group: Group) -> bool:
 
 CAUSE = Cause(
     name="second_order_missing",
-    meaning="the op was made by an inner gradient, of which the loss is made, and has no derivative; or its derivative "
-    "is zero, as that of a ReLU's slope is",
+    meaning="the loss contains an inner gradient, and an op of that gradient has no derivative, or one that is zero, "
+    "as the second derivative of a ReLU is",
     severity="error",
     fix="ops that can be differentiated twice",
     text=message_and_fix,

@@ -16,19 +16,19 @@ def message_and_fix(group: Group) -> Text:
     if group.op is not None and group.op.type == "Acosh":
         return Template(
             BROKEN + "the derivative of {op} is infinite at one, where its domain begins.",
-            "Stay inside: `{head}({lib}.maximum({x}, 1.0 + 1e-6))`.",
+            "Stay inside the domain: `{head}({lib}.maximum({x}, 1.0 + 1e-6))`.",
         )(group)
     inner = innermost_call(x)
     x = inner.subject if inner is not None and "clip" in inner.head else x
     return Template(
         BROKEN + "the derivative of {op} is infinite at the edge of its domain.",
-        f"Stay inside: clip its argument, `tf.clip_by_value({x}, -1 + 1e-6, 1 - 1e-6)`.",
+        f"Stay inside the domain: clip its argument, `tf.clip_by_value({x}, -1 + 1e-6, 1 - 1e-6)`.",
     )(group)
 
 
 CAUSE = Cause(
     name="acos_at_one",
-    meaning="born at an inverse trigonometric function",
+    meaning="becomes NaN or infinite at an inverse trigonometric function",
     severity="error",
     fix="stay inside the domain",
     text=message_and_fix,

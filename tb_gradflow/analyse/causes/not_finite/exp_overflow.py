@@ -23,20 +23,22 @@ def message_and_fix(group: Group) -> Text:
     fix = _stable_form(group)
     if group.op is not None and group.op.type in ("Cosh", "Sinh"):
         clip = "keras.ops.clip" if namespace(group) == "keras.ops" else "tf.clip_by_value"
-        how = f"Scale what goes in, or clip it: `{{head}}({clip}({{x}}, -{_EXPONENT}, {_EXPONENT}))`."
+        how = f"Scale the input, or clip it: `{{head}}({clip}({{x}}, -{_EXPONENT}, {_EXPONENT}))`."
         how = f"Write its logarithm in the stable form: `{fix}`." if fix else how
-        return Template(BROKEN + "{op} overflows: beyond 89 on either side it is infinite.", how)(group)
-    kept = f"Keep the exponent in range: `{{head}}({{lib}}.minimum({{x}}, {_EXPONENT}))`; or scale what goes in."
+        return Template(BROKEN + "{op} overflows: it is infinite for inputs below -89 or above 89.", how)(group)
+    kept = f"Keep the exponent in range: `{{head}}({{lib}}.minimum({{x}}, {_EXPONENT}))`; or scale the input."
     how = f"Use the stable form: `{fix}`." if fix else kept
     steep = ""
     if factor := made_large(group):
         how += f" {less_steep(factor)}."
-        steep = f" {factor[0].upper()}{factor[1:]}: a step that steep has no slope either."
+        steep = f" {factor[0].upper()}{factor[1:]}: a step that steep has almost no gradient either."
     incoming = group.suspect.measured.of_op(group.suspect.target, group.culprit)
     if incoming is not None and not (incoming.nan_count or incoming.inf_count) and incoming.max_abs > _LARGE_GRADIENT:
-        why = f"{{op}} is so large that its derivative overflows, multiplied with a gradient of {incoming.max_abs:.0e}."
+        why = (
+            f"{{op}} is so large that its derivative overflows when multiplied by a gradient of {incoming.max_abs:.0e}."
+        )
         return Template(BROKEN + why, how)(group)
-    return Template(BROKEN + "{op} overflows: above 88 it is infinite." + steep, how)(group)
+    return Template(BROKEN + "{op} overflows: it is infinite for inputs above 88." + steep, how)(group)
 
 
 # Of an exponential that is infinite itself, what a sum or a quotient hands back is of about one.
@@ -74,7 +76,7 @@ _HANDING_ON = (*_ADDITIONS, "Sum", "Reshape", "Mul", "ExpandDims", "Squeeze", "C
 
 CAUSE = Cause(
     name="exp_overflow",
-    meaning="born at an exponential, or at a division by a sum of exponentials",
+    meaning="becomes NaN or infinite at an exponential, or at a division by a sum of exponentials",
     severity="error",
     fix="softplus, logsumexp, softmax",
     text=message_and_fix,

@@ -66,28 +66,27 @@ def message_and_fix(group: Group) -> Text:
     beyond = [each.value for each in group.op.constants if abs(each.value) > LARGEST_HALF] if group.op else []
     if beyond and group.op is not None and group.op.type == "Mul":
         return Template(
-            BROKEN
-            + f"{{op}} multiplies with {beyond[0]:.3g}, which is infinite in float16, and zero times infinity is "
+            BROKEN + f"{{op}} multiplies by {beyond[0]:.3g}, which is infinite in float16, and zero times infinity is "
             "NaN.",
-            "Stay above the smallest float16, -65504: a mask needs no more than `-6e4`; or add it in float32.",
+            "Stay above the lowest float16 value, -65504: `-6e4` is enough for a mask; or add it in float32.",
         )(group)
     if group.verdict.severity == "info":
         return Template(
-            BROKEN
-            + "at {op} it exceeds the largest float16, 65504, with the scale that the loss has in this step, and "
-            "the optimizer has left the step out.",
-            "Nothing, while it happens now and then: the scale falls after each such step. If it goes on, compute this "
-            "part in float32, `tf.cast({x}, tf.float32)`, or use `mixed_bfloat16`.",
+            BROKEN + "at {op} it exceeds the largest float16 value, 65504, with the loss scale of this step, and the "
+            "optimizer skipped the step.",
+            "Nothing to fix if it happens now and then: the loss scale is reduced after each such step. If it "
+            "persists, compute this part in float32, `tf.cast({x}, tf.float32)`, or use `mixed_bfloat16`.",
         )(group)
     return Template(
-        BROKEN + "at {op} it exceeds the largest float16, 65504.",
+        BROKEN + "at {op} it exceeds the largest float16 value, 65504.",
         "Compute this part in float32, `tf.cast({x}, tf.float32)`, or use `mixed_bfloat16`.",
     )(group)
 
 
 CAUSE = Cause(
     name="fp16_overflow",
-    meaning="born in float16, and no other cause explains it; or behind float16, where the loss is not finite",
+    meaning="becomes NaN or infinite in float16, and no other cause explains it; or after float16, where the loss is "
+    "not finite",
     severity="error",
     fix="float32 or bfloat16",
     text=message_and_fix,

@@ -22,35 +22,35 @@ def message_and_fix(group: Group) -> Text:
         keras = namespace(group) == "keras.ops"
         stable = {"Softmax": "log_softmax", "Sigmoid": "log_sigmoid"}[probabilities]
         stable = f"{'keras.ops' if keras else 'tf.nn' if probabilities == 'Softmax' else 'tf.math'}.{stable}"
-        fix = f"Compute it from the logits: `{stable}(logits)`, or take the loss from them, `from_logits=True`."
+        fix = f"Compute it from the logits: `{stable}(logits)`, or compute the loss from them, `from_logits=True`."
     elif made_by(group, ("Exp",), TERMS):
         total = logsumexp(group)
-        fix = f"Add up logarithms, `{total}(log_terms, axis=-1)`, where `log_terms` are the logarithms of the summands."
+        fix = f"Sum in log space, `{total}(log_terms, axis=-1)`, where `log_terms` are the logarithms of the summands."
     elif made_by(group, ("MatrixDeterminant",), _OF_ONE_NUMBER):
         fix = (
-            "Take the logarithm of the determinant without the determinant, which underflows: "
-            f"`tf.linalg.slogdet({_matrix(group)})[1]` is that of its size."
+            "Compute the log-determinant directly, as the determinant underflows: "
+            f"`tf.linalg.slogdet({_matrix(group)})[1]` is the logarithm of its absolute value."
         )
     elif any(group.suspect.type_of(user) in _DIAGONALS for user in group.suspect.topology.onward(group.culprit)):
-        fix = "Take the diagonal first: what is beside it is zero. `{head}(tf.linalg.diag_part({x}))`."
+        fix = "Take the diagonal first, as the other elements are zero: `{head}(tf.linalg.diag_part({x}))`."
     elif _is_product_gone(group):
         fix = (
-            "Add up the logarithms of its factors instead of multiplying them, in a recurrence with `{total}` for its "
-            "sums of products: a floor, `{lib}.maximum({x}, 1e-7)`, would leave no gradient."
+            "Sum the logarithms of its factors instead of multiplying them, in a recurrence with `{total}` for its "
+            "sums of products: a lower bound, `{lib}.maximum({x}, 1e-7)`, would leave no gradient."
         ).replace("{total}", logsumexp(group))
     elif _is_of_a_loss_of_keras(group):
         fix = (
-            "This loss takes the logarithm of what the model puts out: let that be above zero, "
+            "This loss takes the logarithm of the output of the model: keep the output positive with "
             '`activation="softplus"` in the last layer.'
         )
     else:
-        fix = "Keep it above zero: `{head}({lib}.maximum({x}, 1e-7))`."
-    unseen = _NEGATIVE if is_undefined(group) else "zero or less, where there is no finite"
+        fix = "Keep its input above zero: `{head}({lib}.maximum({x}, 1e-7))`."
+    unseen = _NEGATIVE if is_undefined(group) else "a value of zero or less, which has no finite"
     why = words_of_argument(group, _NEGATIVE, "exactly 0, which has no finite", unseen)
     return Template(BROKEN + "{op} is given " + why + " logarithm.", fix)(group)
 
 
-_NEGATIVE = "something negative, which has no"
+_NEGATIVE = "a negative value, which has no"
 
 _OF_ONE_NUMBER = TERMS | {"Abs", "Maximum", "Minimum", "ClipByValue"}
 _DIAGONALS = ("MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3")
@@ -80,7 +80,7 @@ def _is_product_gone(group: Group) -> bool:
 
 CAUSE = Cause(
     name="log_zero",
-    meaning="born at a logarithm",
+    meaning="becomes NaN or infinite at a logarithm",
     severity="error",
     fix="an epsilon, or the logits",
     text=of_relu(message_and_fix),

@@ -33,22 +33,22 @@ def last_resort_input(suspect: Suspect) -> Verdict | None:
 def message_and_fix(group: Group) -> Text:
     if not group.suspect.measured.nonfinite_inputs:
         return Template(
-            BROKEN + "{op} is given data that holds NaN before the step begins.",
-            "Clean the data before training: `np.nan_to_num(data)`, or leave those rows out.",
+            BROKEN + "{op} is given data that contains NaN before the step starts.",
+            "Clean the data before training: `np.nan_to_num(data)`, or remove those rows.",
         )(group)
     [(first, _), *_] = group.suspect.measured.nonfinite_inputs
     x = first if first.isidentifier() else "x"
     return Text(
         f"{fields(group)['plight']}: {of_batch(group)[0].lower()}{of_batch(group)[1:]}",
-        f"Clean the data before training: `{x} = np.nan_to_num({x})`, or leave those rows out, "
+        f"Clean the data before training: `{x} = np.nan_to_num({x})`, or remove those rows, "
         f"`keep = np.isfinite({x}).reshape(len({x}), -1).all(axis=1)`.",
     )
 
 
 CAUSE = Cause(
     name="nonfinite_input",
-    meaning="the batch holds NaN, and the loss is not finite; or nothing else explains it. Infinities alone in front "
-    "of a softmax are taken for a mask",
+    meaning="the batch contains NaN, and the loss is not finite; or nothing else explains it. Infinities alone in "
+    "front of a softmax are taken to be a mask",
     severity="error",
     fix="clean the data",
     text=message_and_fix,

@@ -37,25 +37,25 @@ def message_and_fix(group: Group) -> Text:
     became = counted(group, group.variables, NONFINITE_AFTER)
     if _squares_overflow(group):
         return Text(
-            f"The update of this step made weights that are not finite: {became}. Their gradients are finite, but so "
-            "large that their squares are not, and optimizers such as Adam take them.",
-            "Mend what makes the gradient that large; until then clip it, `keras.optimizers.Adam(clipvalue=1.0)`.",
+            f"The update of this step made weights non-finite: {became}. Their gradients are finite, but so large "
+            f"that their squares, which optimizers such as Adam compute, are not.",
+            "Fix what makes the gradient that large; until then, clip it, `keras.optimizers.Adam(clipvalue=1.0)`.",
         )
     if beside_a_broken_gradient(group.suspect):
         return Text(
-            f"The update of this step made weights that are not finite, from gradients that are: {became}. The "
-            "gradients of others are not: what divides by the norm of all, as `global_clipnorm` does, hands that on.",
-            "Mend what breaks those gradients: nothing else is to be repaired here.",
+            f"The update of this step made weights non-finite from finite gradients: {became}. Other gradients are "
+            f"not finite, and a division by the norm of all gradients, as in `global_clipnorm`, spreads that.",
+            "Fix what breaks those gradients; there is nothing else to fix here.",
         )
     half = any(group.trace.variables[variable].dtype == "float16" for variable in group.variables)
     fix = (
         'Keep the weights in float32, `keras.config.set_dtype_policy("mixed_float16")`, or give the optimizer '
         "an epsilon that float16 can hold: `keras.optimizers.Adam(epsilon=1e-4)`."
         if half
-        else "Lower the learning rate, and look at what the optimizer divides by: its `epsilon`, its clipping."
+        else "Lower the learning rate, and check what the optimizer divides by: its `epsilon`, its clipping."
     )
     return Text(
-        f"The update of this step made weights that are not finite, from gradients that are: {became}.",
+        f"The update of this step made weights non-finite from finite gradients: {became}.",
         fix,
     )
 
@@ -70,11 +70,11 @@ def _squares_overflow(group: Group) -> bool:
 
 CAUSE = Cause(
     name="nonfinite_update",
-    meaning="a finite gradient, and weights that are not finite after the step",
+    meaning="the gradient is finite, but the weights are not finite after the step",
     severity="error",
     fix="a lower learning rate, a larger epsilon",
     text=message_and_fix,
-    plight="values that are not finite",
+    plight="non-finite values",
     without_op="the update of this step made them so",
     told_at_once=True,
 )

@@ -34,14 +34,14 @@ def message_and_fix(group: Group) -> Text:
     meanwhile = broken_meanwhile(measured, group.suspect.target)
     if meanwhile and not measured.nonfinite_weights(group.suspect.target):
         return Text(
-            f"{fields(group)['plight']} because the loss is computed from weights that are not finite any more: an "
-            f"update earlier in this step, for another loss, broke {counted(group, meanwhile, NONFINITE_AFTER)}.",
-            "Mend what breaks the gradient of those weights: nothing else is to be repaired here.",
+            f"{fields(group)['plight']} because the loss is computed from weights that are no longer finite: an "
+            f"earlier update in this step, for another loss, broke {counted(group, meanwhile, NONFINITE_AFTER)}.",
+            "Fix what breaks the gradient of those weights; there is nothing else to fix here.",
         )
     bad = measured.nonfinite_weights(group.suspect.target) or tuple(sorted(measured.nonfinite_before))
     return Text(
-        f"The weights were not finite before this step began: {counted(group, bad, NONFINITE_BEFORE)}. Whatever is "
-        f"computed from them is not finite either; nothing in this step is to blame.{_since(measured.onset)}",
+        f"The weights were not finite before this step started: {counted(group, bad, NONFINITE_BEFORE)}. Everything "
+        f"computed from them is not finite either; nothing in this step is the cause.{_since(measured.onset)}",
         _from_there(measured.onset),
     )
 
@@ -50,29 +50,29 @@ def _since(onset: Onset | None) -> str:
     if onset is None:
         return ""
     if onset.recorded:
-        return f" It began in step {onset.last}."
+        return f" It started in step {onset.last}."
     if onset.last >= 0:
-        return f" It began between the recorded steps {onset.last} and {onset.first}."
-    return f" It began before the first recorded step, {onset.first}."
+        return f" It started between the recorded steps {onset.last} and {onset.first}."
+    return f" It started before the first recorded step, {onset.first}."
 
 
 def _from_there(onset: Onset | None) -> str:
     if onset is not None and onset.findings:
-        return f"Mend what happened in step {onset.last}, and start again from weights of before it."
+        return f"Fix what happened in step {onset.last}, and restart from weights saved before it."
     return (
-        "Start again from finite weights, a checkpoint from before or a new model, and record every step, "
-        "`GradFlowCallback(log_dir, update_freq=1)`, to see the one in which it begins."
+        "Restart from finite weights, an earlier checkpoint or a new model, and record every step, "
+        "`GradFlowCallback(log_dir, update_freq=1)`, to see the one in which it starts."
     )
 
 
 CAUSE = Cause(
     name="nonfinite_weights",
-    meaning="trainable weights were NaN or infinite before the step; the report leads with the step in which that "
-    "began, if it was recorded, else with what had grown in the last one before; what else is wrong in such a step "
-    "follows from it, and is not told; or an update for one loss broke them before another loss of the same step was "
-    "computed from them",
-    severity="error; information where this step's update broke them",
-    fix="weights from before, and every step recorded",
+    meaning="trainable weights were NaN or infinite before the step. The report leads with the step in which that "
+    "started, if it was recorded, otherwise with what had grown in the last one before; other problems in such a step "
+    "follow from it and are not reported. Or an update for one loss broke them before another loss of the same step "
+    "was computed from them",
+    severity="error; info where the update of this step broke them",
+    fix="restart from earlier weights, and record every step",
     text=message_and_fix,
     without_op="weights were not finite before the step",
     told_at_once=True,

@@ -25,32 +25,28 @@ def given_nonfinite(suspect: Suspect) -> Verdict | None:
 def message_and_fix_of_given(group: Group) -> Text:
     return Template(
         "{they_have} been given {size}{line}. How the gradient was computed is not recorded.",
-        f"Look at how it is computed; {CHECK}.",
+        f"Check how it is computed; {CHECK}.",
     )(group)
 
 
 def message_and_fix(group: Group) -> Text:
     if group.suspect.producer < 0:
         return Template(
-            BROKEN + "the gradients are finite all the way, so a value broke where no gradient shows it.",
-            "Look for it with `tf.debugging.enable_check_numerics()`.",
+            BROKEN + "all gradients are finite, so a value became non-finite where no gradient shows it.",
+            "Find it with `tf.debugging.enable_check_numerics()`.",
         )(group)
     if makes_nan_of_infinity(group):
         product = group.op is not None and group.op.type in ("Mul", "MatMul", "BatchMatMulV2", "Einsum")
-        how = (
-            "multiplies zero with infinity"
-            if product
-            else "is given infinities, and what it makes of them is no number"
-        )
+        how = "multiplies zero by infinity" if product else "is given infinities, and its result is NaN"
         return Template(
             BROKEN + "{op} " + how + ", which is NaN." * product + "." * (not product),
-            "Take a large number in the place of infinity, `-1e9` for scores that are masked; or choose, "
-            "`tf.where(keep, 0.0, -1e9)`, where you multiply.",
+            "Use a large number instead of infinity, `-1e9` for masked scores; or select instead of multiplying, "
+            "`tf.where(keep, 0.0, -1e9)`.",
         )(group)
     x = _predicted(call_of(group)) or "{x}"
     return Template(
-        BROKEN + "the gradient is finite behind {op}, and not in front of it.",
-        f'Look at what goes into {{op}} in this step: `tf.debugging.check_numerics({x}, "{{kind}}")`.',
+        BROKEN + "the gradient is finite at the output of {op}, but not at its input.",
+        f'Check the input of {{op}} in this step: `tf.debugging.check_numerics({x}, "{{kind}}")`.',
     )(group)
 
 
@@ -65,7 +61,7 @@ CAUSE = Cause(
     name="not_finite",
     meaning="NaN or infinity, and no other cause explains it: the op is named",
     severity="error",
-    fix="look at its inputs",
+    fix="check its inputs",
     text=message_and_fix,
     text_of_given=message_and_fix_of_given,
 )

@@ -13,25 +13,25 @@ from tb_gradflow.analyse.words.names import Group, Text, call_of
 def message_and_fix(group: Group) -> Text:
     if is_undefined(group):
         return Template(
-            BROKEN + "{op} is given something negative, which has no such power.",
-            f"Keep it above zero: `{_raised(group, 'tf.maximum({x}, 1e-7)')}`.",
+            BROKEN + "{op} is given a negative value, which has no such power.",
+            f"Keep its base above zero: `{_raised(group, 'tf.maximum({x}, 1e-7)')}`.",
         )(group)
     if group.op is not None and (group.op.api or "**").rpartition(".")[2] not in _POWERS:
         return Template(
-            BROKEN + "inside of {op} a zero is raised to a fraction of a power, whose derivative is infinite there.",
-            _WITHOUT_POWER.get(group.op.api or "", "Write {fn} out, and add `1e-7` to what is raised to the power."),
+            BROKEN + "inside {op}, a zero is raised to a fractional power, whose derivative is infinite there.",
+            _WITHOUT_POWER.get(group.op.api or "", "Write {fn} yourself, and add `1e-7` to the base of the power."),
         )(group)
     return Template(
-        BROKEN + "the derivative of {op} is infinite at zero, and something is zero there.",
-        f"Keep away from zero: `{_raised(group, '{bx} + 1e-7')}`.",
+        BROKEN + "the derivative of {op} is infinite at zero, and its input contains a zero.",
+        f"Keep its base away from zero: `{_raised(group, '{bx} + 1e-7')}`.",
     )(group)
 
 
 _POWERS = ("**", "pow", "power", "norm")
 
 _WITHOUT_POWER = {
-    "tf.image.ssim_multiscale": "Where both images have opposite contrast it takes zero for what is below. Begin "
-    "with `tf.image.ssim`, which raises nothing to a power, or with a mean error, until the images are alike.",
+    "tf.image.ssim_multiscale": "Where the two images have opposite contrast, it replaces negative values with zero. "
+    "Start with `tf.image.ssim`, which uses no power, or with a mean error, until the images are similar.",
 }
 
 
@@ -46,7 +46,7 @@ def _raised(group: Group, base: str) -> str:
 
 CAUSE = Cause(
     name="pow_fraction_at_zero",
-    meaning="born at a power whose exponent is not known to be whole",
+    meaning="becomes NaN or infinite at a power whose exponent is not known to be an integer",
     severity="error",
     fix="add an epsilon",
     text=message_and_fix,

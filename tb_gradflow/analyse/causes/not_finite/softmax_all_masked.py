@@ -9,12 +9,12 @@ from tb_gradflow.analyse.words.fields import Template
 
 CAUSE = Cause(
     name="softmax_all_masked",
-    meaning="born at a softmax",
+    meaning="becomes NaN at a softmax",
     severity="error",
     fix="mask with a finite number",
     text=Template(
-        BROKEN + "{op} meets a row that is masked out entirely.",
-        "Mask with a large negative number, `-1e9`, in the place of `-inf`.",
+        BROKEN + "{op} is given a row in which every entry is masked.",
+        "Mask with a large negative number, `-1e9`, instead of `-inf`.",
     ),
     edits=(finite_mask,),
 )

@@ -15,12 +15,12 @@ def message_and_fix(group: Group) -> Text:
     inside = _under_the_root(group, name)
     if inside is None and is_undefined(group):
         return Template(
-            BROKEN + "{op} is given something negative, where there is no square root.",
-            "Keep it above zero: `{lib}.sqrt({lib}.maximum({x}, 1e-12))`.",
+            BROKEN + "{op} is given a negative value, which has no square root.",
+            "Keep its input above zero: `{lib}.sqrt({lib}.maximum({x}, 1e-12))`.",
         )(group)
     return Template(
-        BROKEN + "the derivative of {op} is infinite at zero, and something is zero there.",
-        "Keep away from zero: `{lib}.sqrt(" + (inside or "{bx}") + " + 1e-12)`.",
+        BROKEN + "the derivative of {op} is infinite at zero, and its input contains a zero.",
+        "Keep its input away from zero: `{lib}.sqrt(" + (inside or "{bx}") + " + 1e-12)`.",
     )(group)
 
 
@@ -43,7 +43,7 @@ _AXIS_SECOND = ("reduce_euclidean_norm", "reduce_std", "std")
 
 CAUSE = Cause(
     name="sqrt_at_zero",
-    meaning="born at a square root, also inside `tf.norm` and standard deviations",
+    meaning="becomes NaN or infinite at a square root, including those inside `tf.norm` and standard deviations",
     severity="error",
     fix="add an epsilon",
     text=message_and_fix,

@@ -70,7 +70,7 @@ def _another_is_singular(suspect: Suspect) -> bool:
 def message_and_fix(group: Group) -> Text:
     names, call = fields(group), call_of(group)
     product = group.op is not None and group.op.type in ("Mul", "MatMul")
-    why = "multiplies with something that is not finite" if product else "has no finite derivative"
+    why = "multiplies by a non-finite value" if product else "has no finite derivative"
     batch = of_batch(group)
     chooser, side = _chooser(group)
     hides = called(group.trace, chooser) if chooser >= 0 else "`tf.where`"
@@ -83,8 +83,8 @@ def message_and_fix(group: Group) -> Text:
 
 
 _UNSEEN = (
-    "Make what goes in safe as well: `{lib}.where(ok, f({lib}.where(ok, x, safe)), other)`, with your own condition "
-    "for `ok`, your own two cases for `f(x)` and `other`, and for `safe` a number at which `f` is finite."
+    "Make the input safe as well: `{lib}.where(ok, f({lib}.where(ok, x, safe)), other)`, with your condition as `ok`, "
+    "your two cases as `f(x)` and `other`, and a number at which `f` is finite as `safe`."
 )
 
 
@@ -96,15 +96,15 @@ def _made_safe(group: Group, call: Call, chooser: int, side: int) -> str:
     ok = _condition(group, chooser, side)
     if not ok:
         return (
-            f"Keep it finite for what is hidden as well: `{call.text.replace(singular.text, _bounded(singular, lib))}` "
-            f"in the place of `{call.text}`."
+            f"Keep it finite for the hidden elements as well: use "
+            f"`{call.text.replace(singular.text, _bounded(singular, lib))}` instead of `{call.text}`."
         )
     named = "" if ok == "ok" else f"`ok = {ok}`, "
-    start = f"Make what goes in safe as well: {named}`safe = {lib}.where(ok, {subject}, {value})`, "
+    start = f"Make the input safe as well: {named}`safe = {lib}.where(ok, {subject}, {value})`, "
     chosen = _chosen(group, chooser, side, call, hidden)
     if chosen:
         return f"{start}then `{lib}.where(ok, {chosen})`."
-    return f"{start}and `{hidden}` in the place of `{call.text}`; {called(group.trace, chooser)} stays as it is."
+    return f"{start}and use `{hidden}` instead of `{call.text}`; {called(group.trace, chooser)} stays as it is."
 
 
 def _chosen(group: Group, chooser: int, side: int, call: Call, hidden: str) -> str:

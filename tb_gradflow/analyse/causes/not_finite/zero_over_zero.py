@@ -46,8 +46,8 @@ def message_and_fix(group: Group) -> Text:
         if emptied >= 0:
             return _of_no_elements(group, emptied)
         return Template(
-            BROKEN + "{op} averages nothing: not one element was left in this step.",
-            "Let an empty selection count as zero: `tf.math.divide_no_nan(tf.reduce_sum({x}), "
+            BROKEN + "{op} averages an empty tensor: not one element was left in this step.",
+            "Count an empty selection as zero: `tf.math.divide_no_nan(tf.reduce_sum({x}), "
             "tf.cast(tf.size({x}), tf.float32))`.",
         )(group)
     if group.op is not None and group.op.type in _ANGLES:
@@ -57,10 +57,12 @@ def message_and_fix(group: Group) -> Text:
     vanished = vanishing_exponential(group.trace, divisor)
     if vanished >= 0:
         return Template(
-            BROKEN + "{op} divides by zero: of numbers far below zero " + _named(group, vanished) + " makes nothing "
-            "but zeros.",
-            f"Stay with the logarithms: `{logsumexp(group)}(log_terms)` for a sum of exponentials, and a difference "
-            "where {op} divides.",
+            BROKEN
+            + "{op} divides by zero: "
+            + _named(group, vanished)
+            + " underflows to zero for inputs far below zero.",
+            f"Stay in log space: use `{logsumexp(group)}(log_terms)` for a sum of exponentials, and subtract where "
+            "{op} divides.",
         )(group)
     call = call_of(group)
     over = ", ".join(call.arguments[:2]) if call and call.head == "/" else "total, count"
@@ -80,28 +82,29 @@ def _emptied(group: Group) -> int:
 def _of_no_elements(group: Group, emptied: int) -> Text:
     shape, source = group.trace.ops[emptied].outputs[0].shape, source_of(group.trace, emptied)
     code = f"`{source.code}`" if source is not None and source.code else "it"
-    said = Template(BROKEN + "{op} averages nothing: ", "")(group).message
+    said = Template(BROKEN + "{op} averages an empty tensor: ", "")(group).message
     return Text(
-        f"{said}what {_named(group, emptied)} makes has the shape {shape}, which is no element at all.",
-        f"Mend {code}: it takes none of the elements that it is given, and the mean of nothing is NaN.",
+        f"{said}the result of {_named(group, emptied)} has the shape {shape}, which has no elements.",
+        f"Fix {code}: it selects none of the elements that it is given, and the mean of an empty tensor is NaN.",
     )
 
 
 _ANGLES = {
     "Angle": (
         "{op} is given 0 + 0j, which has no angle: its derivative divides zero by zero there.",
-        "Leave zeros out: `ok = tf.abs({x}) > 0`, then `{head}(tf.where(ok, {x}, tf.ones_like({x})))`.",
+        "Exclude zeros: `ok = tf.abs({x}) > 0`, then `{head}(tf.where(ok, {x}, tf.ones_like({x})))`.",
     ),
     "Atan2": (
         "{op} is given two zeros, which have no angle: its derivative divides zero by zero there.",
-        "Leave such points out: make one of both 1 where both are zero, `x = tf.where((x == 0) & (y == 0), 1.0, x)`.",
+        "Exclude such points: replace one of the two by 1 where both are zero, `x = tf.where((x == 0) & (y == 0), "
+        "1.0, x)`.",
     ),
 }
 
 
 CAUSE = Cause(
     name="zero_over_zero",
-    meaning="born at a division by what is no constant, or at the mean of no element",
+    meaning="becomes NaN or infinite at a division by a value that is not constant, or at the mean of an empty tensor",
     severity="error",
     fix="`tf.math.divide_no_nan`",
     text=of_relu(message_and_fix),

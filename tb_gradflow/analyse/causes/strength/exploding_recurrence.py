@@ -182,12 +182,12 @@ def message_and_fix_of_given(group: Group) -> Text:
         return Template(
             "The training diverges: the loss is " + f"{factor:.1g} times that of the first recorded step, and "
             "{names} {is_given} {size}{line}.",
-            "A lower learning rate, by a factor of ten at first. `tb_gradflow.check_gradients(loss_fn, args, gradient, "
-            "learning_rate=rate)` says which one does not overshoot.",
+            "Lower the learning rate, by a factor of ten at first. `tb_gradflow.check_gradients(loss_fn, args, "
+            "gradient, learning_rate=rate)` reports which one does not overshoot.",
         )(group)
     return Template(
         "{they_have} been given {size}{line}. How it was computed is not recorded.",
-        f"Look at how it is computed, and at the size of what it is computed from; {CHECK}.",
+        f"Check how it is computed, and the size of its inputs; {CHECK}.",
     )(group)
 
 
@@ -198,30 +198,30 @@ def _diverged(group: Group) -> Text:
     measured = group.suspect.measured
     if measured.largest_input > LARGE_DATA:
         return Template(
-            "{plight}: what {op} computes is too large for a number. The batch holds numbers as large as "
+            "{plight}: the result of {op} overflows. The batch contains values as large as "
             f"{measured.largest_input:.0e}.",
-            "Scale what goes in, and what is to come out: `(x - x.mean(0)) / (x.std(0) + 1e-7)`.",
+            "Scale the inputs and the targets: `(x - x.mean(0)) / (x.std(0) + 1e-7)`.",
         )(group)
-    compared = f", where the batch reaches {measured.largest_input:.2g}" if measured.largest_input else ""
+    compared = f", while the batch reaches {measured.largest_input:.2g}" if measured.largest_input else ""
     if measured.step == 0:
         return Template(
-            "{plight} in the very first step: what {op} computes is too large for a number, and gradients "
+            "{plight} in the very first step: the result of {op} overflows, and gradients "
             f"reach {measured.largest:.0e}{compared}.",
-            "Begin with smaller weights, or bound what goes into exponentials, powers and quotients on the way: "
-            "they make a large number of a small one.",
+            "Start with smaller weights, or bound the inputs of exponentials, powers and quotients on the path: they "
+            "turn small values into large ones.",
         )(group)
     return Template(
-        "{plight}: the training diverges. What {op} computes is too large for a number, and gradients of this step "
-        f"reach {measured.largest:.0e}{compared}: the steps before have made the weights that large.",
-        "Lower the learning rate; if it is a schedule or a callback that sets it, look at what it gives in the steps "
-        "before this one. Clip gradients, `keras.optimizers.Adam(clipnorm=1.0)`, so that one step cannot do it alone.",
+        "{plight}: the training diverges. The result of {op} overflows, and gradients of this step "
+        f"reach {measured.largest:.0e}{compared}: earlier steps have made the weights that large.",
+        "Lower the learning rate; if a schedule or a callback sets it, check its value in the steps before this one. "
+        "Clip gradients, `keras.optimizers.Adam(clipnorm=1.0)`, so that no single step can cause this.",
     )(group)
 
 
 def message_and_fix(group: Group) -> Text:
     """Large, or so large that it is not finite any more, in the forward pass already or on the way back alone."""
     suspect = group.suspect
-    tame = 'start recurrent weights with `recurrent_initializer="orthogonal"`'
+    tame = 'initialise recurrent weights with `recurrent_initializer="orthogonal"`'
     recurs = any(suspect.topology.by_type.get(kind) for kind in LOOPS) or any(
         "recurrent" in name for name in group.names
     )
@@ -229,30 +229,33 @@ def message_and_fix(group: Group) -> Text:
         grown = suspect.measured.loss_is_finite(suspect.target)
         if not grown and not is_recurrent(suspect):
             return _diverged(group)
-        what = "the gradient" if grown else "what {op} computes"
-        where = " on its way back through {op}" if grown else ""
+        what = "the gradient" if grown else "the result of {op}"
+        where = " on its path back through {op}" if grown else ""
         return Template(
-            "{plight}: " + what + " is multiplied with the same weights again and again" + where + ", and grows until "
-            "it is infinite.",
-            f'Keep the factor near one: {tame}; bound the state, `activation="tanh"`; take fewer steps. Clipping '
-            "gradients comes too late for what is infinite.",
+            "{plight}: "
+            + what
+            + " is multiplied by the same weights again and again"
+            + where
+            + ", and grows until it is infinite.",
+            f'Keep the factor near one: {tame}; bound the state, `activation="tanh"`; use fewer time steps. '
+            "Clipping comes too late for a value that is already infinite.",
         )(group)
     if group.op is not None and group.op.type in ("RealDiv", "Div", "Reciprocal", "Xdivy") and _alone(group):
         return Template(
-            SIZE + "{op} divides by something next to zero.",
-            "Give the divisor a floor that fits the data, `{lib}.maximum(divisor, 1e-2)`, or measure differences that "
-            "are not relative: a percentage of nothing is infinite.",
+            SIZE + "{op} divides by a value close to zero.",
+            "Give the divisor a floor that fits the data, `{lib}.maximum(divisor, 1e-2)`, or use absolute "
+            "differences: a relative difference from zero is infinite.",
         )(group)
     if group.op is not None and group.op.type in ("Exp", "Expm1") and _alone(group):
         return Template(
-            SIZE + "it is multiplied with what {op} gives, which is that large.",
-            "Bound what goes in, `{head}({lib}.minimum({x}, 10.0))`; if it is a quotient, keep its divisor away from "
+            SIZE + "it is multiplied by the result of {op}, which is that large.",
+            "Bound the input, `{head}({lib}.minimum({x}, 10.0))`; if it is a quotient, keep its divisor away from "
             "zero.",
         )(group)
     return Template(
-        SIZE + "it grows on the way from the loss, most of all at {op} and its like.",
-        "Clip it, `keras.optimizers.Adam(clipnorm=1.0)`; scale inputs and targets to about 1"
-        + (f"; {tame}." if recurs else "; lower the learning rate, if it was small in earlier steps."),
+        SIZE + "it grows on its path from the loss, most of all at {op} and similar ops.",
+        "Clip it, `keras.optimizers.Adam(clipnorm=1.0)`; scale inputs and targets to around 1"
+        + (f"; {tame}." if recurs else "; lower the learning rate if the gradient was small in earlier steps."),
     )(group)
 
 
@@ -268,9 +271,9 @@ _SINGLE_DECADES = 4.0
 
 CAUSE = Cause(
     name="exploding_recurrence",
-    meaning="largest element above 1e4; the op named adds most; or not finite, behind a loop, or eight products in a "
-    "row, that multiply with the same weight and hold nothing that bounds the state; or the loss is not finite, "
-    "gradients of the step reach 1e19 and the batch does not: the training diverges",
+    meaning="the largest element is above 1e4, and the op named adds most to it; or it is not finite behind a loop, or "
+    "behind eight products in a row, that multiply by the same weight with nothing that bounds the state; or the loss "
+    "is not finite and gradients of the step reach 1e19 while the batch does not: the training diverges",
     severity="warning; error where it is not finite",
     fix="clip, scale; a bounded state; a lower learning rate",
     text=message_and_fix,

@@ -32,11 +32,11 @@ def _is_small_half(suspect: Suspect, limit: float) -> bool:
 
 CAUSE = Cause(
     name="fp16_underflow",
-    meaning="a zero born in float16 from a gradient below 1e-3",
+    meaning="becomes zero in float16, from a gradient below 1e-3",
     severity="error",
     fix="scale the loss",
     text=Template(
-        ZERO + "at {op} it falls below the smallest float16, 6e-8.",
+        ZERO + "it underflows at {op}, below the smallest float16 value, 6e-8.",
         "Scale the loss: `keras.optimizers.LossScaleOptimizer(optimizer)`, or use `mixed_bfloat16`.",
     ),
 )

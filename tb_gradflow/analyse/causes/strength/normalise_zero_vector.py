@@ -22,12 +22,13 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 CAUSE = Cause(
     name="normalise_zero_vector",
-    meaning="above 1e4, four decades of it at a division by a vector's length",
+    meaning="the largest element is above 1e4, and a division by the norm of a vector adds four orders of magnitude to "
+    "it",
     severity="warning",
     fix="a larger epsilon",
     text=Template(
-        SIZE + "{op} divides by the length of a vector that is nearly zero.",
-        "Give it a larger epsilon: `tf.math.l2_normalize({x}, axis=-1, epsilon=1e-3)`.",
+        SIZE + "{op} divides by the norm of a vector that is nearly zero.",
+        "Use a larger epsilon: `tf.math.l2_normalize({x}, axis=-1, epsilon=1e-3)`.",
     ),
     edits=(larger_epsilon,),
 )

@@ -152,47 +152,48 @@ def _pace(measured: Measured, variable: int) -> float:
 def message_and_fix_of_given(group: Group) -> Text:
     return Template(
         "{they_have} been given {size}{line}. How it was computed is not recorded.",
-        f"Look at the size of the loss and of what moves it: both want to be about one; {CHECK}.",
+        f"Check the size of the loss and of its inputs: both should be around one; {CHECK}.",
     )(group)
 
 
 def message_and_fix(group: Group) -> Text:
     if group.verdict.culprit == NO_OP:
         return Template(
-            SIZE + "where it fades is not known: the loss was eager, so its way is not recorded.",
-            "Take the step inside of `tf.function`, or record it with `tb_gradflow.watch`, to see it. Where terms of "
-            "the loss cancel, or stand on both sides of a quotient, nothing but rounding is left.",
+            SIZE + "it is not known where it vanishes: the loss was computed eagerly, so its path is not recorded.",
+            "Run the step inside `tf.function`, or record it with `tb_gradflow.watch`, to see where. If terms of the "
+            "loss cancel, or appear on both sides of a quotient, only rounding noise is left.",
         )(group)
     if group.verdict.severity == "info" and common_to_a_softmax(group.suspect) is not None:
         return Template(
-            SIZE + "it arrives at {op} and nearly cancels there: what comes from {them} is added to all entries alike, "
-            "and the softmax behind takes that out again.",
-            "Nothing to repair where this grows in later steps: it does as the entries become different.",
+            SIZE + "it nearly cancels at {op}: the value computed from {them} is added to all entries alike, and the "
+            "softmax that follows cancels it.",
+            "Nothing to fix if this gradient grows in later steps: it does as the entries become different.",
         )(group)
     if group.verdict.severity == "info" and product_with_next_to_nothing(group.suspect) == group.culprit >= 0:
         return Template(
-            SIZE + "it arrives at {op}, which multiplies it with what goes into that layer, and that is next to zero.",
-            "Nothing to repair where this grows in later steps; else scale what goes in, for example by "
-            "`keras.layers.BatchNormalization()` in front of it.",
+            SIZE + "it arrives at {op}, which multiplies it by the input of that layer, and that input is close to "
+            "zero.",
+            "Nothing to fix if this gradient grows in later steps; otherwise, scale the input, for example with "
+            "`keras.layers.BatchNormalization()` before it.",
         )(group)
     if group.verdict.severity == "info" and not is_at_goal(group.suspect):
         return Template(
-            SIZE + "the optimizer makes up for that, and moves {them} about as far as the others.",
-            "Nothing to repair while it does: optimizers such as Adam divide by the size of the gradient, down to "
+            SIZE + "the optimizer compensates for that, and moves {them} about as far as the others.",
+            "Nothing to fix as long as it does: optimizers such as Adam divide by the size of the gradient, down to "
             "their `epsilon`.",
         )(group)
     if group.verdict.severity == "info" and is_at_goal(group.suspect):
         return nothing_left_to_learn(group)
     if _has_no_layers(group):
         return Template(
-            SIZE + "it fades on the way from the loss, most of all at {op} and its like: the quantities there are far "
-            "from one.",
-            "Bring them to about one: divide what is compared with the target, and the target, by the target's size, "
-            "and let the variable hold a multiple of a typical value, `{variable} = typical * multiple`.",
+            SIZE + "it vanishes on its path from the loss, most of all at {op} and similar ops: the values there are "
+            "far from one.",
+            "Bring them close to one: divide the prediction and the target by the size of the target, and let the "
+            "variable hold a multiple of a typical value, `{variable} = typical * multiple`.",
         )(group)
     return Template(
-        SIZE + "it fades on the way from the loss, most of all at {op} and its like.",
-        'Keep it alive along the way: `activation="relu"` with `kernel_initializer="he_normal"`, '
+        SIZE + "it vanishes on its path from the loss, most of all at {op} and similar ops.",
+        'Keep it alive on the path: `activation="relu"` with `kernel_initializer="he_normal"`, '
         "`keras.layers.BatchNormalization()`, or residual connections, `x = x + layer(x)`.",
     )(group)
 
@@ -208,10 +209,10 @@ def _has_no_layers(group: Group) -> bool:
 
 CAUSE = Cause(
     name="vanishing_depth",
-    meaning="largest element below 1e-7; the op named takes most, of the kind of op that takes most between loss and "
-    "variable",
-    severity="warning; info if the loss is next to zero as well, if the optimizer moves the variable about as far as "
-    "the others all the same, or if it is the input of its layer that is next to zero and what makes that learns",
+    meaning="the largest element is below 1e-7; the op named shrinks it most, among the ops of the type that shrinks "
+    "it most between loss and variable",
+    severity="warning; info if the loss is close to zero as well, if the optimizer still moves the variable about as "
+    "far as the others, or if the input of its layer is close to zero and is computed from variables that train",
     fix="normalisation, residuals, initialisation",
     text=message_and_fix,
     text_of_given=message_and_fix_of_given,

@@ -57,34 +57,36 @@ def message_and_fix(group: Group) -> Text:
         quiet = "`trainable = False` for each of their layers"
     if not in_layer(group):
         quiet = "`tf.Variable(..., trainable=False)`"
-    ask = "Pass all of them, `tape.gradient(loss, model.trainable_variables)`"
+    ask = "Pass all trainable variables, `tape.gradient(loss, model.trainable_variables)`"
     if len(group.trace.targets) > 1:
-        ask = "Ask the tape whose loss is to train {them} for {them} too, `tape.gradient(loss, [...])`"
+        ask = "Add {them} to the sources of the tape whose loss should train {them}, `tape.gradient(loss, [...])`"
     if ended_early(group.suspect.measured):
         return Template(
-            "{they_take} part in the loss, and `tape.gradient` had not been asked for {them}{line} when the step ended "
+            "{they_take} part in the loss, but `tape.gradient`{line} had not been given {them} when the step failed "
             "with an error.",
-            f"Look at that error first. If nothing asks later in the step: {ask[0].lower()}{ask[1:]}.",
+            f"Fix that error first. If no later call in the step requests the gradient: {ask[0].lower()}{ask[1:]}.",
         )(group)
     if group.verdict.severity == "error":
         return Template(
-            "{they_take} part in the loss, and `tape.gradient` was asked for nothing{line}: its list is empty.",
-            "Look at that list. A model that was not built yet has no variables, nor has one with `trainable = False`, "
-            "and a list that was taken before stays empty: `tape.gradient(loss, model.trainable_variables)`.",
+            "{they_take} part in the loss, but the list of sources given to `tape.gradient`{line} is empty.",
+            "Check that list. A model has no trainable variables before it is built or while `trainable = False`, and "
+            "a list read at that time stays empty: read it in the step, `tape.gradient(loss, "
+            "model.trainable_variables)`.",
         )(group)
     return Template(
-        "{they_take} part in the loss, and `tape.gradient` was not asked for {them}{line}.",
-        f"{ask}; if this is meant, say so: {quiet}.",
+        "{they_take} part in the loss, but `tape.gradient`{line} was not given {them}.",
+        f"{ask}. If this is intended, say so with {quiet}.",
     )(group)
 
 
 CAUSE = Cause(
     name="not_in_gradient_sources",
-    meaning="trainable, and no `tape.gradient` was given it; or its list is empty, which trains nothing",
+    meaning="the variable is trainable, but no `tape.gradient` call was given it; or the list of sources is empty, so "
+    "nothing trains",
     severity="warning; error for an empty list",
     fix="pass all trainable variables, or freeze it",
     text=message_and_fix,
-    without_op="tape.gradient{line} was not asked for {them}",
+    without_op="tape.gradient{line} was not given {them}",
     shows_request=True,
     told_at_once=True,
     edits=(requested_too,),

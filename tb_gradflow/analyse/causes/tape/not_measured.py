@@ -29,22 +29,22 @@ def message_and_fix(group: Group) -> Text:
     if group.verdict.severity == "error":
         return Template(
             f"{{they_get}} no gradient: computing it{{line}} raises {NODE_NAME.sub('', group.trace.failure)[:200]}",
-            "Look at what goes into that op in this step; `tf.config.run_functions_eagerly(True)` shows the line that "
+            "Check the inputs of that op in this step; `tf.config.run_functions_eagerly(True)` shows the line that "
             "raises.",
         )(group)
     return Template(
-        "Not verified: no step was completed, so nobody knows what gradient {names} would get. The structure alone "
-        "shows no fault.",
-        "Let one step run to its end, and look at what it raises"
+        "Not verified: no step was completed, so the gradient of {names} was not measured. The graph alone shows no "
+        "problem.",
+        "Run one complete step, and check what it raises"
         + (": `model.train_on_batch(x, y)`." if any(each.tracked for each in group.trace.variables) else "."),
     )(group)
 
 
 CAUSE = Cause(
     name="not_measured",
-    meaning="no step was completed, and structure finds no fault: nothing is verified",
+    meaning="no step was completed, and the graph alone shows no problem: nothing is verified",
     severity="warning",
-    fix="let a step run to its end",
+    fix="run one complete step",
     text=message_and_fix,
     told_at_once=True,
 )

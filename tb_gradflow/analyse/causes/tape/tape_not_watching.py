@@ -30,19 +30,19 @@ def message_and_fix(group: Group) -> Text:
     """A tensor is watched by itself only where it is made of what the tape watches, inside of its block."""
     if _is_data(group):
         return Template(
-            "{they_get} no gradient: the tape was asked for {them}{line} and does not watch {them}. By itself it "
-            "watches variables, and what is computed from them.",
-            f"Say so at the head of the `with` block: {_watch(group)}.",
+            "{they_get} no gradient: a gradient was requested for {them}{line}, but the tape does not watch {them}. A "
+            "tape automatically watches only trainable variables and what is computed from them.",
+            f"Add {_watch(group)} at the start of the `with` block.",
         )(group)
     if group.trace.variables[group.variables[0]].computed:
         return Template(
-            "{they_get} no gradient: a differentiable way leads to the loss, and the tape did not follow it{line}: "
-            "{names} and what is computed from {them} have to be made inside of the `with` block.",
-            f"Make {{names}} inside the `with` block; or say {_watch(group)} there, before the loss is computed.",
+            "{they_get} no gradient: there is a differentiable path to the loss, but the tape did not record "
+            "it{line}: {names} and what is computed from {them} must be created inside the `with` block.",
+            f"Create {{names}} inside the `with` block, or add {_watch(group)} there before the loss is computed.",
         )(group)
     return Template(
-        "{they_get} no gradient: a differentiable way leads to the loss, and the tape does not watch {them}{line}.",
-        "Drop `watch_accessed_variables=False`, or watch them too: "
+        "{they_get} no gradient: there is a differentiable path to the loss, but the tape does not watch {them}{line}.",
+        "Remove `watch_accessed_variables=False`, or watch them as well: "
         "`tape.watch([v.value for v in model.trainable_variables])`.",
     )(group)
 
@@ -58,7 +58,7 @@ def _watch(group: Group) -> str:
     tapes = _ASKED.findall(group.trace.sources[source].code) if source is not None else []
     if len(tapes) == 1:
         return f"`{tapes[0]}.watch({{variable}})`"
-    return "`tape.watch({variable})`, with the name that your tape has"
+    return "`tape.watch({variable})` (with the name of your tape)"
 
 
 def _is_data(group: Group) -> bool:
@@ -69,10 +69,10 @@ def _is_data(group: Group) -> bool:
 
 CAUSE = Cause(
     name="tape_not_watching",
-    meaning="the tape watched other variables and not this one; or a gradient was asked for a tensor that was made "
-    "before the tape's block, or for data",
+    meaning="the tape watched other variables but not this one; or a gradient was requested for a tensor that was "
+    "created before the tape's block, or for data",
     severity="error",
-    fix="drop `watch_accessed_variables=False`; make the tensor inside; `tape.watch(x)`",
+    fix="remove `watch_accessed_variables=False`; create the tensor inside the block; `tape.watch(x)`",
     text=message_and_fix,
     without_op="the tape{line} does not watch {them}",
     shows_request=True,

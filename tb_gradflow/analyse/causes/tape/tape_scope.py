@@ -20,14 +20,15 @@ def message_and_fix(group: Group) -> Text:
     target = group.trace.targets[group.suspect.target].op if group.suspect.target >= 0 else -1
     if target >= 0 and group.trace.ops[target].type == EAGER:
         return Template(
-            "{they_get} no gradient. The loss was eager, so its way is not recorded: either the loss was not computed "
-            "from {them}, or something on the way let no gradient pass.",
-            "Take the step inside of `tf.function`, or record it with `tb_gradflow.watch`, to see where the way ends.",
+            "{they_get} no gradient. The loss was computed eagerly, so its path is not recorded: either the loss does "
+            "not depend on {them}, or something on the path blocks the gradient.",
+            "Run the step inside `tf.function`, or record it with `tb_gradflow.watch`, to see where the path ends.",
         )(group)
     return Template(
-        "{they_get} no gradient: a differentiable way leads to the loss, and the tape did not see it{line}. "
-        "The forward pass, or a part of it, ran outside of the `with` block" + _read_at(group) + ".",
-        "Call the model inside: `with tf.GradientTape() as tape: loss = loss_fn(y, model(x, training=True))`.",
+        "{they_get} no gradient: there is a differentiable path to the loss, but the tape did not record it{line}. "
+        "The forward pass, or part of it, ran outside the `with` block" + _read_at(group) + ".",
+        "Call the model inside the block: `with tf.GradientTape() as tape: loss = loss_fn(y, model(x, "
+        "training=True))`.",
     )(group)
 
 
@@ -43,11 +44,11 @@ def _read_at(group: Group) -> str:
 
 CAUSE = Cause(
     name="tape_scope",
-    meaning="the tape watched none of the variables, or watched this one and did not see the way",
+    meaning="the tape watched none of the variables, or watched this one but did not record the path to the loss",
     severity="error",
     fix="call the model inside the `with` block",
     text=message_and_fix,
-    without_op="the tape{line} did not see the way to the loss",
+    without_op="the tape{line} did not record the path to the loss",
     shows_request=True,
     told_at_once=True,
     edits=(forward_pass_inside,),

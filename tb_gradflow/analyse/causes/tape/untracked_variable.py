@@ -47,39 +47,39 @@ def message_and_fix(group: Group) -> Text:
     layer = group.names[0].rpartition("/")[0].rpartition("/")[2]
     if layer and not made and (around := _lambda_around(group)):
         return Template(
-            "{they_take} part in the loss, and no gradient is asked for {them}: Keras does not look for weights in the "
-            f"function of a `Lambda` layer, and `{around}` is one.",
-            "Nothing to repair, if nothing is to train {them}. Else call the layer itself in the place of the "
-            "`Lambda`, `x = {attribute}(x)`, or make a layer of your own that holds it.",
+            "{they_take} part in the loss, but no gradient is requested for {them}: Keras does not track the weights "
+            f"used in a `Lambda` layer, such as `{around}`.",
+            "Nothing to fix if nothing should train {them}. Otherwise, call the layer itself instead of the `Lambda`, "
+            "`x = {attribute}(x)`, or write a layer that holds it.",
         )(group)
     if layer and not made:
         return Template(
-            "{they_take} part in the loss, and no gradient is asked for {them}: so it is with a teacher, a target "
-            "network and a network that a loss is made of.",
-            "Nothing to repair, if nothing is to train {them}. Else give {them} to `tape.gradient(...)` and to the "
-            "optimizer; a Keras model asks for the layers that it holds itself, `self.{attribute} = ...`.",
+            "{they_take} part in the loss, but no gradient is requested for {them}, as for a teacher, a target "
+            "network or a network inside a loss.",
+            "Nothing to fix if nothing should train {them}. Otherwise, pass {them} to `tape.gradient(...)` and to the "
+            "optimizer; a Keras model tracks the layers that it holds as attributes, `self.{attribute} = ...`.",
         )(group)
     if not made and is_plain_of_a_layer(group.suspect):
         topology = group.suspect.topology
         users = [op for reader in topology.readers[group.variables[0]] for op in topology.onward(reader)]
         where = place_of(group.trace, users[0]) if users else ""
         return Template(
-            "{they_take} part in the loss" + where + ", and the model does not list {them}, so nobody trains {them}: "
-            "Keras 3 lists what `self.add_weight(...)` makes, and no plain `tf.Variable`.",
-            'Make it a weight of its layer, `self.{variable} = self.add_weight(name="{variable}", shape=...)`; or say '
-            "that nothing is to train it, `tf.Variable(..., trainable=False)`.",
+            "{they_take} part in the loss" + where + ", but the model does not track {them}, so nothing trains {them}: "
+            "Keras 3 tracks weights created with `self.add_weight(...)`, not a plain `tf.Variable`.",
+            'Create it as a weight of its layer, `self.{variable} = self.add_weight(name="{variable}", shape=...)`; or '
+            "mark it as not trainable, `tf.Variable(..., trainable=False)`.",
         )(group)
     if not made:
         return Template(
-            "{they_take} part in the loss, and no gradient is asked for {them}.",
-            "Nothing to repair, if nothing is to train {them}. Else give {them} to `tape.gradient(...)` and to the "
+            "{they_take} part in the loss, but no gradient is requested for {them}.",
+            "Nothing to fix if nothing should train {them}. Otherwise, pass {them} to `tape.gradient(...)` and to the "
             "optimizer.",
         )(group)
     if layer.isidentifier():
-        fix = f"Make the layer in `__init__`, `self.{layer} = ...`, and only call it in `call`: `self.{layer}(x)`."
+        fix = f"Create the layer in `__init__`, `self.{layer} = ...`, and only call it in `call`: `self.{layer}(x)`."
     else:
-        fix = 'Make it in `build`, not in `call`: `self.{variable} = self.add_weight(name="{variable}", shape=...)`.'
-    why = "{they_take} part in the loss, and the step makes {them} anew each time, so nobody trains {them}."
+        fix = 'Create it in `build`, not in `call`: `self.{variable} = self.add_weight(name="{variable}", shape=...)`.'
+    why = "{they_take} part in the loss, but the step creates {them} anew each time, so nothing trains {them}."
     return Template(why, fix)(group)
 
 
@@ -93,10 +93,10 @@ def _lambda_around(group: Group) -> str:
 
 CAUSE = Cause(
     name="untracked_variable",
-    meaning="the model does not list it, so nobody asked",
-    severity="info; an error where the step itself makes it, anew each time",
+    meaning="the model does not track it, so no gradient is requested",
+    severity="info; warning for a plain `tf.Variable` of a Keras layer; error where the step creates it anew each time",
     fix="create it in `build`, or its layer in `__init__`",
     text=message_and_fix,
-    without_op="the step makes {them} anew each time",
+    without_op="the step creates {them} anew each time",
     told_at_once=True,
 )

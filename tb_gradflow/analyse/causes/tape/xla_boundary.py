@@ -21,15 +21,15 @@ def message_and_fix(group: Group) -> Text:
     """With the words of TensorFlow's own error: what XLA minds differs."""
     return Template(
         "{they_get} no gradient: XLA cannot compile the gradient of a function with `jit_compile=True`{place}. "
-        f"TensorFlow says: {NODE_NAME.sub('', group.trace.failure)[:200]}",
-        "Leave `jit_compile=True` out there, or compile the whole step with its tape, "
+        f"TensorFlow reports: {NODE_NAME.sub('', group.trace.failure)[:200]}",
+        "Remove `jit_compile=True` there, or compile the whole step including its tape, "
         "`@tf.function(jit_compile=True) def train_step(...)`; loops need `maximum_iterations`.",
     )(group)
 
 
 CAUSE = Cause(
     name="xla_boundary",
-    meaning="running the traced step failed at XLA, and the gradient would have to come through a function with "
+    meaning="running the traced step failed in XLA, and the gradient has to pass through a function with "
     "`jit_compile=True`",
     severity="error",
     fix="compile the whole step, or nothing inside it",

@@ -7,9 +7,9 @@ from tb_gradflow.analyse.words.fields import Template
 
 CAUSE = Cause(
     name="expected",
-    meaning="it gets no gradient that trains, and is meant not to",
+    meaning="it gets no gradient that trains it, and you listed it in `expected`",
     severity="info",
     fix="nothing",
-    text=Template("{they_get} no gradient that trains, as expected.", "Nothing to repair."),
+    text=Template("{they_get} no gradient that trains {them}, as expected.", "Nothing to fix."),
     told_at_once=True,
 )

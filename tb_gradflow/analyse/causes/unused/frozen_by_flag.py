@@ -39,9 +39,9 @@ def frozen_alone(suspect: Suspect) -> Verdict | None:
 def message_and_fix(group: Group) -> Text:
     if group.verdict.severity == "info":
         return Template(
-            "{they_get} no gradient: a gradient was asked for {them}, and {they_have_flag} `trainable=False`.",
-            "If {names} {is_to} learn, make {them} trainable, `tf.Variable(..., trainable=True)` or "
-            "`layer.trainable = True`; else leave {them} out of what the gradient is asked for.",
+            "{they_get} no gradient: a gradient was requested for {them}, but {they_have_flag} `trainable=False`.",
+            "If {names} {is_to} train, set `tf.Variable(..., trainable=True)` or `layer.trainable = True`; otherwise, "
+            "remove {them} from the sources of `tape.gradient`.",
         )(group)
     return Template(
         "Nothing is trained: all {count} variables of the model have `trainable=False`.",
@@ -51,8 +51,9 @@ def message_and_fix(group: Group) -> Text:
 
 CAUSE = Cause(
     name="frozen_by_flag",
-    meaning="nothing is trainable, and there are weights; or a single variable that was named is not",
-    severity="error; info for the single one",
+    meaning="the model has weights, but none is trainable; or a gradient was requested for a variable that is not "
+    "trainable",
+    severity="error; info for a single variable",
     fix="`trainable = True` before training",
     text=message_and_fix,
     told_at_once=True,

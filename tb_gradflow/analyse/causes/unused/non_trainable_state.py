@@ -25,18 +25,19 @@ def only_written(suspect: Suspect) -> Verdict | None:
 def message_and_fix(group: Group) -> Text:
     if any(group.trace.variables[variable].trainable for variable in group.variables):
         return Template(
-            "{they_get} no gradient, and need none: the step assigns to {them}, and nothing computes with {them}.",
-            "Say that it is state: `tf.Variable(..., trainable=False)`.",
+            "{they_get} no gradient, which is harmless: the step only assigns to {them}, and nothing computes with "
+            "{them}.",
+            "Mark it as state: `tf.Variable(..., trainable=False)`.",
         )(group)
     return Template(
-        "{they_get} no gradient, and need none: a gradient was asked for state that training does not learn.",
-        "Ask for `model.trainable_variables` in the place of `model.variables`.",
+        "{they_get} no gradient, which is harmless: a gradient was requested for state that is not trained.",
+        "Use `model.trainable_variables` instead of `model.variables`.",
     )(group)
 
 
 CAUSE = Cause(
     name="non_trainable_state",
-    meaning="a gradient was asked for moving statistics, or for a counter that the step assigns to",
+    meaning="a gradient was requested for moving statistics, or for a counter that the step assigns to",
     severity="info",
     fix="`model.trainable_variables`",
     text=message_and_fix,

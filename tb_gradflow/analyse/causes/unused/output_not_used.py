@@ -89,7 +89,7 @@ def _is_spare_data(suspect: Suspect) -> bool:
     return all(kept.isdisjoint(ops) for ops in behind) and any(each.outcome == "value" for each in others)
 
 
-_UNREAD = "nothing in this step computes with {them}"
+_UNREAD = "nothing in this step uses {them}"
 
 
 def message_and_fix(group: Group) -> Text:
@@ -98,30 +98,30 @@ def message_and_fix(group: Group) -> Text:
         return _no_part(group)
     if group.suspect.state.status == "disconnected":
         return _left_out(group)
-    why = "what is computed from {them} ends at {op} and never reaches the loss" if group.culprit >= 0 else _UNREAD
+    why = "the value computed from {them} ends at {op} and never reaches the loss" if group.culprit >= 0 else _UNREAD
     python = _python_on_the_way(group) if group.culprit < 0 else -1
     if python >= 0:
         return _perhaps_read_in(group, python)
     twin = twin_in_use(group.suspect.topology, group.variables[0], group.suspect.target) if group.culprit < 0 else ""
     if twin:
         return Template(
-            "{they_get} no gradient: the step computes with another network that has the same names, "
-            f"`{twin}`, and not with {{them}}.",
-            "Call the network that is to be trained, not the copy of it; or pass the copy's variables to "
+            "{they_get} no gradient: the step uses another network with the same names, "
+            f"`{twin}`, instead of {{them}}.",
+            "Call the network that you want to train, not its copy; or pass the copy's variables to "
             "`tape.gradient(...)` and to the optimizer.",
         )(group)
     if group.source is not None and group.culprit >= 0 and ".add_loss(" in group.source.code:
         return Template(
-            "{they_get} no gradient: what is computed from {them} is given to `add_loss`{place}, and this step leaves "
-            "the losses of the layers out.",
-            "Add them in the step, `loss += sum(model.losses)`, in a `train_step` of the model `sum(self.losses)`; or "
-            "take the loss from `self.compute_loss(x, y, y_pred)`, which does.",
+            "{they_get} no gradient: the value computed from {them} is passed to `add_loss`{place}, but this step "
+            "ignores the losses of the layers.",
+            "Add them in the step, `loss += sum(model.losses)` (in the model's own `train_step`, `sum(self.losses)`); "
+            "or use `self.compute_loss(x, y, y_pred)`, which adds them.",
         )(group)
     if (write := _write_left_alone(group)) is not None:
         return Template(
-            "{they_get} no gradient: what is computed from {them} is written to a `tf.TensorArray`{place}, and nobody "
-            "keeps the array that `write` hands back: the one before it stays as it was.",
-            "Go on with what it hands back: `" + write.replace("{", "{{").replace("}", "}}") + "`.",
+            "{they_get} no gradient: the value computed from {them} is written to a `tf.TensorArray`{place}, but the "
+            "array that `write` returns is discarded, and the original does not change.",
+            "Keep the array that it returns: `" + write.replace("{", "{{").replace("}", "}}") + "`.",
         )(group)
     owners = {name.rpartition("/")[0] for name in group.names}
     networks = {network_of(name) for name in group.names}
@@ -129,27 +129,27 @@ def message_and_fix(group: Group) -> Text:
     result = result_of_line(group) if group.culprit >= 0 else ""
     if in_layer(group) and _is_number_of_layer(group, owners):
         fix = (
-            "If {layer} gives it to `add_loss`, add such losses in the step: `loss += sum(model.losses)`. Else use it "
-            "on the way to the loss, or give it a loss of its own."
+            "If {layer} passes it to `add_loss`, add such losses in the step: `loss += sum(model.losses)`. Otherwise, "
+            "use it on the path to the loss, or give it its own loss."
         )
     elif result and group.op is not None and _is_number(group.op) and group.op.data:
-        fix = f"Add `{result}`{{place}} to the loss, or use it on the way to the loss."
+        fix = f"Add `{result}`{{place}} to the loss, or use it on the path to the loss."
     elif group.culprit >= 0 and (len(owners) > 2 or (result and _is_in_use(group, owners))):
-        what = f"`{result}`{{place}}" if result else "what {op} computes"
-        fix = "Use " + what + " on the way to the loss, or give it a loss of its own."
+        what = f"`{result}`{{place}}" if result else "the result of {op}"
+        fix = "Use " + what + " on the path to the loss, or give it its own loss."
     elif not in_layer(group):
-        fix = "Let {names} take part in the loss, or remove {them}."
+        fix = "Use {names} in the computation of the loss, or remove {them}."
     elif _is_in_use(group, owners):
-        fix = "Let {names} take part in what {layer} computes for the loss, or remove {them}."
+        fix = "Use {names} in what {layer} computes for the loss, or remove {them}."
     elif group.culprit >= 0 and _ends_outside(group, owners):
-        what = f"`{result}`{{place}}" if result else "what {op} computes"
-        fix = "Use " + what + " on the way to the loss, or give it a loss of its own."
+        what = f"`{result}`{{place}}" if result else "the result of {op}"
+        fix = "Use " + what + " on the path to the loss, or give it its own loss."
     elif network and group.culprit >= 0 and not _is_in_use(group, {network}):
-        fix = f"Use the output of `{network}` on the way to the loss, or give it a loss of its own."
+        fix = f"Use the output of `{network}` on the path to the loss, or give it its own loss."
     elif group.culprit >= 0:
-        fix = "Use the output of {layer} on the way to the loss, `x = {attribute}(x)`, or give it a loss of its own."
+        fix = "Use the output of {layer} on the path to the loss, `x = {attribute}(x)`, or give it its own loss."
     else:
-        fix = "Call {layer} on the way to the loss, `x = {attribute}(x)`, or leave it out of the model."
+        fix = "Call {layer} on the path to the loss, `x = {attribute}(x)`, or remove it from the model."
     return Template("{they_get} no gradient: " + why + ".", fix)(group)
 
 
@@ -167,17 +167,15 @@ def _write_left_alone(group: Group) -> str | None:
 def _perhaps_read_in(group: Group, python: int) -> Text:
     """What a Python function reads leaves no trace in the graph: it may be that, or nothing reads the variables."""
     call = called(group.trace, python)
-    where = (
-        f"If the function that {call}{place_of(group.trace, python)} calls reads {{them}}, no gradient comes of that: "
-    )
+    where = f"If the function called by {call}{place_of(group.trace, python)} reads {{them}}, that gives no gradient: "
     if group.trace.ops[python].type == "EagerPyFunc":
-        why, fix = "it has one for its arguments alone.", "`tf.py_function(f, [x, {variable}], x.dtype)`"
+        why, fix = "it passes one only to its arguments.", "`tf.py_function(f, [x, {variable}], x.dtype)`"
         fix = "Pass {names} to that function as arguments, " + fix
     else:
-        why, fix = "it has none at all.", f"Compute that with functions of TensorFlow, outside of {call}"
+        why, fix = "it passes none at all.", f"Compute that with TensorFlow functions, outside of {call}"
     return Template(
-        "{they_get} no gradient: no op of TensorFlow in this step computes with {them}. " + where + why,
-        fix + "; if it does not use {them}, let {names} take part in the loss, or remove {them}.",
+        "{they_get} no gradient: no TensorFlow op in this step uses {them}. " + where + why,
+        fix + "; if it does not use {them}, use {names} in the computation of the loss, or remove {them}.",
     )(group)
 
 
@@ -225,8 +223,9 @@ def _left_out(group: Group) -> Text:
     stop = called(group.trace, group.suspect.culprit) + place_of(group.trace, group.suspect.culprit)
     add = f"`self.add_loss({term})`{{place}}" if layer_of(group.trace, group.culprit) else f"`{term}`{{place}}"
     return Template(
-        "{they_get} no gradient: what is computed from {them} ends at {op} and never reaches the loss, and what does "
-        f"reach it is held still by {stop}.",
+        "{they_get} no gradient: the value computed from {them} ends at {op} and never reaches the loss, and the one "
+        "that does "
+        f"reach it is detached by {stop}.",
         f"Add it to the loss: {add}.",
     )(group)
 
@@ -252,34 +251,40 @@ def _no_part(group: Group) -> Text:
     names = [variables[place].name for place in group.variables if variables[place].computed]
     tensors = quoted(names)
     used = [variables[place].name for place in _made_of(group)]
-    made = "{op} made " + tensors + (f" of {quoted(used)}" if used else "") + ", and " if group.culprit >= 0 else ""
-    instead = f"ask for {quoted(used)}, which the loss was made of" if used else "ask for what the loss was made of"
+    made = (
+        "{op} creates " + tensors + (f" from {quoted(used)}" if used else "") + ", but " if group.culprit >= 0 else ""
+    )
+    instead = (
+        f"request the gradient of {quoted(used)}, from which the loss was computed"
+        if used
+        else "request the gradient of what the loss was computed from"
+    )
     target = group.suspect.target
     name = group.trace.targets[target].name if target >= 0 else ""
     loss, told = "the loss", "the loss"
     if name.isidentifier() and name != "loss":
         loss, told = f"`{name}`", f"`{name}`{{line}}"
-    fix = f"Compute {loss} from {tensors}, and ask for the gradient of that"
+    fix = f"Compute {loss} from {tensors}, and request the gradient of that"
     if len(names) == 1 and not is_simple(names[0]):
         # Written out twice, in the loss and where its gradient is requested, it is two tensors.
         v = unused_name(group, "moved", "point")
-        fix = f"Make the tensor once, in front of the loss: `{v} = {names[0]}`. Compute {loss} from `{v}`, and request "
+        fix = f"Create the tensor once, before the loss: `{v} = {names[0]}`. Compute {loss} from `{v}`, and request "
         fix += f"the gradient of `{v}`"
     return Template(
-        "{they_get} no gradient: " + made + told + f" was not computed from {tensors}. A gradient follows how it was "
-        "made, not which values are equal.",
+        "{they_get} no gradient: " + made + told + f" was not computed from {tensors}. A gradient depends on how the "
+        f"loss was computed, not on equal values.",
         f"{fix}; or {instead}.",
     )(group)
 
 
 CAUSE = Cause(
     name="output_not_used",
-    meaning="no way leads to the loss; the op named is where the way ends. An error if nothing of its layer trains, a "
-    "warning if something does. Also a tensor, `w + delta`, that a gradient is asked for and that the loss was not "
-    "made of, told with the variable it was made of",
+    meaning="no path leads to the loss; the op named is where the path ends. An error if nothing in its layer trains, "
+    "a warning if something does. Also a tensor, such as `w + delta`, whose gradient is requested although the loss "
+    "was not computed from it, reported with the variable that it was computed from",
     severity="error, warning",
     fix="use the output, or give it a loss",
     text=message_and_fix,
-    verb="is where the way ends",
+    verb="is where the path ends",
     edits=(result_kept,),
 )

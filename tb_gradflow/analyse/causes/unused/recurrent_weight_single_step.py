@@ -49,15 +49,15 @@ def message_and_fix(group: Group) -> Text:
     """Of a layer that sees one step; or of the half of a `Bidirectional` that has seen one where the loss looks."""
     if all(_BACKWARD.search(name) for name in group.names):
         return Template(
-            "{they_get} no gradient: what the loss uses of the backward direction is its first step, at the end of the "
-            "sequence, where its state weights multiply a first state of zeros.",
-            "Take the last state of both directions, `return_sequences=False`, in the place of the last step of what "
-            "`return_sequences=True` hands back.",
+            "{they_get} no gradient: the loss uses only the first step of the backward direction, at the end of the "
+            "sequence, where the recurrent weights multiply an initial state of zeros.",
+            "Use the last state of both directions, `return_sequences=False`, instead of the last step of the output "
+            "of `return_sequences=True`.",
         )(group)
     return Template(
-        "{they_get} no gradient: the recurrent layer sees one time step, so its state weights multiply a first "
-        "state of zeros.",
-        "Feed sequences of two steps or more, shaped `[batch, time, features]`, or use a `Dense` layer.",
+        "{they_get} no gradient: the recurrent layer sees only one time step, so its recurrent weights multiply an "
+        "initial state of zeros.",
+        "Feed sequences of at least two steps, shaped `[batch, time, features]`, or use a `Dense` layer.",
     )(group)
 
 
@@ -67,7 +67,8 @@ _BACKWARD = re.compile(r"(?:^|/)backward_")
 
 CAUSE = Cause(
     name="recurrent_weight_single_step",
-    meaning="the state weights of a recurrent layer get zero: with one time step they multiply the first state, zeros",
+    meaning="the gradient of the recurrent weights of a layer is zero: with one time step they multiply an initial "
+    "state of zeros",
     severity="warning",
     fix="longer sequences",
     text=message_and_fix,

@@ -33,26 +33,27 @@ def _has_penalised_sibling(suspect: Suspect) -> bool:
 def message_and_fix(group: Group) -> Text:
     if group.verdict.severity == "info":
         return Template(
-            "{they_are} only added to the loss: no data take part, and the gradient is the same in every step.",
-            "Nothing to repair if this is meant; as it is, there is nothing to learn from it.",
+            "{they_are} only added to the loss: the gradient does not depend on the data, and is the same in every "
+            "step.",
+            "Nothing to fix if this is intended. Otherwise, use {names} in the output that is compared with the data.",
         )(group)
     if not in_layer(group):
         return Template(
-            "{they_get} no gradient but that of a penalty: the part of the loss that depends on the data does not use "
+            "{they_get} no gradient except from a penalty: the part of the loss that depends on the data does not use "
             "{them}.",
-            "Let {names} take part in what is compared with the data, or remove {them}.",
+            "Use {names} in the output that is compared with the data, or remove {them}.",
         )(group)
     return Template(
-        "{they_get} no gradient but that of the weight regulariser: the output of {layer} never reaches the loss.",
-        "Use the output of {layer} on the way to the loss, for example `x = {attribute}(x)`, or remove the layer.",
+        "{they_get} no gradient except from the weight regularizer: the output of {layer} never reaches the loss.",
+        "Use the output of {layer} on the path to the loss, for example `x = {attribute}(x)`, or remove the layer.",
     )(group)
 
 
 CAUSE = Cause(
     name="regularizer_only",
-    meaning="all of the gradient comes from a term of the loss in which no data take part, a weight decay or any other "
-    "penalty on this variable. Where the data's own way is cut, the cut is told. Unused companions in the layer belong "
-    "to the story",
+    meaning="the whole gradient comes from a term of the loss that does not depend on the data: a weight decay or "
+    "another penalty on this variable. Where the path of the data is cut, the cut is reported instead. Unused "
+    "variables of the same layer are included",
     severity="warning; info where it is merely added to the loss",
     fix="use the layer's output",
     text=message_and_fix,

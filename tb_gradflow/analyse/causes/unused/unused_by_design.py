@@ -61,19 +61,20 @@ def _that_train(topology: Topology, target: int) -> tuple[set[str], set[str]]:
 def message_and_fix(group: Group) -> Text:
     if group.culprit < 0 and all(map(stands_for_masked, group.names)):
         return Template(
-            "{they_are} idle: nothing is masked in this step. That is harmless if masking is for another phase.",
-            f'Nothing to repair in that case; `expected=["{group.names[0]}"]` keeps it quiet.',
+            "{they_are} unused: nothing is masked in this step. This is harmless if masking belongs to another phase "
+            "of the training.",
+            f'Nothing to fix in that case; `expected=["{group.names[0]}"]` silences this.',
         )(group)
     return Template(
-        "{they_are} idle: this loss does not use the output of {layer}. That is harmless.",
-        'Nothing to repair; `{attribute}.trainable = False` or `expected=["{pattern}"]` keeps it quiet.',
+        "{they_are} unused: this loss does not use the output of {layer}. This is harmless.",
+        'Nothing to fix; `{attribute}.trainable = False` or `expected=["{pattern}"]` silences this.',
     )(group)
 
 
 CAUSE = Cause(
     name="unused_by_design",
-    meaning="no way leads to the loss from a part that published models carry along, told by its name: a pooler, a "
-    "projection head; or from what the last of several like blocks adds to the stream between them",
+    meaning="no path leads to the loss from a part that published models carry for another task, recognised by its "
+    "name: a pooler, a projection head; or from what the last of several equal blocks adds to the stream between them",
     severity="info",
     fix="nothing",
     text=message_and_fix,

@@ -115,23 +115,24 @@ def message_and_fix(group: Group) -> Text:
     if group.suspect.measured.rest is not None:
         return _rests(group, group.suspect.measured.rest)
     steps = min(group.suspect.measured.standstill[variable] for variable in group.variables)
-    told = f" and never {'changes' if len(group.variables) == 1 else 'change'}: none of {steps} recorded steps has "
+    told = f" and never {'changes' if len(group.variables) == 1 else 'change'}: none of the {steps} recorded steps has "
     what = "{they_get} a gradient{line}" + told + "changed {them}, "
     apply = (
-        "Give it to an optimizer with the variables that it was asked for, `optimizer.apply_gradients(zip(gradients, "
-        "variables))`, in every step; where that is done, look at that optimizer's learning rate, and at what clips it."
+        "Pass it to an optimizer together with its variables, `optimizer.apply_gradients(zip(gradients, variables))`, "
+        "in every step. If you already do, check the learning rate of that optimizer, and what clips the gradient."
     )
     if not whole_loss_stands(group.suspect):
         return Template(
             what + "while others that learn from the same loss have changed.",
-            "Nothing to repair if something holds {them} still on purpose: a rate of zero, a bound. If not: "
+            "Nothing to fix if {names} should not change, because of a learning rate of zero or a bound. Otherwise: "
             + apply[0].lower()
             + apply[1:],
         )(group)
     if group.verdict.severity == "info":
         return Template(
-            what + "while others have changed. Where gradients are summed up over several steps, that may be meant.",
-            "Look again some steps on. " + apply,
+            what + "while others have changed. Where gradients are accumulated over several steps, this may be "
+            "intended.",
+            "Check again a few steps later. " + apply,
         )(group)
     return Template(what + "while others have changed.", apply)(group)
 
@@ -144,27 +145,27 @@ def _held_by(group: Group, moved: Moved) -> Text | None:
     if moved.rate == 0 and moved.stands_still:
         optimizer = "model.optimizer" if _is_applied_by_keras(group) else "optimizer"
         return Template(
-            "{they_get} a gradient{line}, and "
+            "{they_get} a gradient{line}, but "
             + f"{name} does not move {{them}}: its learning rate is 0 in this step.",
-            "Nothing to repair if the schedule begins or ends with 0."
+            "Nothing to fix if the schedule starts or ends at 0."
             if moved.optimizer.scheduled
-            else f"Give it a rate: `{optimizer}.learning_rate.assign(1e-3)`, or `keras.optimizers.{name}(1e-3)`.",
+            else f"Set a learning rate: `{optimizer}.learning_rate.assign(1e-3)`, or `keras.optimizers.{name}(1e-3)`.",
         )(group)
     dtype = group.trace.variables[group.variables[0]].dtype
     if moved.rounded and moved.rounded >= moved.unmoved / 2:
         return Template(
-            "{they_get} a gradient{line}, and "
-            + f"{moved.rounded} of {moved.size} elements do not move: with a rate of "
-            f"{moved.rate:.2g} the step is smaller than the spacing of `{dtype}` numbers there.",
+            "{they_get} a gradient{line}, but "
+            + f"{moved.rounded} of {moved.size} elements do not move: with a learning rate of "
+            f"{moved.rate:.2g} the update is smaller than the spacing of `{dtype}` values there.",
             "Keep the weights in float32 and compute in half precision, `keras.mixed_precision.set_global_policy("
             '"mixed_bfloat16")`.'
             if dtype in ("float16", "bfloat16")
-            else "Nothing to repair if the training is at its end; else a larger learning rate.",
+            else "Nothing to fix if the training is at its end; otherwise, use a larger learning rate.",
         )(group)
     if moved.stands_still and moved.optimizer.clips and moved.rate:
         return Template(
-            "{they_get} a gradient{line}, and " + f"{name} does not move {{them}}: it clips gradients with "
-            f"`{moved.optimizer.clips}`, and what that leaves of them is rounded away.",
+            "{they_get} a gradient{line}, but " + f"{name} does not move {{them}}: it clips gradients with "
+            f"`{moved.optimizer.clips}`, and what remains of them is rounded away.",
             f"Clip less: `{moved.optimizer.clips.partition('=')[0]}=1.0`.",
         )(group)
     return None
@@ -175,25 +176,25 @@ def _rests(group: Group, rest: Rest) -> Text:
     has come to zero."""
     if rest.moved:
         return Template(
-            "{they_get} a gradient{line}, and nothing changes any more: no variable has in the "
+            "{they_get} a gradient{line}, but no variable changes any more: none has changed in the "
             f"{rest.steps} recorded steps from {rest.since} to {rest.until}.",
-            "Look at the learning rate in these steps. A schedule that has come to its end may give zero: "
+            "Check the learning rate in these steps. A schedule may have decayed to zero: "
             "`decay_steps` counts steps, not epochs."
-            + ("" if rest.sure else " Nothing to repair if the training is at its end."),
+            + ("" if rest.sure else " Nothing to fix if the training is at its end."),
         )(group)
-    early = "Nothing to repair if gradients are summed up over more steps, or the rate begins at zero. "
+    early = "Nothing to fix if gradients are accumulated over more steps, or the learning rate starts at zero. "
     keras = (
-        "Look at the learning rate, `model.optimizer.learning_rate`: zero, or a schedule or callback that gives zero? "
-        "Then at what clips the gradients, such as `clipnorm`."
+        "Check the learning rate, `model.optimizer.learning_rate`: is it zero, or set to zero by a schedule or a "
+        "callback? Then check what clips the gradients, such as `clipnorm`."
     )
     own = (
-        "Give the gradients to an optimizer, `optimizer.apply_gradients(zip(gradients, variables))`; where that is "
-        "done, look at what becomes of them before, and at the learning rate. In an optimizer of your own "
-        "`v = v - rate * gradient` makes a tensor and leaves the variable as it is: `v.assign_sub(rate * gradient)`."
+        "Pass the gradients to an optimizer, `optimizer.apply_gradients(zip(gradients, variables))`. If you already "
+        "do, check what happens to them before that, and the learning rate. In your own optimizer, `v = v - rate * "
+        "gradient` creates a tensor and leaves the variable unchanged: use `v.assign_sub(rate * gradient)`."
     )
     return Template(
-        "{they_get} a gradient{line}, and no variable has ever changed: "
-        f"none of {rest.steps} recorded steps, up to step {rest.until}, has changed one.",
+        "{they_get} a gradient{line}, but no variable has ever changed: "
+        f"none of the {rest.steps} recorded steps, up to step {rest.until}, has changed one.",
         ("" if rest.sure else early) + (keras if _is_applied_by_keras(group) else own),
     )(group)
 
@@ -209,13 +210,14 @@ def _is_applied_by_keras(group: Group) -> bool:
 
 CAUSE = Cause(
     name="gradient_not_applied",
-    meaning="it gets a gradient in step after step, and no recorded step has changed it, nor any in between, while "
-    "others change. A warning from four such steps on where that is so of all that one loss was differentiated by; "
-    "else info: it may be held still on purpose. Or no variable changes at all, from the beginning or any more, as "
-    "with a schedule that has come to zero: a warning from 64 steps on where that is the better half of the run so far "
-    "and gradients are about as large as in the beginning, else info. `explain`, which sees one step, never says it",
+    meaning="it gets a gradient in step after step, but no recorded step, nor any step in between, has changed it, "
+    "while others change. A warning from four such steps on if this is true of everything that one loss was "
+    "differentiated by; otherwise info, as it may be held fixed on purpose. Or no variable changes at all, from the "
+    "start or any more, as with a schedule that has decayed to zero: a warning from 64 steps on if that is more than "
+    "half of the run so far and gradients are about as large as at the start, otherwise info. `explain`, which sees "
+    "one step, does not report it",
     severity="warning, info",
-    fix="give the gradient to an optimizer, with the variables that it was asked for",
+    fix="pass the gradient to an optimizer, together with its variables",
     text=message_and_fix,
     plight="a gradient that is not applied",
     without_op="no recorded step{since} has changed {them}",

@@ -38,26 +38,25 @@ def _may_be_scale(number: float) -> bool:
 
 
 message_and_fix = Template(
-    "{they_get} a gradient{line}, and the optimizer divides it by a loss scale with which the loss was never "
-    "multiplied. `LossScaleOptimizer`, in which `compile` wraps an optimizer under the policy `mixed_float16`, begins "
-    "with 32768 and doubles it every 2000 steps: what is left hardly moves {them}. Adam evens that "
-    "out only as long as what is left is larger than its epsilon.",
-    "Inside of the tape `scaled = optimizer.scale_loss(loss)`, then ask for the gradient of that, "
-    "`tape.gradient(scaled, variables)`, and report `loss` as before; in a `train_step` of your own it is "
-    "`self.optimizer.scale_loss(loss)`.",
+    "{they_get} a gradient{line}, but the optimizer divides it by a loss scale, and the loss was never multiplied by "
+    "that scale. `LossScaleOptimizer`, which `compile` wraps around an optimizer under the policy `mixed_float16`, "
+    "starts at 32768 and doubles the scale every 2000 steps: what is left hardly moves {them}. Adam compensates for "
+    "that only while what is left is larger than its epsilon.",
+    "Inside the tape, compute `scaled = optimizer.scale_loss(loss)`, then request `tape.gradient(scaled, variables)`, "
+    "and report `loss` as before; in your own `train_step`, use `self.optimizer.scale_loss(loss)`.",
 )
 
 
 CAUSE = Cause(
     name="loss_not_scaled",
-    meaning="the optimizer divides gradients by a loss scale (Keras 3: `LossScaleOptimizer`, in which `compile` wraps "
-    "an optimizer under `mixed_float16`, or `loss_scale_factor`), and the step never called `scale_loss`. Not said "
-    "where a loss may be scaled by hand: by the optimizer's own variable, or by a power of two",
+    meaning="the optimizer divides gradients by a loss scale (Keras 3: `LossScaleOptimizer`, which `compile` wraps "
+    "around an optimizer under `mixed_float16`, or `loss_scale_factor`), but the step never called `scale_loss`. Not "
+    "reported where the loss may be scaled by hand: by the optimizer's own variable, or by a power of two",
     severity="warning",
-    fix="`scaled = optimizer.scale_loss(loss)` inside of the tape, and `tape.gradient(scaled, ...)`",
+    fix="`scaled = optimizer.scale_loss(loss)` inside the tape, and `tape.gradient(scaled, ...)`",
     text=message_and_fix,
-    plight="a gradient that is divided away",
-    without_op="the optimizer divides by a loss scale, and the loss{line} was not multiplied with it",
+    plight="a gradient that is scaled down",
+    without_op="the optimizer divides by a loss scale, but the loss{line} was not multiplied by it",
     shows_request=True,
     told_at_once=True,
 )

@@ -145,12 +145,12 @@ def _named(group: Group, check: GradientCheck) -> str:
         return _anonymous(group)
     if is_function(group):
         return f"the custom gradient of `{check.function}`{place}"
-    return f"`{check.function}`{place}, which stands in for the gradient of {called(group.trace, check.op)},"
+    return f"`{check.function}`{place}, which replaces the gradient of {called(group.trace, check.op)},"
 
 
 def _none(group: Group, name: str) -> Text:
     return Template(
-        "{they_get} no gradient: " + name + " returns none for {them}.",
+        "{they_get} no gradient: " + name + " returns `None` for {them}.",
         "Return a gradient for every argument: `def grad(upstream): return upstream * d_first, upstream * d_second`.",
     )(group)
 
@@ -159,18 +159,18 @@ def _raises(group: Group, check: GradientCheck, name: str) -> Text:
     said = check.problem.removeprefix("it ").replace("{", "{{").replace("}", "}}")
     return Template(
         "{they_get} no gradient: " + f"{name} {said}.",
-        "It is called with a gradient for each result, and has to return one for each argument: "
+        "It is called with a gradient for each result, and must return one for each argument: "
         "`def grad(upstream): return upstream * d_first, upstream * d_second`.",
     )(group)
 
 
 def _wrong_shape(group: Group, flaw: Flaw, name: str) -> Text:
     found, wanted = (list(shape or ()) for shape in (flaw.input.returned_shape, flaw.input.shape))
-    fix = "Return one number for each element of the argument, `upstream * derivative`, and do not sum over them."
+    fix = "Return one value for each element of the argument, `upstream * derivative`, and do not sum over them."
     if len(found) > len(wanted):
         fix = "Sum over the axes that the forward pass has broadcast: `tf.reduce_sum(upstream * derivative, axis=0)`."
     return Template(
-        "{they_get} a gradient that fits nothing: "
+        "{they_get} a gradient of the wrong shape: "
         + f"{name} returns the shape {found} for an argument of the shape {wanted}.",
         fix,
     )(group)
@@ -182,24 +182,25 @@ def _zeros(group: Group, check: GradientCheck, flaw: Flaw | None, name: str) -> 
         true = f", where the derivative is {_number(flaw.sample.derivative)}{_at(flaw)}."
         return Template(zero + true, _repair(group, flaw))(group)
     if check.identity:
-        fix = f"Return what is to pass, `return upstream`, or leave `{check.function}` out."
+        fix = f"Return the gradient to pass on, `return upstream`, or remove `{check.function}`."
         return Template(zero + ", and its forward pass changes nothing.", fix)(group)
     if check.response == "unknown":
         # Nobody could call it to see what it does.
         return Template(
             zero + ".",
-            "Look at what it computes for {them}, and from what: `tf.print(tf.norm(gradient))` in front of its "
+            "Check what it computes for {them}, and from which values: add `tf.print(tf.norm(gradient))` before its "
             "`return`.",
         )(group)
     return Template(
-        zero + ".", "Return a gradient that teaches something: to pass it straight through, `return upstream`."
+        zero + ".", "Return a gradient that is not zero; for a straight-through estimator, `return upstream`."
     )(group)
 
 
 def _not_finite(group: Group, name: str) -> Text:
     return Template(
-        "{they_get} {size}: " + name + " returns it, and the derivative is finite there.",
-        "Keep it finite: `tf.math.divide_no_nan(a, b)` for `a / b`, `tf.where(ok, safe, 0.0)` with a safe argument.",
+        "{they_get} {size}: " + name + " returns it, although the derivative is finite there.",
+        "Keep it finite: `tf.math.divide_no_nan(a, b)` instead of `a / b`, or `tf.where(ok, safe, 0.0)` with a safe "
+        "argument.",
     )(group)
 
 
@@ -209,7 +210,7 @@ def _differs(group: Group, flaw: Flaw, name: str) -> Text:
     if are_swapped(flaw.check):
         return Template(
             "{they_get} the gradient of another argument: " + f"{name} returns {returned} where the derivative is "
-            f"{derivative}{_at(flaw)}, and the other way round.",
+            f"{derivative}{_at(flaw)}, and vice versa.",
             "Return the gradients in the order of the arguments: `return upstream * d_first, upstream * d_second`.",
         )(group)
     message = "{they_get} a gradient that is not the derivative: " + name
@@ -220,7 +221,7 @@ def _differs(group: Group, flaw: Flaw, name: str) -> Text:
 def _everywhere(flaw: Flaw) -> str:
     """What the element has in common with all the others."""
     if flaw.check.response == "constant":
-        return "; it is the same whatever arrives from the loss"
+        return "; it does not depend on the upstream gradient"
     ratio = _factor(flaw)
     if ratio is None:
         return ""
@@ -243,12 +244,12 @@ def _repair(group: Group, flaw: Flaw) -> str:
     instead = ""
     if flaw.sample is not None and flaw.sample.automatic is not None:
         own = "`tf.custom_gradient`" if is_function(group) else "the override"
-        instead = f", or leave {own} out: TensorFlow has a derivative for this forward computation"
+        instead = f", or remove {own}: TensorFlow can differentiate this forward computation"
     if flaw.check.response == "constant":
-        return f"Multiply with what arrives, `def grad(upstream): return upstream * derivative`{instead}."
+        return f"Multiply by the upstream gradient, `def grad(upstream): return upstream * derivative`{instead}."
     ratio = _factor(flaw)
     if ratio is not None and isclose(ratio, -1, rel_tol=1e-2):
-        return f"Return the negative of it{instead}."
+        return f"Return its negative{instead}."
     if ratio:
         return f"Return {_number(1 / ratio)} times as much{instead}."
     return f"Return {_product_with_upstream(flaw.check)}{instead}."
@@ -261,7 +262,7 @@ def _product_with_upstream(check: GradientCheck) -> str:
             return f"`{product}`, as every result of a softmax depends on the whole row"
     if _MIXING.isdisjoint(check.forward):
         return "`upstream` times the derivative"
-    return "the sum of `upstream` times the derivative over all results that an element takes part in"
+    return "the sum of `upstream` times the derivative over all results that depend on an element"
 
 
 # `y` is what the function returns.
@@ -286,10 +287,11 @@ def _number(value: float) -> str:
 
 CAUSE = Cause(
     name="custom_gradient_wrong",
-    meaning="a custom gradient returns None, raises, or returns another shape than its input's; it returns zeros or "
-    "NaN by itself; or, in `explain`, another number than the derivative (below)",
-    severity="error; warning if it points the right way, or returns zeros and leaves the value as it is",
-    fix="return the derivative times what arrives; or leave it out",
+    meaning="a custom gradient returns None, raises, or returns a shape other than that of its input; it returns zeros "
+    "or NaN itself; or, in `explain`, values other than the derivative (below)",
+    severity="error; warning if it points in the right direction, or returns zeros while the forward pass changes "
+    "nothing",
+    fix="return the derivative times the upstream gradient; or remove it",
     text=message_and_fix,
     plight="a wrong gradient",
     edits=(right_gradient,),

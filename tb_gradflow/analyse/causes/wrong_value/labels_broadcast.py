@@ -110,19 +110,19 @@ def message_and_fix(group: Group) -> Text:
     shape = group.op.outputs[0].shape if group.op is not None and group.op.outputs else None
     told = ", ".join("batch" if size < 0 else str(size) for size in shape or ())
     return Template(
-        "{they_get} a gradient, and it teaches the mean of all labels: {op} makes a difference of the shape "
-        f"[{told}], every prediction beside every label, because one of the two has the shape [batch, 1] and the other "
-        "[batch].",
-        "Give both the same shape before they are compared, `y = tf.reshape(y, tf.shape(prediction))`; functions of "
-        "`keras.losses` do that themselves in Keras 3.",
+        "{they_get} a gradient that trains towards the mean of all labels: {op} computes a difference of the shape "
+        f"[{told}], every prediction minus every label, because one of the two has the shape [batch, 1] and the other "
+        f"[batch].",
+        "Give both the same shape before you compare them, `y = tf.reshape(y, tf.shape(prediction))`; in Keras 3 the "
+        "functions of `keras.losses` do that for you.",
     )(group)
 
 
 CAUSE = Cause(
     name="labels_broadcast",
     meaning="a difference of the shape `[batch, batch]` between a prediction of the shape `[batch, 1]` and labels of "
-    "the shape `[batch]`, or the reverse, that is averaged as it is; the gradient arrives, and teaches the mean of all "
-    "labels. Quiet where the line, or the op in front, says that each is to be compared with each",
+    "the shape `[batch]`, or the reverse, that is averaged directly; the gradient arrives, but trains towards the "
+    "mean of all labels. Not reported where the line, or the op in front, shows that all pairs are compared on purpose",
     severity="warning",
     fix="give both the same shape",
     text=message_and_fix,

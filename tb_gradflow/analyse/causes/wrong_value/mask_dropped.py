@@ -29,8 +29,8 @@ def _finding(topology: Topology, dropped: DroppedMask, largest: float) -> Findin
         variables=(),
         op=None,
         source=SourceReport(source.file, source.line, source.code) if source is not None else None,
-        message=f"Layer {name} is given a mask and does not hand it on, so that padding trains like data: the "
-        f"steps that the mask leaves out get a gradient of up to {largest:.1e}.",
+        message=f"Layer {name} is given a mask but does not pass it on, so padding trains like data: the masked steps "
+        f"get a gradient of up to {largest:.1e}.",
         fix=_FIXES.get(dropped.type, _OWN).replace("{layer}", dropped.layer),
         target=dropped.target,
         culprit=-1,
@@ -51,26 +51,24 @@ ZEROS = (
     "output_shape=lambda shape: shape{keep})"
 )
 FORWARD = "mask=lambda inputs, mask=None: mask"
-_EMPTIED = "Put zeros in the place of padding in front of `{layer}`: `" + ZEROS.format(keep="") + "`"
-_HANDED_ON = "Let it hand the mask on: `layer.supports_masking = True`, where `layer` is `{layer}`"
+_EMPTIED = "Set padding to zero in front of `{layer}`: `" + ZEROS.format(keep="") + "`"
+_HANDED_ON = "Let it pass the mask on: `layer.supports_masking = True`, where `layer` is `{layer}`"
 MASKED_MAXIMUM = (
     "keras.layers.Lambda(lambda x, mask=None: keras.ops.max(keras.ops.where(mask[..., None], x, -1e9), axis=1), "
     "output_shape=lambda shape: (shape[0], shape[2]))"
 )
 _OWN = (
-    "If `{layer}` works on each step alone, write `self.supports_masking = True` in its `__init__`. If not, give its "
-    "`call` an argument `mask`, leave the padding out there, and return the mask of what is left from `compute_mask`."
+    "If `{layer}` processes each step separately, set `self.supports_masking = True` in its `__init__`. Otherwise, "
+    "give its `call` an argument `mask`, exclude the padding there, and return the mask of what remains from "
+    "`compute_mask`."
 )
 _CONVOLUTION = (
-    "Put zeros in the place of padding in front of `{layer}`: `"
+    "Set padding to zero in front of `{layer}`: `"
     + ZEROS.format(keep=", " + FORWARD)
-    + '`. With `padding="same"` it can hand the mask on, `layer.supports_masking = True`, where `layer` is `{layer}`.'
+    + '`. With `padding="same"` it can pass the mask on, `layer.supports_masking = True`, where `layer` is `{layer}`.'
 )
-_MAXIMUM = "Leave padding out of the maximum, in the place of `{layer}`: `" + MASKED_MAXIMUM + "`."
-_FLATTENED = (
-    _EMPTIED + "; or bring the steps together with a layer that leaves padding out, in its place: "
-    "`keras.layers.GlobalAveragePooling1D()`."
-)
+_MAXIMUM = "Exclude padding from the maximum. Instead of `{layer}`, use `" + MASKED_MAXIMUM + "`."
+_FLATTENED = _EMPTIED + "; or replace it with a layer that ignores padding: `keras.layers.GlobalAveragePooling1D()`."
 
 # By class of Keras that drops a mask: see docs/masks.md, which is made from Keras itself.
 _FIXES = {
@@ -92,19 +90,19 @@ _FIXES = {
         _EMPTIED + ".",
     ),
     "GlobalMaxPooling1D": _MAXIMUM,
-    "Lambda": "If the function works on each step alone, give `{layer}` the mask to hand on: `keras.layers.Lambda("
+    "Lambda": "If the function processes each step separately, let `{layer}` pass the mask on: `keras.layers.Lambda("
     "function, "
     + FORWARD
-    + ")`. If not, give the function an argument `mask`, `lambda x, mask=None: ...`, and leave the padding out "
-    "there; the layer then needs `output_shape=` as well.",
+    + ")`. Otherwise, give the function an argument `mask`, `lambda x, mask=None: ...`, and exclude the padding there; "
+    "the layer then needs `output_shape=` as well.",
 }
 
 
 CAUSE = Cause(
     name="mask_dropped",
-    meaning="a layer of Keras is given a mask and hands none on, and a gradient arrives at steps that the mask leaves "
-    "out: padding trains like data",
+    meaning="a Keras layer is given a mask but does not pass it on, and a gradient arrives at the masked steps: "
+    "padding trains like data",
     severity="warning",
-    fix="zeros in the place of padding, or a layer that hands the mask on",
-    headline="Padding trains like data: a layer does not hand its mask on.",
+    fix="set padding to zero, or use a layer that passes the mask on",
+    headline="Padding trains like data: a layer does not pass its mask on.",
 )

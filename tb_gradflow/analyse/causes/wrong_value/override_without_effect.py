@@ -25,10 +25,10 @@ def _finding(trace: Trace, override: Override) -> Finding:
         variables=(),
         op=None,
         source=SourceReport(source.file, source.line, source.code) if source is not None else None,
-        message=f"The `gradient_override_map`{place_of(trace, override)} replaces nothing: no `{override.type}` op is "
-        f"made inside of its block, so the gradient `{override.gradient}` is not used.",
-        fix=f"Move the call that makes the `{override.type}` op into the block, or name the type of an op that is made "
-        "there. A `tf.GradientTape` does not look at such maps: for it write the function with `tf.custom_gradient`.",
+        message=f"The `gradient_override_map`{place_of(trace, override)} has no effect: no `{override.type}` op is "
+        f"created inside its block, so the gradient `{override.gradient}` is not used.",
+        fix=f"Move the call that creates the `{override.type}` op into the block, or name the type of an op that is "
+        f"created there. `tf.GradientTape` ignores such maps: use `tf.custom_gradient` with it.",
         target=-1,
         culprit=-1,
         path=(),
@@ -47,8 +47,8 @@ def ignored_override(group: Group) -> str:
     if any(check.op == group.culprit for check in group.trace.gradient_checks):
         return ""
     return (
-        f" The override `{group.op.custom_gradient or name}` does not help: a `tf.GradientTape` does not look at "
-        "`gradient_override_map`, only `tf.custom_gradient` works with it."
+        f" The override `{group.op.custom_gradient or name}` has no effect: `tf.GradientTape` ignores "
+        f"`gradient_override_map`. Only `tf.custom_gradient` works with it."
     )
 
 
@@ -58,8 +58,8 @@ def _is_cut(group: Group) -> bool:
 
 CAUSE = Cause(
     name="override_without_effect",
-    meaning="a `gradient_override_map` whose block makes no op of the type that it names, in code that the loss runs "
-    "through",
+    meaning="a `gradient_override_map` whose block creates no op of the type that it names, in code that the loss "
+    "depends on",
     severity="info",
-    fix="move the op into the block, or name its type; for a tape `tf.custom_gradient`",
+    fix="move the op into the block, or name its type; with a tape, use `tf.custom_gradient`",
 )
