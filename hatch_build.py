@@ -102,7 +102,7 @@ def build_causes(docs: Path, out: Path) -> None:
 def html_of(text: str) -> list[str]:
     """The little of Markdown that these pages are written in: headings, paragraphs, lists of links, fenced code."""
     # What follows leads to files of the repository, which is not here.
-    text = text.partition("\n## More of the kind")[0].partition("\n[All causes]")[0]
+    text = text.partition("\n## More examples")[0].partition("\n[All causes]")[0]
     parts = re.split(r"^```\w*\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
     blocks = []
     for number, part in enumerate(parts):

@@ -2,7 +2,7 @@ import {expect, test} from "vitest";
 import {costInWords, percent} from "../src/model/cost.ts";
 
 test("shares are told with two digits where they are small", () => {
-  expect([0.0083, 0.0123, 0.31, 0].map(percent)).toEqual(["0.83 %", "1.2 %", "31 %", "0.0 %"]);
+  expect([0.0083, 0.0123, 0.31, 0].map(percent)).toEqual(["0.83%", "1.2%", "31%", "0.0%"]);
 });
 
 test("what recording took is told with what it is a part of", () => {

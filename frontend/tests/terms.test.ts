@@ -33,5 +33,5 @@ test("each loss has its own terms", () => {
 });
 
 test("what is neither nothing nor all is not written so", () => {
-  expect([0, 1e-9, 0.25, 1 - 1e-9, 1].map(percent)).toEqual(["0 %", "<0.1 %", "25 %", ">99.9 %", "100 %"]);
+  expect([0, 1e-9, 0.25, 1 - 1e-9, 1].map(percent)).toEqual(["0%", "<0.1%", "25%", ">99.9%", "100%"]);
 });

@@ -37,7 +37,7 @@ def diagnose(
 ) -> Diagnosis:
     """What the step says: a status for each variable, and findings in words.
 
-    `gradients` is `[rows, 6]` and `variables` `[variables, 4]` of that step, both null if no step was completed
+    `gradients` is `[rows, 6]` and `variables` `[variables, 4]` of that step, both None if no step was completed
     (then `step` is -1): structure alone speaks. Pass the same `topology` for every step of a trace; without one
     it is built. `context` is what the other steps of the run say.
     """
@@ -64,9 +64,9 @@ def diagnose(
 
 
 def _listed(topology: Topology, findings: Sequence[Finding]) -> list[bool]:
-    """For each variable, whether it belongs to the model, or to what the caller named, or is told of, or takes part in
-    a loss although nothing is to train it, or is trained although no model lists it: a plain `tf.Variable` that a
-    `train_step` hands to its tape and its optimizer.
+    """For each variable, whether it belongs to the model, or to what the caller named, or is named in a finding, or
+    takes part in a loss although nothing is to train it, or is trained although no model lists it: a plain
+    `tf.Variable` that a `train_step` hands to its tape and its optimizer.
 
     Where no model lists any, such as in a loop of the user's own, all that the step reads belong to it.
     """

@@ -100,7 +100,7 @@ class Differences:
         back: The same for the steps back.
         resolution: Machine epsilon of the function's arithmetic.
         leap: How far the function jumps, between steps that do not change it and those that do.
-        inner: Rounding inside of the function, where it was seen to exceed that of its value.
+        inner: Rounding inside the function, where it was seen to exceed that of its value.
     """
 
     probe: Probe
@@ -144,7 +144,7 @@ class Differences:
 
     @cached_property
     def _scatter(self) -> float:
-        """Rounding inside of the function, which may exceed that of its value: what the mean of both sides differs by
+        """Rounding inside the function, which may exceed that of its value: what the mean of both sides differs by
         from the middle at the smallest steps. Curvature makes less of it there, and a kink ten times as much at the
         next step; rounding stays."""
         off = np.abs(self.above + self.below - 2 * self.middle)[:3]

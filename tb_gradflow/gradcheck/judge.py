@@ -36,7 +36,7 @@ _VISIBLE_BESIDE = 0.03
 # Decimal exponent below which no step moves a number near one in float64.
 _SMALLEST_STEP = -17
 
-# Numbers that a mistake multiplies with.
+# Numbers that a mistake multiplies by.
 _SIMPLE = (-1.0, 2.0, 0.5, -2.0, -0.5)
 
 _SHOWN = 8
@@ -119,7 +119,7 @@ class Comparison:
 
 def check_argument(problem: Problem, place: int, middle: float, step: float | None = None) -> ArgumentCheck:
     """The verdict on one argument. With an absolute `step`, and without a gradient, on the finite differences that
-    somebody takes with that step in the place of one."""
+    somebody takes with that step instead of one."""
     argument = problem.arguments[place]
     if not np.isfinite(middle):
         return _told(

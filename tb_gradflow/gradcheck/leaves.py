@@ -1,4 +1,4 @@
-"""The arrays inside of a function's arguments, wherever they are nested, and the same with others in their places."""
+"""The arrays inside a function's arguments, wherever they are nested, and the same with others in their places."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def leaves(value: Any, is_leaf: IsLeaf, name: str = "") -> Iterator[tuple[str, A
 
 
 def replaced(value: Any, is_leaf: IsLeaf, others: Iterator[Any]) -> Any:
-    """The same with the next of `others` in the place of each leaf."""
+    """The same with the next of `others` instead of each leaf."""
     if is_leaf(value):
         return next(others)
     if isinstance(value, dict):

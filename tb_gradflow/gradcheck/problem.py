@@ -19,12 +19,12 @@ class Argument:
     """One array that the function is differentiated for.
 
     Attributes:
-        name: Its place among the arguments: `0`, or `1['kernel']` inside of one.
+        name: Its place among the arguments: `0`, or `1['kernel']` inside one.
         point: Its value, in the precision that the function is given.
         gradient: What is claimed to be the derivative; `None` if there is none.
         resolution: Machine epsilon of the function's arithmetic.
-        rounds: Whether the function is known to round, compare or choose on the way, and to have a gradient of its
-            own in the place of the derivative there.
+        rounds: Whether the function is known to round, compare or choose on the way, and to have a
+            custom gradient instead of the derivative there.
         missing: Why there is no gradient, in a sentence; empty if that is not known.
     """
 

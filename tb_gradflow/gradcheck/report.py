@@ -45,12 +45,12 @@ class ArgumentCheck:
     """The gradient with respect to one argument, against finite differences.
 
     Attributes:
-        name: Its place among the arguments: `0`, or `1['kernel']` inside of one.
+        name: Its place among the arguments: `0`, or `1['kernel']` inside one.
         verdict: See `Verdict`.
         message: What was found, and why.
         correct: Whether nothing is wrong: it agrees; or at a kink it is a slope of one side or between both; or it is
             a straight-through estimator, which is meant to differ.
-        known: Whether that could be told; if not, `correct` is false.
+        known: Whether that could be determined; if not, `correct` is false.
         relative_error: Norm of the gradient less the derivative, over the larger of both norms, where they were
             compared; `None` if they could not be.
         factor: What the gradient is times the derivative, if it is the same for all elements.
@@ -76,7 +76,7 @@ class GradientsCheck:
     """The result of `tb_gradflow.check_gradients`.
 
     Attributes:
-        arguments: By the place among the arguments, `"0"`; inside of one, `"1['kernel']"`.
+        arguments: By the place among the arguments, `"0"`; inside one, `"1['kernel']"`.
         evaluations: How often the function was called.
         notes: What else was found: of the step that a training uses, of its learning rate.
     """

@@ -55,11 +55,11 @@ def _shares(terms: Sequence[TermReport], layer: LayerTerms) -> Iterator[str]:
 
 
 def percent(share: float) -> str:
-    """`34.9 %`; never 0 or 100 unless exact."""
+    """`34.9%`; never 0 or 100 unless exact."""
     if 0 < share < 0.001:
-        return "<0.1 %"
+        return "<0.1%"
     if 0.999 < share < 1:
-        return ">99.9 %"
+        return ">99.9%"
     return f"{100 * share:.1f}%".replace(".0%", "%")
 
 

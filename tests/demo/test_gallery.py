@@ -287,6 +287,6 @@ def test_adam_moves_elements_that_a_mask_holds_still_until_they_are_put_back(gal
 
     [finding] = trained.report("broken").findings
 
-    assert "2 of these 2 elements all the same, because Adam remembers" in finding.message
+    assert "2 of these 2 elements move, because Adam remembers" in finding.message
     assert "w.assign(tf.where(mask != 0, w, before))" in finding.fix
     assert not trained.report("fixed").findings

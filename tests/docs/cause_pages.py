@@ -1,4 +1,4 @@
-"""Makes docs/causes/<cause>.md: what each cause is, a program that has it, what the report says, and the repair.
+"""Makes docs/causes/<cause>.md: what each cause is, an example program, what the report says, and the fix.
 
     python -m tests.docs.cause_pages             # runs the programs, and writes all pages
     python -m tests.docs.cause_pages dead_relu   # only these
@@ -37,14 +37,14 @@ LINK = "../../tests/cases/{}/case.py"
 SHOWN = re.compile(r": \[`(\w+)`\]")
 
 WITHOUT_PROGRAM = {
-    "expected": "No program is shown, because this is said only of what you named yourself: "
+    "expected": "There is no example program, because this is reported only for variables that you list: "
     '`GradFlowCallback("logs/run1", expected=["teacher/*"])`.',
-    "not_measured": "No program is shown, because it takes a training that ends within its first step: interrupted, "
-    "out of memory, or by an error of its own.",
-    "gradient_not_applied": "No program is shown, because it takes a training of some steps: for example one of DDPG "
-    "in which `actor_optimizer.apply_gradients(...)` was forgotten.",
-    "loss_not_scaled": "No program is shown, because it takes a training with an optimizer: for example a `train_step` "
-    'of a tutorial, after `keras.mixed_precision.set_global_policy("mixed_float16")`.',
+    "not_measured": "There is no example program, because it takes a training that stops within its first step: "
+    "interrupted, out of memory, or with an error.",
+    "gradient_not_applied": "There is no example program, because it takes a training of several steps: for example "
+    "one of DDPG in which `actor_optimizer.apply_gradients(...)` was forgotten.",
+    "loss_not_scaled": "There is no example program, because it takes a training with an optimizer: for example a "
+    '`train_step` from a tutorial, after `keras.mixed_precision.set_global_policy("mixed_float16")`.',
 }
 """Why a page has none."""
 
@@ -112,19 +112,19 @@ def _lines(cause: Cause, cases: Sequence[Case], report: str) -> Iterator[str]:
         first = cases[0]
         yield from (
             "",
-            "## A program that has it",
+            "## Example program",
             "",
-            f"{first.truth['title']}: [`{first.name}`]({LINK.format(first.name)}), made from",
+            f"{first.truth['title']}: [`{first.name}`]({LINK.format(first.name)}), adapted from",
         )
         yield f"<{first.truth['source']}>."
         yield from ("", "```python", first.program, "```", "")
-        yield f"`print({CALLS.get(str(first.truth['kind']), CALLS['function'])})` says:"
+        yield f"`print({CALLS.get(str(first.truth['kind']), CALLS['function'])})` prints:"
         yield from ("", "```text", report, "```")
         yield from ("", f"![{seen(cause.name, report)}](../pictures/causes/{cause.name}.png)")
         if first.repair:
             yield from (
                 "",
-                "## The repair",
+                "## The fix",
                 "",
                 f"In short: {first.truth['fix_hint']}.",
                 "",
@@ -137,19 +137,19 @@ def _lines(cause: Cause, cases: Sequence[Case], report: str) -> Iterator[str]:
     more = [f"[`{demo.name}`](../../tb_gradflow/demo/{demo.name}.py)" for demo in DEMOS if demo.cause == cause.name]
     more += [f"[{case.truth['title']}]({LINK.format(case.name)})" for case in cases[1:]]
     if more:
-        yield from ("", "## More of the kind", "", *(f"- {each}" for each in more))
+        yield from ("", "## More examples", "", *(f"- {each}" for each in more))
     yield from ("", "[All causes](../causes.md)")
 
 
 def seen(cause: str, report: str) -> str:
-    """The picture in words: what is selected in it, and which way is lit."""
+    """The picture in words: what is selected in it, and which path is highlighted."""
     finding = re.split(rf"^[A-Z]+  {cause}$", report, maxsplit=1, flags=re.MULTILINE)[-1].partition("\n\n")[0]
     labelled = dict(re.findall(r"^  (op|for) +(.+)$", finding, flags=re.MULTILINE))
     variable = labelled.get("for", "").partition(",")[0].partition(" and ")[0]
     op = labelled.get("op", "").partition(" ")[0]
     chosen = f"the op {op} selected" if op else f"{variable} selected" if variable else "the model"
-    way = f" and the way of {variable} lit" if op and variable else ""
-    return f"The finding {cause} in the viewer, and beside it the graph with {chosen}{way}"
+    way = f" and the path of {variable} highlighted" if op and variable else ""
+    return f"The finding {cause} in the viewer, next to the graph with {chosen}{way}"
 
 
 def reports(names: Sequence[str], pages: str = "") -> dict[str, str]:

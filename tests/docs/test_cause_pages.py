@@ -21,7 +21,7 @@ from tests.docs.pictures import identity_in, identity_of
 
 HOW = "run `python -m tests.docs.cause_pages`"
 
-MORE = "## More of the kind"
+MORE = "## More examples"
 
 SAMPLES = ("nondiff_rounding", "pow_fraction_at_zero", "output_not_used")
 """To run all programs takes minutes, and `tests/cases` does."""

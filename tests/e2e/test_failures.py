@@ -43,7 +43,7 @@ def test_runs_that_cannot_be_read_are_not_taken_for_none(page: Page, board: Tens
     page.goto(f"{board.url}#gradflow")
     tab = Tab(page)
     expect(tab.frame.get_by_role("alert")).to_contain_text("the disk is full of ants")
-    expect(tab.frame.get_by_text("This page asks for them again")).to_be_visible()
+    expect(tab.frame.get_by_text("This page retries every few seconds")).to_be_visible()
     expect(tab.frame.get_by_text("No gradient flow recorded yet")).to_have_count(0)
 
     page.unroute("**/gradflow/runs?*")

@@ -46,7 +46,7 @@ WRONG: dict[str, tuple[str, Callable[..., Any], Any, Callable[..., Any], str]] =
         lambda v: np.sum(np.maximum(v, 0)),
         np.array([-1.0, 2.0]),
         np.ones_like,
-        "[0]: 1 for 0",
+        "[0]: 1 instead of 0",
     ),
     "a transposed square matrix": (
         "order",
@@ -100,7 +100,7 @@ def test_what_cannot_be_compared_is_told_at_once() -> None:
     for point in (POINT, tf.constant(POINT)):
         with pytest.raises(SetupError, match="returned only None"):
             tb_gradflow.check_gradients(lambda v: v[0] ** 2, (point,), lambda v: None)
-        with pytest.raises(SetupError, match="returns 3 numbers"):
+        with pytest.raises(SetupError, match="returns 3 values"):
             tb_gradflow.check_gradients(lambda v: v**2, (point,), lambda v: 2 * v)
     for number in (np.array(1j), tf.constant(1j)):
         with pytest.raises(SetupError, match="real and imaginary part"):

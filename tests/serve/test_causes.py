@@ -31,7 +31,7 @@ layer = "x" * 100  # a line of code that is longer than any terminal that this i
 
 ![The picture](../pictures/causes/dead_relu.png)
 
-## More of the kind
+## More examples
 
 - [another](../../case.py)
 
@@ -106,6 +106,6 @@ def test_a_page_shows_the_program_and_the_repair(capsys: pytest.CaptureFixture[s
 
     shown = capsys.readouterr().out
     assert "    def build():" in shown
-    assert "\nThe repair\n" in shown
+    assert "\nThe fix\n" in shown
     assert "    +" in shown
     assert ".png" not in shown

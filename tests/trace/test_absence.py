@@ -178,7 +178,7 @@ def test_python_on_the_way_of_a_loss_that_no_variable_reaches_is_told_of(tmp_pat
 
     [finding] = tb_gradflow.open_log(str(tmp_path)).report().findings
     assert finding.severity == "error"
-    assert "If the function that `tf.numpy_function` (test_absence.py:" in finding.message
+    assert "If the function called by `tf.numpy_function` (test_absence.py:" in finding.message
 
 
 def test_a_logarithm_of_labels_that_have_a_floor_is_finite(tmp_path: Path) -> None:

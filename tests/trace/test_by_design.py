@@ -115,4 +115,4 @@ def test_offsets_in_front_of_normalisations_are_told_with_the_layers_that_take_t
 
     assert (finding.cause, finding.severity) == ("shift_invariant_parameter", "info")
     assert finding.variables == ("sequential/first/bias", "sequential/second/bias")
-    assert "the batch normalisation behind each of them (`calm` and `calmer`)" in finding.message
+    assert "the batch normalisation after each of them (`calm` and `calmer`)" in finding.message

@@ -20,7 +20,7 @@ def fixed(code: str, names: dict[str, Any]) -> Any:
     """What the code of a remedy evaluates to: its statements are run, and its last expression counts."""
     scope = {"tf": tf, **names}
     value = None
-    for piece in re.findall(r"`([^`]+)`", code.partition(" If it is meant")[0]):
+    for piece in re.findall(r"`([^`]+)`", code.partition(" If this is intended")[0]):
         if re.match(r"\w+ = ", piece):
             exec(piece, scope)
             value = scope[piece.partition(" = ")[0]]

@@ -381,5 +381,5 @@ def test_a_gradient_of_the_users_own_is_compared() -> None:
     report = explained(*overridden_wrongly())
 
     [finding] = report.findings
-    assert "which stands in for the gradient of `tf.square`" in finding.message
+    assert "which replaces the gradient of `tf.square`" in finding.message
     assert "0.5 times the derivative" in finding.message

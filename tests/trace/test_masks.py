@@ -70,7 +70,7 @@ def test_a_recurrent_layer_that_skips_all_steps_has_a_mask_to_blame(layer: Any) 
     [finding] = report.findings
     assert finding.cause == "mask_multiplies_to_zero"
     assert {name for name, each in report.variables.items() if each.status == "zero"} == set(finding.variables)
-    assert "leave out every time step" in finding.message
+    assert "skip every time step" in finding.message
 
 
 def test_a_mask_that_skips_some_steps_is_quiet() -> None:
@@ -94,4 +94,4 @@ def test_a_slice_of_nothing_is_said_to_select_nothing() -> None:
 
     [finding] = report.findings
     assert finding.variables == ("weight",)
-    assert "selects nothing" in finding.message
+    assert "selects none of the values" in finding.message

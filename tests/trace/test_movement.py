@@ -172,7 +172,7 @@ def test_gradients_that_were_masked_by_hand_count(tmp_path: Path) -> None:
 
     [finding] = watched(tmp_path, step).findings
     assert (finding.cause, finding.severity) == ("mask_multiplies_to_zero", "info")
-    assert "was made zero there after the tape had taken it" in finding.message
+    assert "was set to zero there between the tape and the optimizer" in finding.message
 
 
 def test_a_mask_that_chooses_counts_and_is_called_by_the_users_names(tmp_path: Path) -> None:
@@ -252,7 +252,11 @@ def of_one_step(optimizer: Any) -> Report:
             "its learning rate is 0 in this step",
         ),
         (lambda: keras.optimizers.SGD(0.1, clipnorm=1e-12), "warning", "it clips gradients with `clipnorm=1e-12`"),
-        (lambda: keras.optimizers.SGD(1e-9), "info", "the step is smaller than the spacing of `float32` numbers there"),
+        (
+            lambda: keras.optimizers.SGD(1e-9),
+            "info",
+            "the update is smaller than the spacing of `float32` values there",
+        ),
     ],
 )
 def test_what_holds_weights_still_that_have_a_gradient_is_named_in_the_first_step(
@@ -275,4 +279,4 @@ def test_weights_in_half_precision_that_are_too_coarse_for_their_steps_are_a_war
     finding = watched(tmp_path, step).findings[0]
 
     assert (finding.cause, finding.severity) == ("gradient_not_applied", "warning")
-    assert "smaller than the spacing of `bfloat16` numbers" in finding.message
+    assert "smaller than the spacing of `bfloat16` values" in finding.message

@@ -71,7 +71,7 @@ def test_of_a_weight_of_which_a_part_is_masked_it_is_said_what_moves_it_there() 
     (finding,) = report.findings
     assert (finding.cause, finding.severity) == ("mask_multiplies_to_zero", "info")
     assert finding.message.startswith("`w` gets a gradient of exactly zero in 50% of the elements")
-    assert "Whether an optimizer moves these elements all the same was not seen" in finding.message
+    assert "Whether an optimizer still moves these elements was not recorded" in finding.message
     assert "weight.assign(tf.where(mask != 0, weight, before))" in finding.fix
     assert report.variables["w"].status == "connected"
 

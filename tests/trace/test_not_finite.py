@@ -32,7 +32,7 @@ def test_a_step_with_nan_in_the_batch_says_so(tmp_path: Path) -> None:
 
     assert finding.cause == "nonfinite_input"
     assert finding.op is None
-    assert "`x` holds 1 NaN" in finding.message
+    assert "`x` contains 1 NaN" in finding.message
     assert "np.nan_to_num(x)" in finding.fix
     assert log.report(step=5).healthy
 
@@ -43,9 +43,9 @@ def test_later_steps_lead_with_the_one_in_which_it_began(tmp_path: Path) -> None
     first, second = log.report().findings
 
     assert (first.cause, second.cause) == ("nonfinite_input", "nonfinite_weights")
-    assert first.message.startswith("In step 6, where it began: ")
+    assert first.message.startswith("In step 6, where it started: ")
     assert "It started in step 6." in second.message
-    assert second.fix.startswith("Mend what happened in step 6")
+    assert second.fix.startswith("Fix what happened in step 6")
 
 
 def test_a_beginning_that_was_not_recorded_is_placed_between_two_steps(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_the_guard_between_recorded_steps_names_the_batch(tmp_path: Path) -> Non
 
     assert log.steps == (0, 4, 6, 8)
     assert (first.cause, first.op) == ("nonfinite_input", None)
-    assert first.message.startswith("In step 6, where it began: ")
+    assert first.message.startswith("In step 6, where it started: ")
 
 
 def test_explain_of_a_broken_model_blames_the_weights(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_explain_of_a_broken_model_blames_the_weights(tmp_path: Path) -> None:
 
     [finding] = report.findings
     assert (finding.cause, finding.severity) == ("nonfinite_weights", "error")
-    assert "/kernel` (1 of 12 numbers)" in finding.message
+    assert "/kernel` (1 of 12 values)" in finding.message
 
 
 def test_an_update_that_breaks_the_weights_is_told_of_the_optimizer() -> None:
@@ -102,7 +102,7 @@ def test_both_parts_of_a_batch_are_looked_at(name: str) -> None:
     [finding] = tb_gradflow.explain(model, batch["x"], batch["y"]).findings
 
     assert finding.cause == "nonfinite_input"
-    assert f"`{name}` holds" in finding.message
+    assert f"`{name}` contains" in finding.message
 
 
 def test_a_generator_is_not_blamed_for_the_critic_that_its_step_broke(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_a_rate_that_grows_until_numbers_end(tmp_path: Path) -> None:
     first = report.findings[0]
     assert first.severity == "error"
     assert "the training diverges" in first.message
-    assert "where it began" in first.message
+    assert "where it started" in first.message
     assert "learning rate" in first.fix
     assert {finding.cause for finding in report.findings} == {"exploding_recurrence", "nonfinite_weights"}
 
@@ -67,7 +67,7 @@ def test_a_relu_behind_weights_that_are_not_finite_is_not_called_dead(tmp_path: 
     report, _ = trained(tmp_path, model, x, y)
 
     assert [finding.cause for finding in report.findings] == ["nonfinite_input", "nonfinite_weights"]
-    assert report.findings[0].message.startswith("In step 25, where it began: ")
+    assert report.findings[0].message.startswith("In step 25, where it started: ")
 
 
 def test_a_loss_beyond_half_precision_beside_huge_gradients_is_told_as_that(tmp_path: Path) -> None:

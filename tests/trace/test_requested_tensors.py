@@ -154,7 +154,7 @@ def test_a_gradient_beside_a_weight_that_the_loss_never_used_is_told_with_the_we
     assert set(finding.variables) == {"nudged", "line/slope"}
     assert finding.source is not None
     assert finding.source.code == "nudged = self.slope + 0.1"
-    assert "made `nudged` of `line/slope`" in finding.message
+    assert "creates `nudged` from `line/slope`" in finding.message
     assert report.variables["nudged"].status == "unused"
 
 
@@ -172,7 +172,7 @@ def test_data_that_nobody_watched_are_told_of(eagerly: bool) -> None:
 
     finding = report.findings[0]
     assert (finding.cause, finding.severity, finding.variables) == ("tape_not_watching", "error", ("x",))
-    assert "By itself it watches variables" in finding.message
+    assert "A tape automatically watches only trainable variables" in finding.message
     assert "`inner.watch(x)`" in finding.fix
     assert finding.source is not None
     assert finding.source.code == "slope = inner.gradient(told, x)"
@@ -264,4 +264,4 @@ def test_a_list_that_was_taken_before_the_model_was_built_asks_for_nothing(tmp_p
 
     (finding,) = tb_gradflow.open_log(tmp_path).report().findings
     assert (finding.cause, finding.severity) == ("not_in_gradient_sources", "error")
-    assert "its list is empty" in finding.message
+    assert "the list of sources given to `tape.gradient`" in finding.message

@@ -40,11 +40,11 @@ def easy_triplets(w: Any) -> Any:
 
 Said = tuple[Callable[[Any], Any], Any, str, str, str]
 PROGRAMS: dict[str, Said] = {
-    "density": (gaussian, [0.5, -1.0], "warning", "That is right", "`tf.stop_gradient(z) - w`"),
-    "bell": (steep_bell, 2.0, "warning", "that is steep", "Multiply by a smaller number"),
-    "power": (high_power, 0.1, "warning", "to the power of 60", "Take a smaller power"),
+    "density": (gaussian, [0.5, -1.0], "warning", "This is correct", "`tf.stop_gradient(z) - w`"),
+    "bell": (steep_bell, 2.0, "warning", "which is too steep", "Multiply by a smaller number"),
+    "power": (high_power, 0.1, "warning", "to the power of 60", "Use a smaller power"),
     "tanh": (steep_tanh, 2.0, "error", "multiplies by 1e+03", "can sharpen it later."),
-    "triplets": (easy_triplets, [1.0, 1.0, 1.0], "info", "every margin is kept", "Nothing to repair"),
+    "triplets": (easy_triplets, [1.0, 1.0, 1.0], "info", "every margin is satisfied", "Nothing to fix"),
 }
 
 

@@ -35,8 +35,8 @@ def test_where_a_pool_finds_its_largest_value_is_a_position() -> None:
     finding = told(loss, 1.0, "disconnected")
 
     assert finding.cause == "nondiff_index"
-    assert "turns values into positions" in finding.message
-    assert "the first thing that `tf.nn.max_pool_with_argmax` hands back" in finding.fix
+    assert "turns values into indices" in finding.message
+    assert "the first output of `tf.nn.max_pool_with_argmax`" in finding.fix
 
 
 def test_no_remedy_takes_a_tensor_of_integers_from_one_of_floats() -> None:
@@ -74,7 +74,7 @@ def test_a_real_number_has_no_imaginary_part() -> None:
 
     finding = told(loss, 1.0, "zero")
 
-    assert "is the real part of complex numbers" in finding.message
+    assert "are the real part of complex numbers" in finding.message
 
 
 def test_of_the_nearest_pixel_the_remedy_is_the_next_order() -> None:
@@ -115,7 +115,7 @@ def test_what_lies_between_edges_of_a_librarys_own_is_counted_softly() -> None:
     finding = told(loss, [-1.0, 0.0, 1.0], "disconnected")
 
     assert finding.cause == "nondiff_index"
-    assert "Count softly how many of them lie below" in finding.fix
+    assert "Use a soft count of the edges below each value" in finding.fix
 
 
 def told_of_model(layers: list[Any], loss: str, x: Any, y: Any) -> Finding:
@@ -134,7 +134,7 @@ def test_a_dead_relu_that_predicts_is_left_out() -> None:
     before = told_of_model(inside, "mse", X, -np.ones((8, 1)))
 
     assert (finding.cause, before.cause) == ("dead_relu", "dead_relu")
-    assert "leave the ReLU out: it predicts nothing below zero" in finding.fix
+    assert "remove the ReLU: it predicts nothing below zero" in finding.fix
     assert "predicts" not in before.fix
 
 
@@ -152,7 +152,7 @@ def test_the_backward_direction_has_only_begun_at_the_last_step() -> None:
     finding = told_of_model(layers, "mse", X, np.ones((8, 1)))
 
     assert finding.cause == "recurrent_weight_single_step"
-    assert "first step, at the end of the sequence" in finding.message
+    assert "first step of the backward direction, at the end of the sequence" in finding.message
     assert "return_sequences=False" in finding.fix
 
 

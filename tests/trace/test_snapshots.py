@@ -208,7 +208,7 @@ def test_a_layer_that_the_step_makes_is_an_error(eager: bool) -> None:
     [finding] = report.findings
     assert finding.cause == "untracked_variable"
     assert finding.severity == "error"
-    assert "the step makes them anew" in finding.message
+    assert "the step creates them anew" in finding.message
     assert "`self.fresh = ...`" in finding.fix
 
 

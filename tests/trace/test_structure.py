@@ -395,7 +395,7 @@ def test_what_tf_data_computes_with_variables_is_on_the_way_and_passes_no_gradie
     }
     [finding] = report.findings
     assert (finding.cause, finding.variables) == ("nondiff_op", ("slope", "offset"))
-    assert "no gradient comes out of a dataset" in finding.message
+    assert "no gradient leaves a dataset" in finding.message
 
 
 def test_a_function_that_is_mapped_over_a_structure_is_the_one_that_is_named() -> None:

@@ -93,7 +93,7 @@ def test_an_eager_loss_does_not_know_its_way_and_the_report_says_so(tmp_path: Pa
     writer.flush()
     report = tb_gradflow.open_log(tmp_path).report()
     [finding] = report.findings
-    assert "The loss was eager" in finding.message
+    assert "The loss was computed eagerly" in finding.message
     assert "tb_gradflow.watch" in finding.fix
     assert "does not know how it was computed" in str(report).replace("\n", " ")
 

@@ -5,7 +5,7 @@ import type {Cost} from "../api/routes.ts";
 /** A share in readable form: two digits if it is small. */
 export function percent(share: number): string {
   const value = 100 * share;
-  return `${value < 10 ? value.toPrecision(2) : value.toFixed(0)} %`;
+  return `${value < 10 ? value.toPrecision(2) : value.toFixed(0)}%`;
 }
 
 export function costInWords({steps, recorded, seconds, extra, set_up}: Cost): string {

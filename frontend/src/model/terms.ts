@@ -70,13 +70,13 @@ function cosineOf(one: TermReport, other: TermReport, layer: string): number | n
   return size > 0 ? Math.max(-1, Math.min(1, product / size)) : null;
 }
 
-/** `34.9 %`; never 0 or 100 unless exact. */
+/** `34.9%`; never 0 or 100 unless exact. */
 export function percent(share: number): string {
   if (share > 0 && share < 0.001) {
-    return "<0.1 %";
+    return "<0.1%";
   }
   if (share > 0.999 && share < 1) {
-    return ">99.9 %";
+    return ">99.9%";
   }
-  return `${Number((100 * share).toFixed(1))} %`;
+  return `${Number((100 * share).toFixed(1))}%`;
 }

@@ -17,8 +17,8 @@ class Cause:
         meaning: What it is, and by what evidence it is recognised.
         severity: How severe it is, and when.
         fix: What to change, in a few words.
-        text: Writes message and fix of a finding; null if the cause writes its findings itself.
-        text_of_given: Writes them for a gradient that the recorder was given, where no op is known; null if the words
+        text: Writes message and fix of a finding; None if the cause writes its findings itself.
+        text_of_given: Writes them for a gradient that the recorder was given, where no op is known; None if the words
             of `text` do.
         plight: What the summary says that a variable gets whose gradient is finite and not zero.
         subject: What the summary says of the op to blame, `{op}`.

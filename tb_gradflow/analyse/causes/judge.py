@@ -1,4 +1,4 @@
-"""Asks the rules about suspects: the first verdict stands."""
+"""Applies the rules to suspects: the first verdict stands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tb_gradflow.analyse.graph.op_sets import BRANCHES
 
 
 def judge(suspects: Iterable[Suspect], rules: tuple[Rule, ...]) -> tuple[Suspect, Verdict] | None:
-    """The first verdict, by rule and then by suspect; null if there is none."""
+    """The first verdict, by rule and then by suspect; None if there is none."""
     listed = tuple(suspects)
     for rule in rules:
         for suspect in listed:
@@ -25,7 +25,7 @@ def judge(suspects: Iterable[Suspect], rules: tuple[Rule, ...]) -> tuple[Suspect
 
 def judge_zeros(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
     """The first verdict, except that a branch which was not chosen explains its own way alone, and so does a second
-    derivative of zero: what makes zeros of the other ways is told."""
+    derivative of zero: what makes zeros of the other paths is reported."""
     listed = tuple(suspects)
     found = judge(listed, ZERO)
     if found is not None and found[1].cause == "zero_gradient":
@@ -43,7 +43,7 @@ def judge_zeros(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
 def judge_cuts(suspects: Iterable[Suspect]) -> tuple[Suspect, Verdict] | None:
     """Of the verdicts on all cuts around one variable, the first by `CUT_PRECEDENCE`, then the nearest to the loss.
 
-    A cut with a `stop_gradient` behind it on every way comes last: mending it alone would not help.
+    A cut with a `stop_gradient` behind it on every path comes last: fixing it alone would not help.
     """
     judged = [found for suspect in suspects if (found := judge((suspect,), CUT)) is not None]
     return min(judged, key=_precedence, default=None)

@@ -1,4 +1,4 @@
-"""Which cause it is: in each situation rules are asked in the order written here, and the first verdict stands.
+"""Which cause it is: in each situation rules are applied in the order written here, and the first verdict stands.
 
 The order runs from the evidence that leaves no doubt to the fallback that only names the op. `rule` is the main rule of
 a cause. Its further rules, and those that choose between causes, have names of their own.
@@ -132,7 +132,7 @@ CUT_PRECEDENCE = (
     "nondiff_comparison", "predicate_only", "gradient_cancellation", "output_not_used",
     "stop_gradient_misuse",
 )  # fmt: skip
-"""Of several cuts around one variable, the one to speak of: a gradient of the user's own, which was meant to replace
+"""Of several cuts around one variable, the one to speak of: a custom gradient, which was meant to replace
 what lies beside it; values, then mere conditions, then what was asked for on purpose."""
 
 MISSING: tuple[Rule, ...] = (
@@ -161,7 +161,7 @@ UNUSED: tuple[Rule, ...] = (
     recurrent_weight_single_step.rule,
     output_not_used.rule,
 )
-"""The variable takes no part in the loss. The suspect is the op where its way ends."""
+"""The variable takes no part in the loss. The suspect is the op where its path ends."""
 
 ZERO: tuple[Rule, ...] = (
     custom_gradient_wrong.own_gradient_is_zero,

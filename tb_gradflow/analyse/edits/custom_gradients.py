@@ -18,7 +18,7 @@ from tb_gradflow.record.schema import GradientCheck
 _RIGHT = "The forward values do not change."
 _AUTOMATIC = "TensorFlow's own derivative of the forward computation replaces yours."
 
-# A factor is one where it is as near as this to a whole number, or to one over such.
+# A factor is one where it is as near as this to an integer, or to one over such.
 _NEAR = 1e-2
 
 
@@ -48,7 +48,7 @@ _Change = Callable[[Code, list[ast.expr]], list[str]]
 
 
 def _change(check: GradientCheck, flaw: Flaw, function: ast.FunctionDef) -> _Change | None:
-    """What to return in the place of what is returned."""
+    """What to return instead of what is returned."""
     if are_swapped(check):
         return lambda code, parts: [code.written(part) for part in reversed(parts)] if len(parts) == 2 else []
     if check.response == "constant":
@@ -69,7 +69,7 @@ def _change(check: GradientCheck, flaw: Flaw, function: ast.FunctionDef) -> _Cha
 
 
 def _with_returns(code: Code, function: ast.FunctionDef, change: _Change) -> Edit | None:
-    """The function with each of its `return`s changed; those of functions inside of it are not its own."""
+    """The function with each of its `return`s changed; those of functions inside it are not its own."""
     draft = Draft(code)
     for node in ast.walk(function):
         if not isinstance(node, ast.Return) or node.value is None or code.function(node) is not function:

@@ -1,4 +1,4 @@
-"""Fixes that keep a computation inside of TensorFlow: its own functions in the place of Python's and NumPy's."""
+"""Fixes that keep a computation inside TensorFlow: its own functions instead of Python's and NumPy's."""
 
 from __future__ import annotations
 

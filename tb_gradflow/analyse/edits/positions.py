@@ -1,4 +1,4 @@
-"""Fixes for positions: where an `argmax`, a sample or an index is used in the place of what it was made of."""
+"""Fixes for positions: where an `argmax`, a sample or an index is used instead of what it was made of."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _of_a_choice(group: Group, place: Place) -> Iterator[Candidate]:
 
 
 def _scores(place: Place) -> str:
-    """What the softmax takes in the place of `argmax`; of `argmin` its negative."""
+    """What the softmax takes instead of `argmax`; of `argmin` its negative."""
     assert place.call is not None and place.subject is not None
     sign = "-" if name_of(place.call.func) == "argmin" else ""
     return f"{sign}{place.code.operand(place.subject)}"

@@ -34,7 +34,7 @@ def leaky(group: Group) -> Iterator[Candidate]:
 
 
 def not_saturating(group: Group) -> Iterator[Candidate]:
-    """A ReLU in the place of the sigmoids or tanhs that a gradient dwindles in."""
+    """A ReLU instead of the sigmoids or tanhs that a gradient dwindles in."""
     yield from candidates(
         "This is a different network: train it from scratch, with He initialisation.",
         _other_activation(group, ("sigmoid", "tanh"), "relu", everywhere=True),
@@ -42,7 +42,7 @@ def not_saturating(group: Group) -> Iterator[Candidate]:
 
 
 def curved(group: Group) -> Iterator[Candidate]:
-    """A smooth function in the place of a ReLU whose second derivative is needed."""
+    """A smooth function instead of a ReLU whose second derivative is needed."""
     if group.op is None or "Relu" not in group.op.type:
         return
     cost = "This is a different network: train it from scratch."
@@ -76,7 +76,7 @@ def _is_function(node: ast.AST, name: str) -> bool:
 
 
 def wider_range(group: Group) -> Iterator[Candidate]:
-    """bfloat16 in the place of float16: its numbers reach as far as those of float32."""
+    """bfloat16 instead of float16: its numbers reach as far as those of float32."""
     cost = "bfloat16 has three fewer bits of precision than float16, and the range of float32."
     found = [
         (code, node)

@@ -1,4 +1,4 @@
-"""Fixes that put a smooth step in the place of a comparison, and a blend in the place of a choice."""
+"""Fixes that replace a comparison with a smooth step, and a choice with a blend."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def soft_comparison(group: Group) -> Iterator[Candidate]:
 
 
 def soft_branch(group: Group) -> Iterator[Candidate]:
-    """Both branches, blended, in the place of `tf.cond` or of an `if` that gives one value or the other."""
+    """Both branches, blended, instead of `tf.cond` or of an `if` that gives one value or the other."""
     place = place_of_group(group)
     if place is None or place.library is None:
         return

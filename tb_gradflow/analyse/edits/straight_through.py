@@ -23,7 +23,7 @@ _DISCRETE = frozenset({"Cast", "Round", "Floor", "Ceil", "Rint", "Identity", "Re
 
 
 def through_rounding(group: Group) -> Iterator[Candidate]:
-    """`v + stop_gradient(round(v) - v)` in the place of `round(v)`; the same for a detour over integers."""
+    """`v + stop_gradient(round(v) - v)` instead of `round(v)`; the same for a detour over integers."""
     if arrives(group):
         yield from _around_the_call(group)
     else:
@@ -57,7 +57,7 @@ def _around_the_call(group: Group) -> Iterator[Candidate]:
 
 
 def straight_through(place: Place, rounded: ast.expr, given: ast.expr) -> Edit | None:
-    """The edit that puts `v + stop_gradient(rounded - v)` in the place of `rounded`, `v` being what is given to it."""
+    """The edit that writes `v + stop_gradient(rounded - v)` instead of `rounded`, `v` being what is given to it."""
     library, code, draft = place.library, place.code, place.draft()
     if library is None:
         return None

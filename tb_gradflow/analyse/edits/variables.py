@@ -74,7 +74,7 @@ def trainable(group: Group) -> Iterator[Candidate]:
 
 
 def assigned_in_place(group: Group) -> Iterator[Candidate]:
-    """`w.assign(w - step)` in the place of `w = w - step`, which puts a tensor in the place of the variable."""
+    """`w.assign(w - step)` instead of `w = w - step`, which replaces the variable with a tensor."""
     for code in _program(group):
         for node in ast.walk(code.tree):
             edit = None
@@ -107,7 +107,7 @@ def _is_rebound(group: Group, written: str) -> bool:
 
 
 def kept_beside(group: Group) -> Iterator[Candidate]:
-    """The value itself, in the place of what was read back from the variable that it was stored in."""
+    """The value itself, instead of what was read back from the variable that it was stored in."""
     place = place_of_group(group)
     written = _store(group)
     if written is not None:

@@ -11,7 +11,7 @@ from tb_gradflow.analyse.words.names import Group
 
 
 def result_kept(group: Group) -> Iterator[Candidate]:
-    """`x = layer(x)` in the place of `layer(x)`, whose result nobody takes."""
+    """`x = layer(x)` instead of `layer(x)`, whose result nobody takes."""
     for op in (group.culprit, *group.suspect.topology.readers[group.suspect.state.variable]):
         place = place_of_group(group, op) if op >= 0 else None
         statement = place.statement if place is not None else None

@@ -1,4 +1,4 @@
-"""What happens inside of loops and functions, whose gradients are not recorded."""
+"""What happens inside loops and functions, whose gradients are not recorded."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _variables_of_loop(suspect: Suspect, loop: int) -> list[int]:
 
 
 def keeps_first_state(suspect: Suspect, loop: int) -> bool:
-    """Whether a loop that a mask may skip hands out zeros, as if it skipped every round: what multiplies with them
+    """Whether a loop that a mask may skip hands out zeros, as if it skipped every round: what multiplies by them
     gets no gradient either."""
     topology, measured, target = suspect.topology, suspect.measured, suspect.target
 
@@ -94,7 +94,7 @@ def keeps_first_state(suspect: Suspect, loop: int) -> bool:
 
 
 def _inside(suspect: Suspect, loop: int) -> list[int]:
-    """The ops of the loop's rounds that go into what it hands on."""
+    """The ops of the loop's rounds that go into what it passes on."""
     trace = suspect.topology.trace
     edges = [edge for place in _variables_of_loop(suspect, loop) for edge in trace.ops[place].inputs]
     queue = [edge.op for edge in edges if edge.carried and edge.op >= 0 and edge.input == 2]

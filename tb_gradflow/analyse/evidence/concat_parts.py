@@ -18,9 +18,9 @@ _SPLITS = frozenset({"Split", "SplitV", "Unpack"})
 
 def cuts_behind(suspect: Suspect) -> Iterator[Suspect]:
     """What cuts off the part of a joined tensor that is made of the variable, where the parts that pass a gradient are
-    others: these hand back zeros in its place.
+    others: these return zeros in its place.
 
-    Parts are told by how many elements they have. Nothing, where those that pass a gradient leave no room for it.
+    Parts are identified by how many elements they have. Nothing, where those that pass a gradient leave no room for it.
     """
     topology, ops = suspect.topology, suspect.topology.trace.ops
     join = _join_before(suspect)
@@ -53,7 +53,7 @@ def _join_before(suspect: Suspect) -> int:
 def _parts(suspect: Suspect, join: int) -> Iterator[tuple[int, int, int, bool]]:
     """The parts that are taken out of it: op, output, how many elements, and whether a gradient comes from there.
 
-    None at all if it is used in another way too.
+    None at all if it is used in another path too.
     """
     topology, ops = suspect.topology, suspect.topology.trace.ops
     influence = topology.influence(suspect.target).hops

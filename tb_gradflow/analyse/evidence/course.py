@@ -41,7 +41,7 @@ def just_behind(suspect: Suspect, place: int, count: int = _NEAR) -> list[int]:
 
 
 def read_at(suspect: Suspect, op: int) -> int | None:
-    """The variable whose value an op is, in another shape or type; null if it is none's."""
+    """The variable whose value an op is, in another shape or type; None if it is none's."""
     trace = suspect.topology.trace
     while op >= 0 and trace.ops[op].reads is None and trace.ops[op].type in SAME_VALUE and trace.ops[op].inputs:
         op = trace.ops[op].inputs[0].op

@@ -9,7 +9,7 @@ from itertools import combinations
 from tb_gradflow.analyse.evidence.discrete import ROUNDING, SAMPLING, SEARCHING
 from tb_gradflow.record.schema import GradientCheck, GradientSample, InputCheck
 
-# Whoever puts one of these into a function with a gradient of its own wants another gradient than the derivative.
+# Whoever puts one of these into a function with a custom gradient wants another gradient than the derivative.
 _ON_PURPOSE = ROUNDING | SEARCHING | SAMPLING | {"Sign", "StopGradient", "PreventGradient"}
 
 # A gradient that is nearer than this, element by element and over the whole tensor, is an approximation, and meant.
@@ -26,7 +26,7 @@ class Flaw:
     Attributes:
         check: The custom gradient.
         input: The input.
-        sample: The element that shows it best; null where the shape is what is wrong.
+        sample: The element that shows it best; None where the shape is what is wrong.
     """
 
     check: GradientCheck

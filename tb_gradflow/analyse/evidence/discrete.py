@@ -48,7 +48,7 @@ INDEX_INPUTS = {
 
 
 def handed_on(suspect: Suspect, part: Discrete) -> set[int]:
-    """The ops of a part that hold the value itself and no truth about it: a position is indexed with all the same where
+    """The ops of a part that hold the value itself and no truth about it: a position is indexed with anyway where
     it is compared with zero before, as Keras does to count negative ones from the end."""
     inside = {op for op in part.ops if suspect.type_of(op) not in COMPARISON}
     handed = {suspect.culprit} & inside

@@ -11,7 +11,7 @@ from tb_gradflow.record.schema import Op
 # What these put out is never negative.
 _POSITIVE = frozenset({"Exp", "Sigmoid", "Softmax", "Softplus", "Square", "SquaredDifference", "Abs", "Relu", "Relu6"})
 
-# The sign of what comes out is that of what goes in.
+# The sign of the output is that of the input.
 _SIGN_KEEPING = frozenset(
     {"Sum", "Mean", "Max", "Min", "Reshape", "Squeeze", "ExpandDims", "Identity", "Cast", "Transpose", "BroadcastTo"}
     | {"AddV2", "Add", "AddN", "Pack", "ConcatV2", "StridedSlice", "GatherV2"}
@@ -39,7 +39,7 @@ def _is_negative(suspect: Suspect) -> bool:
 
 
 def _factor(op: Op, given: int) -> int:
-    """The sign of what an op multiplies with what it is given; 0 if that is not known."""
+    """The sign of what an op multiplies by what it is given; 0 if that is not known."""
     if op.type == "Neg":
         return -1
     if op.type == "Sub":
@@ -52,7 +52,7 @@ def _factor(op: Op, given: int) -> int:
 
 
 def is_last(topology: Topology, target: int, op: int) -> bool:
-    """Whether no weight is multiplied with what comes out of an op: then the loss is next."""
+    """Whether no weight is multiplied by the output of an op: then the loss is next."""
     ops = topology.trace.ops
     way = topology.gradient(target).from_op(op) if op >= 0 and target >= 0 else ()
     return (

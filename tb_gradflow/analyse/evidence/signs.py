@@ -36,7 +36,7 @@ def sign_of(trace: Trace, op: int) -> int:
 
 
 def _sign(trace: Trace, op: int, deep: int, known: dict[tuple[int, int], int]) -> int:
-    """`known` is what was found on other ways: of sums of sums there are more than anybody can walk."""
+    """`known` is what was found on other paths: of sums of sums there are more than anybody can walk."""
     if op < 0 or not deep:
         return 0
     if (op, deep) not in known:

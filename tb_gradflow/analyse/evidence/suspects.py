@@ -19,7 +19,7 @@ from tb_gradflow.record.report import Severity
 from tb_gradflow.record.schema import Edge, Op
 
 NO_OP = -2
-"""In the place of a culprit: no op is to blame."""
+"""Instead of a culprit: no op is to blame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Suspect:
 
 
 Rule = Callable[[Suspect], Verdict | None]
-"""One cause: its verdict, or null if the suspect is not guilty of it. Pure."""
+"""One cause: its verdict, or None if the suspect is not guilty of it. Pure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ def birth_suspects(measured: Measured, troubled: list[State], *, zero: bool) -> 
         crossings = [
             Crossing(producer, consumer, consumer, edge)
             for producer, is_inside in enumerate(inside)
-            # A sum is not finite where one of its terms is not; what the others hand back is no news then.
+            # A sum is not finite where one of its terms is not; what the others return is no news then.
             if is_inside and (zero or not any(troubling(user, producer) for user in topology.onward(producer)))
             for consumer, edge in topology.consumers[producer]
             if passes_gradient(edge) and arrives[consumer] >= 0 and not inside[consumer]

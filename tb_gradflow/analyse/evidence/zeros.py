@@ -9,7 +9,7 @@ from tb_gradflow.analyse.step.measured import UPDATE_NORM, WEIGHT_NORM, Measured
 from tb_gradflow.record.schema import Op
 
 Zero = frozenset[int] | None
-"""The variables that make a value zero; null if it is not known to be zero."""
+"""The variables that make a value zero; None if it is not known to be zero."""
 
 # Of zero these have the slope zero.
 FLAT_AT_ZERO = frozenset({"Relu", "Relu6", "ReluN", "Square", "Abs", "Pow"})

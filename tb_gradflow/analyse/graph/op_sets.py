@@ -67,7 +67,7 @@ def is_float(dtype: str) -> bool:
 
 
 def constant_of(op: Op, place: int) -> float | None:
-    """The value of an input that is a constant; null if it is something else."""
+    """The value of an input that is a constant; None if it is something else."""
     return next((constant.value for constant in op.constants if constant.input == place), None)
 
 

@@ -40,7 +40,7 @@ def ends_with(trace: Trace, variables: npt.NDArray[np.float32]) -> tuple[bool, b
 
 def onset_of(backwards: Iterable[tuple[int, bool, bool]]) -> Onset | None:
     """`backwards` are the recorded steps from the one in question back: number, and what `ends_with` says of each.
-    Null if the first of them began with finite weights."""
+    None if the first of them began with finite weights."""
     first = None
     for step, before, after in backwards:
         if not before:

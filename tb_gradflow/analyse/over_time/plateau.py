@@ -42,7 +42,7 @@ class Rest:
 
 
 def rest_of(backwards: Iterable[Piece], beginning: Callable[[], Piece]) -> Rest | None:
-    """Null where a step has changed something lately, or nobody knows.
+    """None where a step has changed something lately, or nobody knows.
 
     Args:
         backwards: The recorded steps up to the one in question, the latest piece first.

@@ -8,9 +8,9 @@ from tb_gradflow.record.schema import Op, Trace
 
 
 def also_cut_by(group: Group) -> str:
-    """A sentence on the other ops that cut the same variables off, each on a way of its own; empty if there are none.
+    """A sentence on the other ops that cut the same variables off, each on a path of its own; empty if there are none.
 
-    What a function stops inside for itself, as a normalisation does in its variance, is nothing that anybody mends. Nor
+    What a function stops inside for itself, as a normalisation does in its variance, is nothing that anybody fixes. Nor
     are the positions that an op hands to the culprit beside its values, as `tf.sparse.reorder` does.
     """
     if not group.others or group.verdict.cause in ("second_order_missing", "output_not_used"):

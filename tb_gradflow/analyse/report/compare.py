@@ -35,11 +35,11 @@ class VariableChange:
     """A variable of either run.
 
     Attributes:
-        before: It in the first run; null if it is new.
-        now: It in the second run; null if it is gone.
-        match: How the two were found to be one; null if there is only one.
+        before: It in the first run; None if it is new.
+        now: It in the second run; None if it is gone.
+        match: How the two were found to be one; None if there is only one.
         change: What became of it.
-        ratio: Norm of the gradient now over that before; null unless both are finite and above zero.
+        ratio: Norm of the gradient now over that before; None unless both are finite and above zero.
     """
 
     before: VariableReport | None

@@ -110,7 +110,7 @@ def _is_noise(judged: Judged) -> bool:
 
 
 def _grouped(measured: Measured, judged: list[Judged]) -> list[Group]:
-    """Variables with the same cause at the same op, or at ops made by the same line, are told of together."""
+    """Variables with the same cause at the same op, or at ops made by the same line, are reported together."""
     trace = measured.topology.trace
     groups: dict[tuple[object, ...], list[Judged]] = {}
     for each in judged:
@@ -124,7 +124,7 @@ def _grouped(measured: Measured, judged: list[Judged]) -> list[Group]:
 
 
 def _taker(judged: Judged) -> str | None:
-    """Of an offset without influence, what kind of op takes it out again; null for all other causes."""
+    """Of an offset without influence, what kind of op cancels it; None for all other causes."""
     if judged.verdict.cause != "shift_invariant_parameter" or judged.culprit < 0:
         return None
     taker = takes_out(judged.suspect, judged.culprit)
@@ -196,9 +196,9 @@ def _different(found: Iterable[Candidate]) -> list[Candidate]:
 
 
 def line_of(trace: Trace, cause: str, index: int, target: int) -> int | None:
-    """The number of the user's line that a finding shows: the one behind the op, except that a gradient of their own
-    is to be mended where it is written; without an op, where the tape is to blame, the one that asks it. Null if there
-    is none."""
+    """The number of the user's line that a finding shows: the one behind the op, except that a custom gradient
+    is to be fixed where it is written; without an op, where the tape is to blame, the one that requests the gradient.
+    None if there is none."""
     own = [check.source for check in trace.gradient_checks if check.op == index and check.source is not None]
     if own and cause == "custom_gradient_wrong":
         return own[0]
@@ -208,7 +208,7 @@ def line_of(trace: Trace, cause: str, index: int, target: int) -> int | None:
 
 
 def path_of(group: Group) -> tuple[int, ...]:
-    """From the variable's first reading op over the culprit to the loss, as far as the way goes."""
+    """From the variable's first reading op over the culprit to the loss, as far as the path goes."""
     topology, target = group.suspect.topology, group.suspect.target
     variable = group.suspect.state.variable
     readers = topology.readers[variable]

@@ -16,7 +16,7 @@ _NO_MATTER = ("nonfinite_weights", "nonfinite_update", "nonfinite_input", "zero_
 def moved_anyway(group: Group) -> Text:
     """What moves the group's variables where no gradient does; empty if nothing moves them.
 
-    Momentum hands on what earlier steps brought, a decay takes a share of the weight: of several variables the same.
+    Momentum passes on what earlier steps brought, a decay takes a share of the weight: of several variables the same.
     """
     measured = group.suspect.measured
     if group.verdict.cause in _NO_MATTER:

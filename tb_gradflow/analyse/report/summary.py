@@ -74,7 +74,7 @@ def _is_requested(state: State) -> bool:
 
 
 def _is_nobodys(state: State) -> bool:
-    """Nobody asks for the gradient of a moving average or of a target network."""
+    """Nobody requests the gradient of a moving average or of a target network."""
     return state.status in ("unused", "disconnected", "not_measured") and not _is_requested(state)
 
 

@@ -114,7 +114,7 @@ def _guessed(
 
 
 def _alike(before: str, now: str, same_gap: bool, *, spelt: bool) -> float | None:
-    """The more alike, the larger; null for two that are certainly not one."""
+    """The more alike, the larger; None for two that are certainly not one."""
     scope_before, _, last_before = unnumbered(before).rpartition("/")
     scope_now, _, last_now = unnumbered(now).rpartition("/")
     same_scope, same_last = scope_before == scope_now, last_before == last_now

@@ -1,4 +1,4 @@
-"""From the states of the variables to verdicts: which suspects there are, and which rules are asked about them."""
+"""From the states of the variables to verdicts: which suspects there are, and which rules are applied to them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _judged_by_status(measured: Measured, states: Sequence[State]) -> list[Judge
     given = [state for state in states if is_given(measured.topology, state.target) and state.gradient is not None]
     states = [state for state in states if state not in given]
     cut = [state for state in states if state.status in ("disconnected", "error") and not state.receives]
-    # What no tape watched and nobody asked for, such as a target network read outside of the tape, is meant so.
+    # What no tape watched and nobody requested, such as a target network read outside of the tape, is meant so.
     missing = [
         state for state in states if state.status in ("disconnected", "error") and state.receives and state.entry
     ]
@@ -110,7 +110,8 @@ def _judged_given(measured: Measured, given: Sequence[State]) -> list[Judged]:
 
 
 def _judged_connected(measured: Measured, states: list[State], accused: set[int]) -> list[Judged]:
-    """`accused` are the ops that are told to cut others off: a term that they cut off as well is no further news."""
+    """`accused` are the ops that are reported to cut others off: a term that they cut off as well is no further
+    news."""
     topology = measured.topology
     penalised = [state for state in states if is_penalty_alone(topology, state.variable, state.target)]
     covered = _judged(covered_suspects(measured, penalised), judge_cuts)
@@ -178,7 +179,7 @@ def _has_size(state: State) -> bool:
 
 
 def _was_asked(state: State) -> bool:
-    """A network that nobody asked a gradient for and that gets none is somebody's target network."""
+    """A network that nobody requested a gradient for and that gets none is somebody's target network."""
     return state.entry is not None and state.entry.outcome != "not_asked"
 
 
@@ -188,7 +189,7 @@ def without_op(measured: Measured, state: State) -> Suspect:
 
 
 def _ends(measured: Measured, states: Sequence[State]) -> Iterable[Suspect]:
-    """Unused variables that somebody asked for, with the op where the way of each ends."""
+    """Unused variables that somebody asked for, with the op where the path of each ends."""
     for state in _with(states, "unused"):
         if _was_asked(state):
             yield Suspect(measured, state, _end_of(measured.topology, state.variable), -1)
@@ -202,7 +203,7 @@ def _is_storage(topology: Topology, state: State) -> bool:
 
 
 def _end_of(topology: Topology, variable: int) -> int:
-    """Where the way of an unused variable ends; of a tensor that a gradient is asked for, where it is made."""
+    """Where the way of an unused variable ends; of a tensor that a gradient is requested for, where it is made."""
     computed = topology.trace.variables[variable].computed and topology.readers[variable]
     return topology.readers[variable][0] if computed else topology.dead_end(variable)
 

@@ -50,11 +50,11 @@ class Values:
         self._inputs = {(each.op, each.input): each for each in values if each.input >= 0}
 
     def of(self, op: int, output: int = 0) -> OpValue | None:
-        """An output of an op; null where it was not measured."""
+        """An output of an op; None where it was not measured."""
         return self._outputs.get((op, output))
 
     def given_to(self, op: int, place: int) -> OpValue | None:
-        """An input of an op; null likewise."""
+        """An input of an op; None likewise."""
         found = self._inputs.get((op, place))
         edge = next((each for each in self._topology.trace.ops[op].inputs if each.input == place), None)
         return found if found is not None or edge is None else self.of(edge.op, edge.output)
@@ -92,7 +92,7 @@ class Values:
 
 
 def values_of(measured: Measured) -> Values | None:
-    """Null where the forward pass was not measured."""
+    """None where the forward pass was not measured."""
     known = measured.values
     if known is None:
         return None
@@ -100,7 +100,7 @@ def values_of(measured: Measured) -> Values | None:
 
 
 def birth_of(measured: Measured, target: int) -> Birth | None:
-    """Where the target stops being finite; null where that was not seen, or the target is finite."""
+    """Where the target stops being finite; None where that was not seen, or the target is finite."""
     if measured.loss_is_finite(target) or values_of(measured) is None:
         return None
     return measured.once(("birth", target), lambda: _birth_of(measured, target))
@@ -108,7 +108,7 @@ def birth_of(measured: Measured, target: int) -> Birth | None:
 
 def birth_before(measured: Measured, op: int) -> Birth | None:
     """Where what an op is given stops being finite, though the target does not show it, as behind a function that is
-    bounded; null where all of that is finite, or was not measured."""
+    bounded; None where all of that is finite, or was not measured."""
     values = values_of(measured)
     if values is None or op < 0:
         return None
@@ -141,7 +141,7 @@ def _first(values: Values, starts: Sequence[int], test: Test) -> Birth | None:
     for op in queue:  # grows while it is walked
         makers = values.makers(op, test)
         unseen = _unseen_before(values, op)
-        # What goes into the rounds of a loop.
+        # The input of the rounds of a loop.
         makers += [maker for each in unseen for maker in values.makers(each, test)]
         if makers:
             queue.extend(maker for maker in dict.fromkeys(makers) if maker not in queue)

@@ -1,4 +1,4 @@
-"""How a gradient's size changes on its way from the loss, for all ways in one sweep.
+"""How a gradient's size changes on its path from the loss, for all ways in one sweep.
 
 The shortest ways from all ops to a target share their ends, so what was summed up at one op serves all that lie
 behind it.
@@ -64,7 +64,7 @@ def courses_to(
 ) -> Courses:
     """Sweeps once over all ways. The target's gradient with respect to itself is one where it was not measured.
 
-    A tensor that several ops use gets the sum of what they hand back, and only that sum is known. It is put down to the
+    A tensor that several ops use gets the sum of what they return, and only that sum is known. It is put down to the
     one whose own gradient is nearest to it in size: the others need not have done anything to theirs.
 
     Args:

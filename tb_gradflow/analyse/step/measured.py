@@ -38,10 +38,10 @@ class Measured:
 
     Attributes:
         topology: The trace it was measured on.
-        gradients: float32 `[rows, 6]`; null if no step was completed.
-        variables: float32 `[variables, 4]`; null likewise.
+        gradients: float32 `[rows, 6]`; None if no step was completed.
+        variables: float32 `[variables, 4]`; None likewise.
         losses: The value of each target; empty if no step was completed.
-        values: What the forward pass computed; null if that was not measured.
+        values: What the forward pass computed; None if that was not measured.
         step: The optimizer's number of the step, which is how many came before; -1 if that is not known.
         alone: Whether it is no step of a training, but a single one on a batch that somebody chose.
         onset: See `RunContext`, as of standstill, rest, turns and began.
@@ -146,7 +146,7 @@ class Measured:
         return 0 <= target < len(self.losses) and abs(self.losses[target]) < _LEARNED
 
     def of_row(self, row: int | None) -> GradientReport | None:
-        """The statistics in a row; null if this step did not measure it."""
+        """The statistics in a row; None if this step did not measure it."""
         if self.gradients is None or row is None or np.isnan(self.gradients[row, NORM]):
             return None
         norm, max_abs, mean_abs, zeros, nans, infs = (float(value) for value in self.gradients[row])
@@ -154,7 +154,7 @@ class Measured:
         return GradientReport(norm, max_abs, mean_abs, zeros, int(nans), int(infs))
 
     def of_variable(self, entry: VariableGradient) -> GradientReport | None:
-        """The statistics of a variable's gradient; null if there is none."""
+        """The statistics of a variable's gradient; None if there is none."""
         return self.of_row(entry.row if entry.outcome == "value" else None)
 
     def learns(self, variable: int) -> bool:
@@ -163,7 +163,7 @@ class Measured:
         return any(gradient is not None and gradient.max_abs > 0 for gradient in gradients)
 
     def of_op(self, target: int, op: int) -> GradientReport | None:
-        """The statistics of the largest gradient among an op's outputs; null if none was measured."""
+        """The statistics of the largest gradient among an op's outputs; None if none was measured."""
         return self.once(("op", target, op), lambda: self._of_op(target, op))
 
     def _of_op(self, target: int, op: int) -> GradientReport | None:

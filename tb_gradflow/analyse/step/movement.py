@@ -110,7 +110,7 @@ class Mask:
 
 
 def mask_in(code: str, variable: str) -> Mask | None:
-    """The mask of a variable in a line of code: what it is multiplied with, or what a `tf.where` chooses it by. Found
+    """The mask of a variable in a line of code: what it is multiplied by, or what a `tf.where` chooses it by. Found
     by the variable's own name, or by the mask's if that says what it is."""
     try:
         tree = ast.parse(code.strip())

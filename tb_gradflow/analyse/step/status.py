@@ -32,8 +32,8 @@ class State:
         variable: Index of the variable.
         status: The word for it.
         target: The target that decided the status; -1 if the trace has none.
-        entry: The tape's answer that decided it; null if no target was asked for this variable.
-        gradient: The numbers; null if no gradient arrived, or none was measured.
+        entry: The tape's answer that decided it; None if no target was asked for this variable.
+        gradient: The numbers; None if no gradient arrived, or none was measured.
         receives: Whether structure says that the target's gradient reaches the variable.
         penalised: Whether a penalty on the variable gives it a gradient, and `status` is about the rest.
     """
@@ -63,7 +63,7 @@ def in_vain(topology: Topology, found: Sequence[State]) -> list[State]:
     """What variables got from a loss that was asked for many and gave none of them anything, though it is made of them.
 
     They get a gradient from another loss, as from that of an inner loop, and that one decides their status. A loss
-    without any gradient at all teaches nothing all the same.
+    without any gradient at all teaches nothing anyway.
     """
     asked: dict[int, list[VariableGradient]] = {}
     for entry in topology.trace.variable_gradients:
@@ -158,7 +158,7 @@ def _of_numbers(gradient: GradientReport) -> Status:
 
 
 def _not_asked(topology: Topology, variable: int, entries: list[VariableGradient]) -> State:
-    """A variable whose gradient nobody asked for gets none, even where one would arrive.
+    """A variable whose gradient nobody requested gets none, even where one would arrive.
 
     Calls that request the gradient of tensors alone, such as that of an image, train nothing and forget nothing.
     """
@@ -180,8 +180,8 @@ def _not_asked(topology: Topology, variable: int, entries: list[VariableGradient
 
 
 def _behind_error(topology: Topology, target: int) -> frozenset[int]:
-    """Variables that asking `target` for their gradient raises for: one way to an op whose gradient cannot be built is
-    enough, whatever other ways there are."""
+    """Variables that asking `target` for their gradient raises for: one path to an op whose gradient cannot be built is
+    enough, whatever other paths there are."""
     refused = {crossing.producer for crossing in topology.raising_crossings(target)}
     refused.update(inverting_ops(topology, target))
     if not refused:

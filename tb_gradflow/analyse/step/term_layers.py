@@ -18,7 +18,7 @@ class Pair:
         one: Index of the first one among the terms.
         other: Of the second.
         norms: Of their gradients there.
-        cosine: Of the angle between these; null where one is zero, or it is not known.
+        cosine: Of the angle between these; None where one is zero, or it is not known.
         variables: Names of those variables.
     """
 
@@ -46,7 +46,7 @@ class LayerTerms:
         target: Index of the loss in the trace.
         norms: Of the gradient that each term gives it, by the term's index.
         shares: Those norms over their sum; empty where all are zero.
-        conflict: The two terms that pull most against each other; null where no two have an angle.
+        conflict: The two terms that pull most against each other; None where no two have an angle.
     """
 
     layer: str

@@ -13,7 +13,7 @@ from tb_gradflow.record.report import Edit
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A fix that can be written in the place of the user's lines.
+    """A fix that can be written instead of the user's lines.
 
     Attributes:
         edit: The lines.

@@ -117,7 +117,7 @@ class Code:
         return self.text[:start].rpartition("\n")[2]
 
     def names(self, node: ast.AST) -> set[str]:
-        """Every name and parameter that is written inside of a node."""
+        """Every name and parameter that is written inside a node."""
         parts = list(ast.walk(node))
         parameters = {each.arg for each in parts if isinstance(each, ast.arg)}
         return parameters | {each.id for each in parts if isinstance(each, ast.Name)}

@@ -17,7 +17,7 @@ class Draft:
         self._changes: list[tuple[int, int, str]] = []
 
     def replace(self, node: ast.AST, text: str) -> Draft:
-        """Writes `text` in the place of a node."""
+        """Replaces a node with `text`."""
         self._changes.append((*self.code.span(node), text))
         return self
 

@@ -39,7 +39,7 @@ _MODULES = ("np", "numpy", "onp", "math")
 
 
 def put_into(code: str) -> tuple[str, str] | None:
-    """Of a tensor that a line puts into a part of an array, the array and the tensor, as they are written; null for
+    """Of a tensor that a line puts into a part of an array, the array and the tensor, as they are written; None for
     any other line."""
     try:
         body = ast.parse(code.strip()).body
@@ -60,7 +60,7 @@ def put_into(code: str) -> tuple[str, str] | None:
 
 
 def stays_inside(code: str) -> str | None:
-    """The statement with TensorFlow's functions in the place of Python's and NumPy's; null if it cannot be told.
+    """The statement with TensorFlow's functions instead of Python's and NumPy's; None if it cannot be determined.
 
     `scale = np.exp(w.numpy())` becomes `scale = tf.exp(w)`.
     """
@@ -182,7 +182,7 @@ class Inside(ast.NodeTransformer):
 
 
 class _Filled(ast.NodeTransformer):
-    """Puts expressions in the place of names."""
+    """Replaces names with expressions."""
 
     def __init__(self, names: Mapping[str, ast.expr]) -> None:
         self._names = names

@@ -1,4 +1,4 @@
-"""What the user wrote on a line: the call that made an op, taken apart, so that a remedy can speak in their names."""
+"""What the user wrote on a line: the call that made an op, taken apart, so that a fix can speak in their names."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Call:
 
     @property
     def subject(self) -> str:
-        """The argument that a remedy is about: the first that is not a literal number."""
+        """The argument that a fix is about: the first that is not a literal number."""
         plain = [_without_name(each) for each in self.arguments]
         return next((each for each in plain if not _is_number(each)), plain[0])
 
@@ -52,7 +52,7 @@ class Call:
         return not self.head.replace(".", "").replace("_", "").isalnum()
 
     def argument(self, place: int, name: str) -> str | None:
-        """One argument, given by its place or by its name; null if it is not given."""
+        """One argument, given by its place or by its name; None if it is not given."""
         named = [each.partition("=")[2] for each in self.arguments if each.startswith(f"{name}=")]
         plain = [each for each in self.arguments if not _NAMED.match(each)]
         return next(iter(named), None) or (plain[place] if place < len(plain) else None)
@@ -82,10 +82,10 @@ def _divides_by_a_number(call: Call) -> bool:
 
 
 def call_on(line: str, api: str | None, about: str = "") -> Call | None:
-    """The call of `api` on `line`; null if the line does not parse, or calls it under another name.
+    """The call of `api` on `line`; None if the line does not parse, or calls it under another name.
 
     Of several, one that speaks of the name `about` is meant; else the first, and none of a label, of a number or of
-    NumPy if there is another: in `tf.math.log(x) / tf.math.log(10.0)` it is the logarithm of `x`. Null too for one of
+    NumPy if there is another: in `tf.math.log(x) / tf.math.log(10.0)` it is the logarithm of `x`. None too for one of
     several comparisons, of which each may be of data alone.
     """
     tree = _parsed(line)
@@ -147,7 +147,7 @@ def _is_constant(call: Call) -> bool:
 
 
 def call_around(line: str, inner: Call) -> Call | None:
-    """The call on `line` that is given `inner` for its first argument; null if there is none."""
+    """The call on `line` that is given `inner` for its first argument; None if there is none."""
     tree = _parsed(line)
     calls = [_call(node) for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args] if tree else []
     return next((call for call in calls if call.arguments[0] == inner.text), None)
@@ -155,7 +155,7 @@ def call_around(line: str, inner: Call) -> Call | None:
 
 def conditions_joined(line: str, one: str) -> tuple[str, Compared, Compared] | None:
     """An `a & b` or `logical_and(a, b)` of two inequalities on `line`, one of them `one`: all of it, and the left side,
-    the operator and the right side of each. Null if there is none."""
+    the operator and the right side of each. None if there is none."""
     tree = _parsed(line)
     for node in ast.walk(tree) if tree is not None else ():
         sides = [node.left, node.right] if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd) else []
@@ -190,7 +190,7 @@ def calls_in(expression: str) -> list[Call]:
 
 
 def innermost_call(expression: str) -> Call | None:
-    """The first call in an expression that has no call among its arguments; null if there is none."""
+    """The first call in an expression that has no call among its arguments; None if there is none."""
     tree = _parsed(expression)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args] if tree is not None else []
     plain = [
@@ -207,7 +207,7 @@ def _is_number(expression: str) -> bool:
 
 
 def sides_of(expression: str, operator: str) -> tuple[str, str] | None:
-    """The two sides of an operator that the whole expression is; null if it is something else."""
+    """The two sides of an operator that the whole expression is; None if it is something else."""
     tree = _parsed(expression)
     body = tree.body if isinstance(tree, ast.Module) else []
     node = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None

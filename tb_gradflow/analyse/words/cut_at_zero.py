@@ -11,7 +11,7 @@ _DIVISIONS = ("RealDiv", "Div")
 
 def of_relu(writer: Writer) -> Writer:
     """What `writer` says, and where the zeros come from. Where the user's line has no such call, as with a distribution
-    that takes it inside, that is the place to mend."""
+    that takes it inside, that is the place to fix."""
 
     def written(group: Group) -> Text:
         text, relu = writer(group), relu_behind(group.trace, group.culprit)

@@ -1,4 +1,4 @@
-"""The words that templates are filled with: one dictionary per group of variables."""
+"""The values that templates are filled with: one dictionary per group of variables."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def fields(group: Group) -> dict[str, str]:
     op: The culprit with its place; place: that alone; fn: without; kind: its op type.
     whole, x, bx: The user's call of it; what they call it with; the same, fit to stand beside an operator.
     head: What they call it.
-    behind: The type of the softmax or sigmoid that makes what goes into the culprit; empty if none does.
+    behind: The type of the softmax or sigmoid that makes the input of the culprit; empty if none does.
     lib: Where they take such functions from.
     variable: The first variable's own name; layer: its layer, quoted; attribute: its layer, as code may call it.
     pattern: For `expected`. line: Where the gradient was asked for, in brackets.

@@ -1,4 +1,4 @@
-"""Numbers in a remedy that half precision can hold."""
+"""Numbers in a fix that half precision can hold."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Group:
         return tuple(self.trace.variables[variable].name for variable in self.variables)
 
 
-# What comes out of these are values that went in, or nearly so.
+# The output of these are values that went in, or nearly so.
 _SAME_VALUES = frozenset(
     {"Identity", "Reshape", "Squeeze", "ExpandDims", "StridedSlice", "GatherV2", "GatherNd", "Cast", "Transpose"}
     | {"Maximum", "Minimum", "ClipByValue", "Sub", "AddV2", "SelectV2"}
@@ -137,7 +137,7 @@ def called(trace: Trace, index: int) -> str:
 
 
 def source_of(trace: Trace, index: int) -> Source | None:
-    """The user's line behind an op; null if there is none."""
+    """The user's line behind an op; None if there is none."""
     place = trace.ops[index].source if index >= 0 else None
     return trace.sources[place] if place is not None else None
 
@@ -179,7 +179,7 @@ _KNOWN: list[tuple[tuple[Layer, ...], dict[str, Layer]]] = []
 
 
 def made_by(group: Group, types: Sequence[str], through: frozenset[str] = _SAME_VALUES) -> str:
-    """The type of the op that makes what goes into the culprit, if it is one of `types` and nothing but ops of
+    """The type of the op that makes the input of the culprit, if it is one of `types` and nothing but ops of
     `through` lies between; empty otherwise. What is divided by is no part of what is made."""
     trace = group.trace
     queue = [edge.op for edge in (group.op.inputs if group.op is not None else ()) if edge.op >= 0]
@@ -208,7 +208,7 @@ def call_of(group: Group) -> Call | None:
 
 def _call_in_order(trace: Trace, index: int, code: str, name: str) -> Call | None:
     """Of several calls of one function on a line the one that made an op: ops are made in the order in which Python
-    evaluates the line. Null where the line made more or fewer of these ops than it has calls."""
+    evaluates the line. None where the line made more or fewer of these ops than it has calls."""
     calls = calls_in_order(code, name)
     if len(calls) < 2:
         return None

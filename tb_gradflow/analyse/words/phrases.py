@@ -14,7 +14,7 @@ FROM_LOGITS = "compute the loss from the logits, `from_logits=True`"
 
 
 def is_output(group: Group) -> bool:
-    """Whether no weight is multiplied with what comes out of the culprit: then the loss is next."""
+    """Whether no weight is multiplied by the output of the culprit: then the loss is next."""
     return is_last(group.suspect.topology, group.suspect.target, group.culprit)
 
 

@@ -54,7 +54,7 @@ def seen(group: Group) -> str:
 
 
 def examples_of(group: Group) -> tuple[int, ...] | None:
-    """The rows of the batch in which it begins, the first of many; null where that is not known."""
+    """The rows of the batch in which it begins, the first of many; None where that is not known."""
     rows = rows_of(group) if _is_broken(group) else None
     return rows.first if rows is not None else None
 
@@ -69,7 +69,7 @@ def makes_nan_of_infinity(group: Group) -> bool:
 
 
 def argument_of(group: Group) -> OpValue | None:
-    """What the culprit was given where it is a function that is not finite everywhere; null if that is not known."""
+    """What the culprit was given where it is a function that is not finite everywhere; None if that is not known."""
     values = values_of(group.suspect.measured)
     if values is None or group.op is None or group.op.type not in _ARGUMENT:
         return None
@@ -89,7 +89,7 @@ def name_of_argument(group: Group) -> str:
 
 
 def rows_of(group: Group) -> Rows | None:
-    """The rows of the batch in which the culprit breaks; null where that is not known, or it is all of them."""
+    """The rows of the batch in which the culprit breaks; None where that is not known, or it is all of them."""
     measured = group.suspect.measured
     values, known = values_of(measured), measured.values
     if values is None or known is None:
@@ -215,7 +215,7 @@ def _all_nan(made: OpValue) -> bool:
 
 
 def _sizes(group: Group, values: Values, dtype: str) -> str:
-    """How large what goes in is."""
+    """How large the input is."""
     assert group.op is not None
     given = [value for place in range(2) if (value := values.given_to(group.culprit, place)) is not None]
     sizes, made = [_size(value) for value in given], values.outputs(group.culprit)

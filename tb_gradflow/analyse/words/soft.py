@@ -1,4 +1,4 @@
-"""Words for comparisons: a smooth stand-in for one, and what is then done with it in the place of a choice."""
+"""Words for comparisons: a smooth stand-in for one, and what is then done with it instead of a choice."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def soft_step(group: Group) -> str:
 
 def both_conditions(group: Group) -> tuple[str, str] | None:
     """The user's `a & b` or `tf.logical_and(a, b)` of this comparison and another, and a product of two soft steps for
-    it: a soft step beside a condition does not run. Null where what becomes of it is more than a number."""
+    it: a soft step beside a condition does not run. None where what becomes of it is more than a number."""
     call, source = call_of(group), group.source
     uses = discrete_part(group.suspect).uses
     only_cast = bool(uses) and all(group.suspect.type_of(use.consumer) == "Cast" for use in uses)

@@ -1,4 +1,4 @@
-"""Steps that are too steep: the number that what goes into a function was multiplied with before."""
+"""Steps that are too steep: the number that the input of a function was multiplied by before."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Row:
 
 
 def looked_up(group: Group) -> Row | None:
-    """The one look-up along the first axis that takes the culprit's positions; null if there is another use of them."""
+    """The one look-up along the first axis that takes the culprit's positions; None if there is another use of them."""
     ops, uses = group.trace.ops, discrete_part(group.suspect).uses
     takers = {use.consumer for use in uses}
     taker = takers.pop() if len(takers) == 1 else -1

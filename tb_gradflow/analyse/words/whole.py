@@ -11,7 +11,7 @@ from tb_gradflow.record.schema import Op
 
 def only_as_integers(group: Group) -> bool:
     """Whether nothing but integers is made of the culprit's value, and no floating number of these again: whatever is
-    passed through at the culprit ends at the integers all the same."""
+    passed through at the culprit ends at the integers anyway."""
     topology, ops = group.suspect.topology, group.trace.ops
     influence = topology.influence(group.suspect.target).hops
     users = [user for user, _ in topology.consumers[group.culprit] if influence[user] >= 0]
@@ -32,7 +32,7 @@ _COMPUTING = LOOPS | {"Cast", "If", "StatelessIf", "Case", "StatelessCase", "Eag
 
 
 def weighed_in_place_of_integers(group: Group) -> str:
-    """What to write where an op is given a whole number: positions that are weighed by how far they lie inside."""
+    """What to write where an op is given an integer: positions that are weighed by how far they lie inside."""
     taker = next(use.consumer for use in discrete_part(group.suspect).uses)
     call = call_of(group)
     size = bracketed(without_cast(call.subject)) if call is not None else "size"
@@ -60,7 +60,8 @@ def weighed_in_place_of_integers(group: Group) -> str:
 
 
 def round_trip(group: Group) -> str:
-    """The user's expression that makes integers and then floating numbers of them again; empty if it cannot be told."""
+    """The user's expression that makes integers and then floating numbers of them again; empty if it cannot be
+    determined."""
     call, source = call_of(group), group.source
     if call is None or source is None:
         return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tb_gradflow.analyse.evidence.suspects import Suspect
 from tb_gradflow.record.schema import Op
 
-# An offset of all elements of what goes in is one of all elements of what comes out.
+# An offset of all elements of the input is one of all elements of the output.
 _MOVING = frozenset(
     {"Identity", "Reshape", "Squeeze", "ExpandDims", "Cast", "Transpose", "BroadcastTo", "Tile", "ReverseV2"}
     | {"GatherV2", "GatherNd", "StridedSlice", "Slice", "Split", "SplitV", "Unpack", "TopKV2"}
@@ -55,7 +55,7 @@ def _keeps_or_ends(op: Op) -> bool:
 
 
 def _by_one_number(ops: tuple[Op, ...], op: int, scale: dict[int, int]) -> bool:
-    """Whether every element is multiplied with the same."""
+    """Whether every element is multiplied by the same."""
     others = [edge for edge in ops[op].inputs if edge.op not in scale]
     shapes = [ops[edge.op].outputs[edge.output].shape if edge.op >= 0 else () for edge in others]
     return all(shape is not None and all(size == 1 for size in shape) for shape in shapes)

@@ -20,7 +20,7 @@ from tb_gradflow.analyse.words.phrases import braces
 def rule(suspect: Suspect) -> Verdict | None:
     """A value is used more than once, a gradient comes back from each use, and together they are nothing.
 
-    It is the variable's value, or one that is computed from it. The op to name is the one at which the ways join.
+    It is the variable's value, or one that is computed from it. The op to name is the one at which the paths join.
     """
     users = cancelling_users(suspect)
     join = where_ways_join(suspect, users)
@@ -53,7 +53,7 @@ def same_on_both_sides(suspect: Suspect) -> Verdict | None:
     """A value is compared with what the same network makes of the same input: nothing in front of the difference, or
     the ratio, learns. An offset that both sides contain is no such thing, for its weights do learn.
 
-    The evidence is that the gradient comes back over both ways, in the same size to each layer.
+    The evidence is that the gradient comes back over both paths, in the same size to each layer.
     """
     users = takers_of(suspect, suspect.state.variable)
     join = where_ways_join(suspect, users) if len(users) == 2 else -1
@@ -64,7 +64,7 @@ def same_on_both_sides(suspect: Suspect) -> Verdict | None:
 
 
 def _is_mirrored(suspect: Suspect, join: int) -> bool:
-    """Whether every variable in front of the op is taken on two ways, at which gradients of the same size arrive, and
+    """Whether every variable in front of the op is taken on two paths, at which gradients of the same size arrive, and
     gets nothing; a weight of a product among them."""
     topology, measured, target = suspect.topology, suspect.measured, suspect.target
     before, weights = topology.made_by(join), 0
@@ -87,9 +87,9 @@ _NUMBERED = re.compile(r"_[0-9]+$")
 
 def density_of_own_sample(suspect: Suspect) -> Verdict | None:
     """What is stopped only weighs the density of a sample, as policy gradients do it, and the density is that of the
-    distribution which the sample was drawn from: it takes out again what the variable has put in.
+    distribution which the sample was drawn from: it cancels what the variable has put in.
 
-    TensorFlow Probability remembers what a sample was made of, so that not even a way is left.
+    TensorFlow Probability remembers what a sample was made of, so that no path is left.
     """
     if suspect.op.type not in STOPS:
         return None
@@ -106,7 +106,7 @@ def density_of_own_sample(suspect: Suspect) -> Verdict | None:
 
 
 def density_forgets_sample(suspect: Suspect) -> Verdict | None:
-    """The way of the variable ends in a distribution's sample, and the loss is made of that distribution's density: of
+    """The path of the variable ends in a distribution's sample, and the loss is made of that distribution's density: of
     its own sample TensorFlow Probability remembers the noise, and asks for the density of that."""
     if suspect.culprit < 0:
         return None

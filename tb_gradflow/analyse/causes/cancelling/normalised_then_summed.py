@@ -31,7 +31,7 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 def normalised_by_hand(suspect: Suspect) -> Verdict | None:
     """A value is divided by its own sum, or its own mean is taken from it, and every element of the result gets the
-    same gradient: what comes back over the two ways cancels."""
+    same gradient: what comes back over the two paths cancels."""
     state, topology = suspect.state, suspect.topology
     if state.gradient is None or not 0 < state.gradient.max_abs <= _FAINT:
         return None

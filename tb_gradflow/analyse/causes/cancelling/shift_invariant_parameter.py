@@ -1,4 +1,4 @@
-"""An offset, or a factor, that a later op takes out again."""
+"""An offset, or a factor, that a later op cancels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SCORING = frozenset(
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """An offset that what follows takes out again: in front of a batch normalisation, or in an attention's keys."""
+    """An offset that what follows cancels: in front of a batch normalisation, or in an attention's keys."""
     state, topology = suspect.state, suspect.topology
     if state.gradient is None:
         return None
@@ -43,7 +43,7 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def takes_out(suspect: Suspect, shift: int) -> int:
-    """What takes an offset out again that is added at `shift`: an op of the batch normalisation behind it, the softmax
+    """What cancels an offset that is added at `shift`: an op of the batch normalisation behind it, the softmax
     that follows, or a difference of its elements; -1 if none is near."""
     if _is_normalised(suspect, shift):
         return suspect.topology.onward(shift)[0]
@@ -69,7 +69,7 @@ def _adds_to_product(suspect: Suspect, op: int) -> bool:
 
 
 def _first_other_than(suspect: Suspect, op: int, types: frozenset[str]) -> int:
-    """The first op behind `op` of another type, as long as each has one user; -1 if the way forks."""
+    """The first op behind `op` of another type, as long as each has one user; -1 if the path forks."""
     users = suspect.topology.onward(op)
     while len(users) == 1:
         if suspect.type_of(users[0]) not in types:
@@ -92,7 +92,7 @@ def _is_normalised(suspect: Suspect, op: int) -> bool:
 
 
 def _softmax_behind(suspect: Suspect, op: int) -> int:
-    """The softmax that scores end in; -1 if something else comes first, or the way forks."""
+    """The softmax that scores end in; -1 if something else comes first, or the path forks."""
     for _ in range(SCORING_STEPS):
         users = suspect.topology.onward(op)
         if len(users) != 1:
@@ -111,7 +111,7 @@ _DIVIDING = frozenset({"Rsqrt", "FusedBatchNormV3"})
 def shift_without_influence(suspect: Suspect) -> Verdict | None:
     """Rounding noise: at the sum that the variable shifts the gradient is there, and over all elements it cancels.
 
-    Whatever takes the offset out again, a normalisation some layers on or a masked softmax.
+    Whatever cancels the offset, a normalisation some layers on or a masked softmax.
     """
     most, place = steepest(suspect)
     sums = most >= SINGLE_DECADES and suspect.type_of(place) in SUMS

@@ -13,7 +13,7 @@ NOISE = 1e-4
 # What a softmax leaves of a gradient that is the same for every class, times a few inputs.
 SUM_NOISE = 1e-5
 
-# What these hand back is as large as what they get.
+# What these return is as large as what they get.
 _LINEAR = frozenset(
     {"AddV2", "Add", "Sub", "AddN", "BiasAdd", "Neg", "Identity", "Reshape", "ConcatV2", "Pack"}
     | {"Squeeze", "ExpandDims", "BroadcastTo", "Transpose", "Cast", "Tile"}
@@ -56,7 +56,7 @@ def cancelling_users(suspect: Suspect) -> list[int]:
 
 
 def _is_linear(suspect: Suspect, user: int) -> bool:
-    """Whether an op hands on all of a gradient to the producer: sums do, and quotients to what is divided."""
+    """Whether an op passes on all of a gradient to the producer: sums do, and quotients to what is divided."""
     if suspect.type_of(user) in ("RealDiv", "Div"):
         return all(edge.input == 0 for edge in suspect.topology.trace.ops[user].inputs if edge.op == suspect.producer)
     return suspect.type_of(user) in _LINEAR
@@ -72,7 +72,7 @@ def _is_noise(suspect: Suspect, size: float, arriving: Sequence[int]) -> bool:
 
 
 def _leaves_nothing(suspect: Suspect, producer: int, size: float, users: Sequence[int]) -> bool:
-    """Whether `size` is nothing beside what one of the users hands on to the producer as it is, so that the others,
+    """Whether `size` is nothing beside what one of the users passes on to the producer as it is, so that the others,
     which may not have been measured, must take it away again."""
     arrives = suspect.topology.gradient(suspect.target).hops
     if len([user for user in users if arrives[user] >= 0]) < 2:
@@ -98,7 +98,7 @@ def _hands_on_each_element(suspect: Suspect, producer: int, user: int) -> bool:
 
 
 def where_ways_join(suspect: Suspect, users: Sequence[int]) -> int:
-    """The first op that the ways from all of them lead through; -1 if there are no ways."""
+    """The first op that the paths from all of them lead through; -1 if there are no paths."""
     gradient = suspect.topology.gradient(suspect.target)
     ways = [gradient.from_op(user) for user in users]
     return next((op for op in ways[0] if all(op in way for way in ways)), -1) if ways else -1

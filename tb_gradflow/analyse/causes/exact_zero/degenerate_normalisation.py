@@ -143,7 +143,7 @@ def _is_in_a_layer_for_it(group: Group) -> bool:
 
 
 def _is_over_the_batch(group: Group) -> bool:
-    """Whether the single element is the only example of the batch, as far as the shape of what goes in tells."""
+    """Whether the single element is the only example of the batch, as far as the shape of the input tells."""
     ops = group.trace.ops
     edge = next((each for each in group.op.inputs if each.op >= 0), None) if group.op is not None else None
     shape = ops[edge.op].outputs[edge.output].shape if edge is not None else None

@@ -36,8 +36,8 @@ def masked(suspect: Suspect) -> Verdict | None:
 
 
 def masked_in_part(suspect: Suspect) -> Verdict | None:
-    """The weight itself is multiplied with a mask, which makes zeros of a part of its gradient, and the optimizer moves
-    that part all the same, or was not seen. Information: it is how parts of a weight are held still."""
+    """The weight itself is multiplied by a mask, which makes zeros of a part of its gradient, and the optimizer moves
+    that part anyway, or was not seen. Information: it is how parts of a weight are held still."""
     topology, state = suspect.topology, suspect.state
     if state.gradient is None or not 0 < state.gradient.zero_fraction < 1:
         return None
@@ -66,7 +66,7 @@ def masked_in_part(suspect: Suspect) -> Verdict | None:
 
 def masked_by_hand(suspect: Suspect) -> Verdict | None:
     """The gradient that the optimizer is given has more zeros than the tape's, and the optimizer moves those elements
-    all the same. Information, as above."""
+    anyway. Information, as above."""
     moved, gradient = movement_of(suspect.measured, suspect.state.variable), suspect.state.gradient
     if moved is None or gradient is None or not moved.moved:
         return None
@@ -114,7 +114,7 @@ def _is_blended(suspect: Suspect, product: int) -> bool:
 
 
 def _is_scheduled(suspect: Suspect, product: int) -> bool:
-    """Whether a whole term of the loss is multiplied with a number that is no constant, beside terms that teach: it
+    """Whether a whole term of the loss is multiplied by a number that is no constant, beside terms that teach: it
     joins later, or left."""
     term = suspect.topology.trace.ops[product]
     if term.outputs[0].shape != () or term.constants:
@@ -158,7 +158,7 @@ def nothing_selected(suspect: Suspect) -> Verdict | None:
 
 
 def loop_skipped(suspect: Suspect) -> Verdict | None:
-    """A recurrent layer whose mask leaves out every time step: what it hands on is its first state, zeros."""
+    """A recurrent layer whose mask leaves out every time step: what it passes on is its first state, zeros."""
     loop = loop_in(suspect, unrecorded_before(suspect))
     skipped = loop >= 0 and keeps_first_state(suspect, loop)
     return Verdict("mask_multiplies_to_zero", "warning", first_of_loop(suspect, loop)) if skipped else None

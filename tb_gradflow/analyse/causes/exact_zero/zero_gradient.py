@@ -71,7 +71,7 @@ def _is_complex(op: Op) -> bool:
 
 
 def _has_one_factor(topology: Topology, op: int) -> bool:
-    """Whether the op multiplies with what no variable has a part in. The zeros say that this was real: a factor with an
+    """Whether the op multiplies by what no variable has a part in. The zeros say that this was real: a factor with an
     imaginary part would have brought one part into the other."""
     each = topology.trace.ops[op]
     return each.type in PRODUCTS and sum(topology.of_variables[edge.op] for edge in each.inputs if edge.op >= 0) == 1

@@ -22,7 +22,7 @@ def small_factor_by_design(suspect: Suspect) -> Verdict | None:
 
 
 def zero_initialised_further_on(suspect: Suspect) -> Verdict | None:
-    """Several ways, of which one leads through a product with zeros that learn, and the others cancel: a variational
+    """Several paths, of which one leads through a product with zeros that learn, and the others cancel: a variational
     posterior that begins as the prior itself, so that a kernel or its inducing points make no difference yet.
 
     Once the zeros have moved the product passes what arrives at it, whatever the others come to.

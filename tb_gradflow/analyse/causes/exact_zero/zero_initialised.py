@@ -8,7 +8,7 @@ from tb_gradflow.analyse.evidence.zeros import FLAT_AT_ZERO, PRODUCTS, zero_valu
 
 
 def zero_initialised_unseen(suspect: Suspect) -> Verdict | None:
-    """Every way through the part that was not recorded multiplies with what is zero because variables began as zeros.
+    """Every path through the part that was not recorded multiplies by what is zero because variables began as zeros.
 
     If one of these variables learns, this one will, from the next step on.
     """

@@ -16,7 +16,7 @@ _DATA = ("x", "input", "image", "feature")
 
 def rule(suspect: Suspect) -> Verdict | None:
     """Every number of the batch is zero, and the variable, or what lies between it and the op where the gradient ends,
-    is multiplied with data. A mask that leaves zeros out is the nearer reason."""
+    is multiplied by data. A mask that leaves zeros out is the nearer reason."""
     if not zero_data(suspect.measured) or suspect.culprit < 0:
         return None
     nearer = factor_made_zero(suspect)

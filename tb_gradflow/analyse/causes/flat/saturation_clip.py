@@ -51,7 +51,7 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 def held_at_zero(suspect: Suspect) -> Verdict | None:
     """The overlap of boxes that do not touch: `maximum(x, 0)` makes width and height, and their product has no slope
-    where both are zero. What the limit itself hands on plays no part, for nothing arrives there."""
+    where both are zero. What the limit itself passes on plays no part, for nothing arrives there."""
     if suspect.op.type != "Mul" or suspect.measured.is_learned(suspect.target):
         return None
     factors = [edge.op for edge in suspect.op.inputs]
@@ -100,7 +100,7 @@ def _hands_on_the_other_side(suspect: Suspect) -> bool:
 
 
 def _lets_something_out(suspect: Suspect) -> bool:
-    """Whether what the op puts out is not zero: a weight that it is multiplied with gets a gradient."""
+    """Whether what the op puts out is not zero: a weight that it is multiplied by gets a gradient."""
     topology = suspect.topology
     queue = list(topology.onward(suspect.culprit))
     for op in queue:  # grows while it is walked
@@ -182,7 +182,7 @@ def message_and_fix(group: Group) -> Text:
 def _chosen_over(group: Group) -> int:
     """The minimum or maximum that chooses between what is limited and the same value without limits; -1 if none does.
 
-    It chose the side that has no slope for every element: the value itself would have handed on a gradient.
+    It chose the side that has no slope for every element: the value itself would have passed on a gradient.
     """
     topology, trace = group.suspect.topology, group.trace
     given = {edge.op for edge in group.op.inputs if edge.op >= 0} if group.op is not None else set()

@@ -92,7 +92,7 @@ def _as_called(group: Group) -> tuple[int | None, ...]:
 
 
 def _is_of_a_variable_alone(group: Group) -> bool:
-    """Whether what goes into the culprit is a weight in another shape: its first axis is not that of a batch."""
+    """Whether the input of the culprit is a weight in another shape: its first axis is not that of a batch."""
     trace, op = group.trace, group.culprit
     while op >= 0 and trace.ops[op].reads is None:
         sources = [edge.op for edge in trace.ops[op].inputs if edge.op >= 0]

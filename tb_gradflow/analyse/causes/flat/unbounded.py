@@ -28,7 +28,7 @@ class Unbounded:
     Attributes:
         clip: The limit that they meet first.
         last: The other one.
-        given: What goes into the first.
+        given: The input of the first.
         layer: What makes them.
     """
 

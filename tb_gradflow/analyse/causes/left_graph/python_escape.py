@@ -23,8 +23,8 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def partly_in_python(suspect: Suspect) -> Verdict | None:
-    """A gradient arrives, and not all of it: the value also goes through a `tf.numpy_function` on the way to the loss,
-    which gets a gradient and hands none on. Information: a number that scales the rest may be meant so."""
+    """A gradient arrives, and not all of it: the value also goes through a `tf.numpy_function` on the path to the loss,
+    which gets a gradient and passes none on. Information: a number that scales the rest may be meant so."""
     if suspect.target < 0:
         return None
     topology, readers = suspect.topology, suspect.topology.readers[suspect.state.variable]

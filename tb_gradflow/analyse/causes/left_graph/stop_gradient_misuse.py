@@ -14,7 +14,7 @@ from tb_gradflow.analyse.words.names import Group, Text, api_of, call_of, networ
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """`tf.stop_gradient` on the only way. A straight-through estimator has another way, and is no suspect."""
+    """`tf.stop_gradient` on the only path. A straight-through estimator has another path, and is no suspect."""
     return Verdict("stop_gradient_misuse", "error") if suspect.op.type in STOPS else None
 
 
@@ -50,7 +50,7 @@ def message_and_fix(group: Group) -> Text:
 
 def _straight_through(group: Group) -> tuple[str, str] | None:
     """Of `x + stop_gradient(q - x)`, the user's `q` and `x`: it keeps the value of the one and passes the gradient to
-    the other. Null for any other use."""
+    the other. None for any other use."""
     call = call_of(group)
     sides = sides_of(call.subject, "-") if call is not None else None
     if sides is None or not keeps_value_alone(group.suspect.topology, group.culprit):

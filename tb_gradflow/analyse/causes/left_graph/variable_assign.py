@@ -26,7 +26,7 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def kept_as_state(suspect: Suspect) -> Verdict | None:
-    """The loss depends on no variable, and this one's way ends in an assignment: the loss is read from state.
+    """The loss depends on no variable, and this one's path ends in an assignment: the loss is read from state.
 
     Such as the result of a metric, whose variables are no part of the trace.
     """
@@ -81,7 +81,7 @@ def _fix(group: Group) -> str:
 
 
 def _scattered(code: str) -> str | None:
-    """How to write into a tensor what the user's line writes to places in a variable; null if it does not."""
+    """How to write into a tensor what the user's line writes to places in a variable; None if it does not."""
     for kind in ("update", "add", "sub"):
         call = call_on(code, f"scatter_nd_{kind}")
         if call is None:
@@ -117,8 +117,8 @@ def _is_averaged(group: Group) -> bool:
 
 
 def _holder(call: Call) -> tuple[str, int]:
-    """What the value is stored in, and by how many places a part of it is told, 0 for the whole; empty for a function
-    that is given both."""
+    """What the value is stored in, and by how many indices a part of it is addressed, 0 for the whole; empty for a
+    function that is given both."""
     node = ast.parse(call.head, mode="eval").body
     if not isinstance(node, ast.Attribute) or call.head.startswith(("tf.", "state_ops.")):
         return "", 0

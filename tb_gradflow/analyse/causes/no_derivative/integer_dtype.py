@@ -56,7 +56,7 @@ def integer_source(suspect: Suspect) -> Verdict | None:
 
 
 def integer_path(suspect: Suspect) -> Verdict | None:
-    """A cast to integers on the way."""
+    """A cast to integers on the path."""
     outputs = suspect.op.outputs
     discrete = bool(outputs) and not any(is_float(tensor.dtype) for tensor in outputs)
     return Verdict("integer_dtype", "error") if suspect.op.type == "Cast" and discrete else None
@@ -124,7 +124,7 @@ def message_and_fix(group: Group) -> Text:
 
 
 def _cast_to_type_of(group: Group) -> str:
-    """The remedy for `tf.cast(p, y.dtype)` with integers in `y`: these are cast, as TensorFlow subtracts no integer
+    """The fix for `tf.cast(p, y.dtype)` with integers in `y`: these are cast, as TensorFlow subtracts no integer
     from a floating number. Empty if the line is another, or speaks of what an object holds."""
     call = call_of(group)
     other, _, attribute = ((call.argument(1, "dtype") if call is not None else None) or "").rpartition(".")

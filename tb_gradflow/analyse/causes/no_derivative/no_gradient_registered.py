@@ -10,7 +10,7 @@ from tb_gradflow.analyse.words.names import Group, Text, api_of
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """Asking for the gradient raises LookupError: the op type has no entry in the registry."""
+    """Requesting the gradient raises LookupError: the op type has no entry in the registry."""
     unregistered = any(edge.passes == "unregistered" for edge in suspect.edges)
     return Verdict("no_gradient_registered", "error") if unregistered else None
 

@@ -66,7 +66,7 @@ def _cast_around(group: Group) -> str:
 
 
 def _chosen(group: Group) -> tuple[str, str, str] | None:
-    """The user's `tf.where` of nothing but this comparison, and its two sides; null if there is none."""
+    """The user's `tf.where` of nothing but this comparison, and its two sides; None if there is none."""
     choices = _choices(group)
     if len(choices) != len(discrete_part(group.suspect).uses) or not choices:
         return None

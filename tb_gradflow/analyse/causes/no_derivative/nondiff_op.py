@@ -17,8 +17,8 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def message_and_fix(group: Group) -> Text:
-    """A way to pass it straight through is offered only where what comes out has the shape and the type of what goes
-    in."""
+    """A way to pass it straight through is offered only where the output has the shape and the type of the
+    input."""
     if group.op is not None and group.op.type.endswith(("Dataset", "DatasetV2", "DatasetV3")):
         return Template(
             SIZE + "{op} computes with {them} inside `tf.data`, and no gradient leaves a dataset.",

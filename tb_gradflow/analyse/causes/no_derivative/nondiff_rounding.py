@@ -24,7 +24,7 @@ _NEARBY = 12
 
 
 def detour_around_rounding(suspect: Suspect) -> Verdict | None:
-    """The ways around a rounded value cancel, `x - (x - floor(x))`, and the way through it has no derivative."""
+    """The paths around a rounded value cancel, `x - (x - floor(x))`, and the way through it has no derivative."""
     if suspect.op.type not in ("Sub", "AddV2", "Add", "Neg") and not _takes_away_twice(suspect):
         return None
     influence = suspect.topology.influence(suspect.target).hops

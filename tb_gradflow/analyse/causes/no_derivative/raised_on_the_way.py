@@ -6,7 +6,7 @@ from tb_gradflow.analyse.evidence.suspects import Suspect, Verdict
 
 
 def raised_on_the_way(suspect: Suspect) -> Verdict | None:
-    """Asking for the gradient raises at an op on the way, or on one of several: the tape asks it before whatever lies
+    """Requesting the gradient raises at an op on the path, or on one of several: the tape asks it before whatever lies
     between it and the variable, and what cuts there is not got to."""
     topology, entry = suspect.topology, suspect.state.entry
     if entry is None or entry.outcome != "error":

@@ -41,7 +41,7 @@ def message_and_fix(group: Group) -> Text:
     return Template(BROKEN + "{op} overflows: it is infinite for inputs above 88." + steep, how)(group)
 
 
-# Of an exponential that is infinite itself, what a sum or a quotient hands back is of about one.
+# Of an exponential that is infinite itself, what a sum or a quotient returns is of about one.
 _LARGE_GRADIENT = 1e6
 
 

@@ -41,7 +41,7 @@ def _comes_back_half(suspect: Suspect) -> bool:
 
 
 def _overflown(suspect: Suspect) -> int:
-    """The nearest op in half precision; in front of a softmax, if there is one: what comes out of that is at most one,
+    """The nearest op in half precision; in front of a softmax, if there is one: the output of that is at most one,
     and NaN only if what went in was too large."""
     ancestors = suspect.topology.ancestors(suspect.culprit)
     half = [op for op in ancestors if _is_half(suspect, op)]

@@ -84,7 +84,7 @@ def _takes_a_mask(topology: Topology, softmax: int) -> bool:
 
 
 def _can_have_broken(suspect: Suspect) -> list[bool]:
-    """For each op, whether anything that it hands back is not finite, or not known. Where all is finite the gradient
+    """For each op, whether anything that it returns is not finite, or not known. Where all is finite the gradient
     did not break there, and with a finite loss the value did not either."""
     known, bad = suspect.measured.nonfinite_ops(suspect.target)
     arrives = suspect.topology.gradient(suspect.target).hops

@@ -51,7 +51,7 @@ def message_and_fix(group: Group) -> Text:
 
 
 def _predicted(call: Call | None) -> str | None:
-    """Of a loss, what the model says; the labels stand first and are not to blame. Null for all else."""
+    """Of a loss, what the model says; the labels stand first and are not to blame. None for all else."""
     if call is None or not any(word in call.head for word in ("entropy", "losses.")):
         return None
     return call.argument(len(call.arguments), "logits") or call.argument(1, "y_pred")

@@ -46,7 +46,7 @@ def singular_here(suspect: Suspect) -> Verdict | None:
 
 
 def accused(suspect: Suspect, op: int) -> Verdict | None:
-    """The verdict on an op that can leave the finite numbers; null if it cannot."""
+    """The verdict on an op that can leave the finite numbers; None if it cannot."""
     trace = suspect.topology.trace
     cause = CAUSE_OF_TYPE.get(trace.ops[op].type)
     if cause is None or (cause == "pow_fraction_at_zero" and _is_whole_power(suspect, op)):

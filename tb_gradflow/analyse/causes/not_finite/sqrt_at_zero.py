@@ -25,7 +25,7 @@ def message_and_fix(group: Group) -> Text:
 
 
 def _under_the_root(group: Group, name: str) -> str | None:
-    """What a norm or a standard deviation is the root of, along the user's own axis; null for other functions."""
+    """What a norm or a standard deviation is the root of, along the user's own axis; None for other functions."""
     call, lib = call_of(group), namespace(group)
     kept = [each for each in (call.arguments[1:] if call else ()) if each.startswith(("axis=", "keepdims="))]
     if call is not None and name in _AXIS_SECOND and len(call.arguments) > 1 and "=" not in call.arguments[1]:

@@ -48,7 +48,7 @@ def _is_hidden(suspect: Suspect, place: int) -> bool:
 
 def _singular_in(suspect: Suspect) -> int:
     """Of what a `tf.where` hides, the function that has no finite derivative: the birthplace itself, or, where that
-    only multiplies with an infinite value, what makes this value."""
+    only multiplies by an infinite value, what makes this value."""
     if suspect.op.type in CAUSE_OF_TYPE:
         return suspect.culprit
     trace = suspect.topology.trace

@@ -38,7 +38,7 @@ def diverging(suspect: Suspect) -> Verdict | None:
     return Verdict("exploding_recurrence", "warning", NO_OP) if has_grown(suspect) else None
 
 
-# What comes out of these is bounded, whatever goes in.
+# The output of these is bounded, whatever goes in.
 _BOUNDED = frozenset(
     {"Tanh", "Sigmoid", "Softmax", "Softsign", "Sin", "Cos", "Atan", "Erf", "ClipByValue", "Minimum", "Relu6", "Rsqrt"}
     | {"L2Normalize", "FusedBatchNormV3", "LogSoftmax"}
@@ -91,7 +91,7 @@ def diverged(suspect: Suspect) -> Verdict | None:
 
 
 def is_recurrent(suspect: Suspect) -> bool:
-    """Whether anything in the step is multiplied with the same weights again and again."""
+    """Whether anything in the step is multiplied by the same weights again and again."""
     topology = suspect.topology
     if any(topology.by_type.get(kind) for kind in LOOPS):
         return True
@@ -99,7 +99,7 @@ def is_recurrent(suspect: Suspect) -> bool:
 
 
 def _is_singular(suspect: Suspect, op: int) -> bool:
-    """Whether the op leaves the finite numbers at a point of its own. A softmax does so only where what goes in has."""
+    """Whether the op leaves the finite numbers at a point of its own. A softmax does so only where the input has."""
     return suspect.type_of(op) not in ("Softmax", "LogSoftmax") and accused(suspect, op) is not None
 
 
@@ -125,7 +125,7 @@ def _growing_in(suspect: Suspect, ops: Iterable[int]) -> int:
 
 
 def _grows(suspect: Suspect, loop: int) -> bool:
-    """Whether a loop hands on a product with what the round before handed on, and nothing bounds it."""
+    """Whether a loop passes on a product with what the round before passed on, and nothing bounds it."""
     edges = suspect.topology.trace.ops[loop].inputs
     results = [edge.op for edge in edges if edge.carried and edge.input == 2 and edge.op >= 0]
     products = [op for op in _unbounded_before(suspect, results) if suspect.type_of(op) in PRODUCTS]
@@ -133,7 +133,7 @@ def _grows(suspect: Suspect, loop: int) -> bool:
 
 
 def _unbounded_before(suspect: Suspect, starts: Iterable[int]) -> list[int]:
-    """The ops that some ops are made of, as far as nothing bounds them; a loop's own variables end the way."""
+    """The ops that some ops are made of, as far as nothing bounds them; a loop's own variables end the path."""
 
     def unbounded(ops: Iterable[int]) -> list[int]:
         return [op for op in ops if suspect.type_of(op) not in _BOUNDED]

@@ -83,8 +83,8 @@ def _is_spread(suspect: Suspect, place: int) -> bool:
 
 
 def small_input(suspect: Suspect) -> Verdict | None:
-    """The gradient is there at the product with the variable, and what it is multiplied with is next to zero: nothing
-    has faded on the way from the loss. A capsule is as short as that before it has learned.
+    """The gradient is there at the product with the variable, and what it is multiplied by is next to zero: nothing
+    has faded on the path from the loss. A capsule is as short as that before it has learned.
 
     Only where what makes that input learns: else it stays as it is.
     """

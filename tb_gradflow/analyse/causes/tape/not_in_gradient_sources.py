@@ -16,7 +16,7 @@ from tb_gradflow.record.schema import Trace
 def rule(suspect: Suspect) -> Verdict | None:
     """A trainable variable that `tape.gradient` was not given.
 
-    One that the step changes all the same is trained by another way, such as the gradient of a perturbed copy. Of a
+    One that the step changes anyway is trained by another way, such as the gradient of a perturbed copy. Of a
     step that raised while it was traced nobody knows what it would have asked for next. An error where it was given
     nothing at all.
     """

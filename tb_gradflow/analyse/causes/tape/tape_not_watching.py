@@ -27,7 +27,7 @@ def tensor_not_watched(suspect: Suspect) -> Verdict | None:
 
 
 def message_and_fix(group: Group) -> Text:
-    """A tensor is watched by itself only where it is made of what the tape watches, inside of its block."""
+    """A tensor is watched by itself only where it is made of what the tape watches, inside its block."""
     if _is_data(group):
         return Template(
             "{they_get} no gradient: a gradient was requested for {them}{line}, but the tape does not watch {them}. A "

@@ -11,7 +11,7 @@ from tb_gradflow.analyse.words.names import Group, Text, place_of
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """Watched, trainable, on a differentiable way, and the model does not list it, so nobody asks for it.
+    """Watched, trainable, on a differentiable path, and the model does not list it, so nobody asks for it.
 
     An error where the step itself makes it, anew each time, and a warning of a layer's plain `tf.Variable`. Else
     information only: a frozen network inside a loss looks the same, as Keras's flag is not TensorFlow's.

@@ -56,7 +56,8 @@ def term_left_out(suspect: Suspect) -> Verdict | None:
 
 
 def asked_for_a_copy(suspect: Suspect) -> Verdict | None:
-    """In its place a gradient was asked for a tensor that was computed from it, and the loss was not made of that."""
+    """In its place a gradient was requested for a tensor that was computed from it, and the loss was not made of
+    that."""
     topology, target = suspect.topology, suspect.target
     if not nobody_asked(suspect) or suspect.measured.moved(suspect.state.variable):
         return None
@@ -154,7 +155,7 @@ def message_and_fix(group: Group) -> Text:
 
 
 def _write_left_alone(group: Group) -> str | None:
-    """The user's line with the result given to the array that it writes to; null if it is no such line, or makes
+    """The user's line with the result given to the array that it writes to; None if it is no such line, or makes
     something of the result."""
     if group.op is None or group.op.type != "TensorListSetItem" or group.source is None:
         return None
@@ -206,7 +207,7 @@ def _ends_outside(group: Group, owners: set[str]) -> bool:
 
 
 def _is_number_of_layer(group: Group, owners: set[str]) -> bool:
-    """Whether the way ends inside of the layer of these variables, in a single number: a loss of its own, it seems."""
+    """Whether the path ends inside the layer of these variables, in a single number: a loss of its own, it seems."""
     if group.op is None or not _is_number(group.op):
         return False
     inside = layer_of(group.trace, group.culprit).rpartition("/")[2]

@@ -200,7 +200,7 @@ def _rests(group: Group, rest: Rest) -> Text:
 
 
 def _is_applied_by_keras(group: Group) -> bool:
-    """Whether no line of the user's asks for the gradient of a loss that Keras computes: Keras gives it to the
+    """Whether no line of the user's requests the gradient of a loss that Keras computes: Keras gives it to the
     optimizer then."""
     target = group.trace.targets[group.suspect.target] if group.suspect.target >= 0 else None
     if target is None or target.source is not None or target.op < 0:

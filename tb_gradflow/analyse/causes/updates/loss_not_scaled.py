@@ -1,4 +1,4 @@
-"""The optimizer divides by a loss scale that the loss was not multiplied with."""
+"""The optimizer divides by a loss scale that the loss was not multiplied by."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SMALLEST_SCALE = 8
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """The optimizer divides gradients by the scale of a loss that nobody has multiplied with it."""
+    """The optimizer divides gradients by the scale of a loss that nobody has multiplied by it."""
     trace, entry = suspect.topology.trace, suspect.state.entry
     if not trace.unscaled or entry is None or suspect.measured.once("by hand", lambda: _may_be_scaled_by_hand(trace)):
         return None

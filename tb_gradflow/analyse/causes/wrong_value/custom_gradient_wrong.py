@@ -26,7 +26,7 @@ def rule(suspect: Suspect) -> Verdict | None:
 
 
 def own_gradient_differs(suspect: Suspect) -> Verdict | None:
-    """On the variable's way to the loss stands a custom gradient that is not the derivative."""
+    """On the variable's path to the loss stands a custom gradient that is not the derivative."""
     for check in suspect.topology.trace.gradient_checks:
         for flaw in flaws_of(check):
             if _passes(suspect, flaw):
@@ -44,7 +44,7 @@ def own_gradient_is_zero(suspect: Suspect) -> Verdict | None:
 
 
 def own_gradient_gives_zero(suspect: Suspect) -> Verdict | None:
-    """A function with a gradient of its own uses the variable: whatever is computed inside, loops included, what comes
+    """A function with a custom gradient uses the variable: whatever is computed inside, loops included, what comes
     back is what that gradient returns for it. Said where nothing else leads to the loss, and a gradient arrives."""
     topology, target = suspect.topology, suspect.target
     if target < 0:
@@ -59,7 +59,7 @@ def own_gradient_gives_zero(suspect: Suspect) -> Verdict | None:
 
 
 def _arrives_behind(suspect: Suspect, op: int) -> bool:
-    """Whether the first gradients that were recorded on the way from the loss to an op are there."""
+    """Whether the first gradients that were recorded on the path from the loss to an op are there."""
     for place in walked([op], suspect.topology.onward):
         gradient = suspect.measured.of_op(suspect.target, place)
         if gradient is not None:
@@ -76,7 +76,7 @@ def own_gradient_is_not_finite(suspect: Suspect) -> Verdict | None:
 
 
 def own_gradient_raises(suspect: Suspect) -> Verdict | None:
-    """Asking for the gradient raises, and a custom gradient on the way is what does."""
+    """Requesting the gradient raises, and a custom gradient on the path is what does."""
     entry = suspect.state.entry
     if entry is None or entry.outcome != "error":
         return None

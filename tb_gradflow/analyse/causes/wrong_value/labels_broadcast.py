@@ -93,7 +93,7 @@ def _shape_of(topology: Topology, edge: Edge) -> Shape:
 
 
 def _shape_beside(topology: Topology, op: int, side: Edge) -> Shape:
-    """The shape of an op's other input; null if it is not known, as in older logs."""
+    """The shape of an op's other input; None if it is not known, as in older logs."""
     ways = [_shape_of(topology, edge) for edge in topology.trace.ops[op].inputs if edge.input != side.input]
     given = [each.shape for each in topology.trace.ops[op].given if each.input != side.input]
     return next(iter((*ways, *given)), None)

@@ -44,7 +44,7 @@ def _first_of(topology: Topology, dropped: DroppedMask) -> int:
     return next((op for op in ops if hops[op] >= 0 and layer_of(topology.trace, op) == dropped.layer), -1)
 
 
-# Code that keeps padding out; `keep` is where the layer is told to hand the mask on.
+# Code that keeps padding out; `keep` is where the layer is made to pass the mask on.
 # Keras infers the shape that comes out of a Lambda without a mask.
 ZEROS = (
     "keras.layers.Lambda(lambda x, mask=None: x * keras.ops.cast(mask[..., None], x.dtype), "
