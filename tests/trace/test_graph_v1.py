@@ -348,8 +348,8 @@ def test_what_cannot_be_run_is_said() -> None:
         return " ".join(str(report).split())
 
     assert "`x` has to be fed" in told(tf.reduce_sum(w * tf.sqrt(x - 9.0)))
-    assert "not initialised" in told(tf.reduce_sum(w * w), initialise=False)
-    assert "which looking would change" in told(tf.reduce_sum(w * rows))
+    assert "not initialized" in told(tf.reduce_sum(w * w), initialise=False)
+    assert "reading would change its state" in told(tf.reduce_sum(w * rows))
     assert "could not be run" in told(tf.reduce_sum(w * tf.boolean_mask(x, x > 1.5)), feed_dict={x: [0.0, 0.0]})
     assert statuses(explained(tf.reduce_sum(w * rows), [w], feed_dict={rows: [1.0, 2.0]})) == ["connected"]
 
