@@ -370,7 +370,7 @@ def test_wrong_arguments_are_told_at_once() -> None:
     with pytest.raises(SetupError, match="call `explain` outside of it"):
         tf.function(lambda x: tb_gradflow.explain(x, variables=[]), autograph=False)(tf.constant(1.0))
     x = v1.placeholder(tf.float32, [2])
-    with pytest.raises(SetupError, match=r"has the shape \(2,\), got \(3,\)"):
+    with pytest.raises(SetupError, match=r"has shape \(2,\), got \(3,\)"):
         tb_gradflow.explain(loss, variables=[w], feed_dict={x: [1.0, 2.0, 3.0]})
     with pytest.raises(SetupError, match="is not a tensor of the loss's graph"):
         tb_gradflow.explain(loss, variables=[w], feed_dict={"nothing:0": 1.0})

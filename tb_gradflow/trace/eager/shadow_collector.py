@@ -35,7 +35,7 @@ recorded step of such a loop would last a minute.
 """
 
 TOO_LONG = (
-    f"it runs more than {MOST_OPS:,} eager ops, and recording all of them would take many times as long as the "
+    f"it runs more than {MOST_OPS:,} ops eagerly, and recording all of them would take many times as long as the "
     "step. Compile it with `tf.function`, or call `tb_gradflow.explain` on one step, which has no such limit."
 )
 
