@@ -42,7 +42,7 @@ def test_bytes_that_are_no_longer_those_that_were_written_are_told(tmp_path: Pat
         # TensorBoard's Python loader checks what it reads, and stops there; the other hands it on.
         told = tab.frame.locator("[role=alert], p[role=status]")
         expect(told).to_contain_text("damaged")
-        expect(told).to_contain_text("record anew")
+        expect(told).to_contain_text("record a new run")
         tab.screenshot(f"damaged-{loader}")
         expect(tab.frame.get_by_text("Reading the graph")).to_have_count(0)
         if loader == "true":

@@ -65,4 +65,4 @@ def test_the_text_says_it(tmp_path: Path) -> None:
 
     assert "It started in step 50." in report.text()
     assert "It started in step 50." in report.text_in_page
-    assert "It began" not in Report(history.diagnose(), "run").text()
+    assert "It started" not in Report(history.diagnose(), "run").text()

@@ -214,7 +214,7 @@ def test_a_training_function_of_the_users_own_is_what_runs(tmp_path: Path) -> No
             warnings.simplefilter("always")
             model.fit(X, Y, batch_size=8, verbose=0, callbacks=[guarded(tmp_path / place)])
         assert len(ran) == 8
-        assert any("was set to a function that Keras did not make" in str(each.message) for each in told) == (
+        assert any("was set to a function that Keras did not create" in str(each.message) for each in told) == (
             place == "set"
         )
 

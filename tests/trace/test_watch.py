@@ -208,7 +208,7 @@ def test_a_step_that_needs_numbers_fails_with_its_own_error_and_is_told_what_to_
     x = tf.ones([2])
     plain = failing(tf.function(step), x)
 
-    with pytest.warns(RuntimeWarning, match="as `tf.function` does") as told:
+    with pytest.warns(RuntimeWarning, match="like `tf.function`") as told:
         watched = failing(tb_gradflow.watch(str(tmp_path))(step), x)
 
     assert (type(watched), str(watched)) == (type(plain), str(plain))

@@ -66,7 +66,7 @@ export function nothingToDraw(): TemplateResult {
 /** A session began, and nothing else can be read. */
 export function nothingYet(): TemplateResult {
   return html`<p class="nothing" role="status">
-    This run has no step yet. The first recorded step may take a minute. If the training is already past it, the log is truncated or damaged: copy it again, or record again.
+    This run has no step yet. The first recorded step may take a minute. If the training is already past it, the log is truncated or damaged: copy it again, or record a new run.
   </p>`;
 }
 
