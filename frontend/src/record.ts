@@ -156,11 +156,11 @@ export interface Variable {
   readonly trainable: boolean;
   /** Whether the model lists it among its variables. */
   readonly tracked: boolean;
-  /** Whether it is not a variable but a tensor for which a gradient was requested. */
+  /** Whether it is no variable but a tensor that somebody asked a gradient for. */
   readonly computed: boolean;
-  /** The attribute, as in code, that held the variable and now holds a tensor; empty if there is none. */
+  /** The attribute, as code calls it, that held the variable and holds a tensor now; empty if there is none. */
   readonly rebound: string;
-  /** Whether the step itself created it. */
+  /** Whether the step itself made it. */
   readonly made: boolean;
   /**
    * What the user's code calls a variable that only has TensorFlow's name for those without one, such as `self.w`;
@@ -341,7 +341,7 @@ export interface DroppedMask {
   readonly type: string;
   /** Index in `Trace.targets`. */
   readonly target: number;
-  /** Row of `Chunk.gradients`: the gradient at the steps that the mask leaves out, zeros elsewhere. */
+  /** Row of `Chunk.gradients`: of the gradient at the steps that the mask leaves out, zeros elsewhere. */
   readonly row: number;
   /**
    * Whether the layer drops the mask; or hands it on, and computes steps that count from padding too; or no layer was
@@ -561,8 +561,8 @@ export interface VariableReport {
   /** Null if no gradient arrived, or none was measured. */
   readonly gradient: GradientReport | null;
   /**
-   * Whether a report lists it: variables of the model, those for which a gradient was requested, and others that a
-   * finding is about. The step may read more.
+   * Whether a report lists it: the model's own, those that were asked for, and others that a finding is about. The step
+   * may read more.
    */
   readonly listed: boolean;
   /** What the user's code calls it, where it only has TensorFlow's name for variables without one. */

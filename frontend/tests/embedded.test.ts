@@ -96,7 +96,7 @@ describe("a page of its own", () => {
   test("is refused by a viewer of another format", async () => {
     const data = {...(await embedded(2, 2)), format: FORMAT + 1};
 
-    expect(() => new EmbeddedSource(data)).toThrow(`has format ${FORMAT + 1}`);
+    expect(() => new EmbeddedSource(data)).toThrow(`contains format ${FORMAT + 1}`);
   });
 });
 

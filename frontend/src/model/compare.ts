@@ -131,7 +131,7 @@ function difference(before: Op, now: Op): string {
   }
   const [was, is] = [before, now].map((op) => op.inputs.filter(({passes}) => passes === "yes").length);
   if (was !== is && before.inputs.length === now.inputs.length) {
-    return is > was ? "now passes the gradient on" : "no longer passes the gradient on";
+    return is > was ? "now propagates the gradient" : "no longer propagates the gradient";
   }
   return "";
 }

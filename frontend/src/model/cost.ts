@@ -10,8 +10,8 @@ export function percent(share: number): string {
 
 export function costInWords({steps, recorded, seconds, extra, set_up}: Cost): string {
   return (
-    `${recorded} of ${steps} executions had been recorded by then. They took ${time(extra)} longer than the others, ` +
-    `of ${time(seconds)} in all; the first one took ${time(set_up)} more, once, to be compiled.`
+    `${recorded} of ${steps} executions were recorded so far. They took ${time(extra)} longer than the others, ` +
+    `out of ${time(seconds)} in total; compiling the first one took another ${time(set_up)}.`
   );
 }
 

@@ -93,8 +93,8 @@ export class Heat {
 export type Order = "depth" | "trouble" | "name";
 
 export const ORDERS: readonly {readonly order: Order; readonly title: string}[] = [
-  {order: "depth", title: "by depth, loss last"},
-  {order: "trouble", title: "by first trouble"},
+  {order: "depth", title: "by depth, the loss last"},
+  {order: "trouble", title: "by first problem"},
   {order: "name", title: "by name"},
 ];
 

@@ -70,7 +70,7 @@ function cosineOf(one: TermReport, other: TermReport, layer: string): number | n
   return size > 0 ? Math.max(-1, Math.min(1, product / size)) : null;
 }
 
-/** `34.9 %`; never 0 or 100 unless exact. */
+/** `34.9%`; never 0 or 100 unless exact. */
 export function percent(share: number): string {
   if (share > 0 && share < 0.001) {
     return "<0.1%";

@@ -47,7 +47,7 @@ export const SEVERITY: Readonly<Record<Severity, {readonly icon: string; readonl
 };
 
 export const PASSES: Readonly<Record<Passes, string>> = {
-  yes: "passes the gradient on",
+  yes: "propagates the gradient",
   none: "blocked: the op's gradient function returns None for this input",
   not_differentiable: "blocked: the op is not differentiable",
   unregistered: "blocked: TensorFlow has no gradient for this op",

@@ -6,8 +6,8 @@ import {css, html, type TemplateResult} from "lit";
 export const HINT = "hint";
 
 export function howToRead(): TemplateResult {
-  return html`<strong>How to read this:</strong> your model runs down to the loss, and the gradient flows back up from it; a wider line carries more of it, a
-    <span class="bad">red dashed line</span> carries none, and <span class="bad">⊘</span> marks the blocking op.`;
+  return html`<strong>How to read this:</strong> your model runs down to the loss, and the gradient flows back up. A wider line carries a larger gradient, a
+    <span class="bad">red dashed line</span> carries none, and <span class="bad">⊘</span> marks the op that stops the gradient.`;
 }
 
 export function hint(close: () => void): TemplateResult {

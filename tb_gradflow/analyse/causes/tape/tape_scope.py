@@ -41,7 +41,9 @@ def _move(group: Group) -> str:
     """What to change, by the user's own line where that is a statement of one line: a template."""
     if code := computed_outside(group):
         return f"Move `{code}` into the `with` block.".replace("{", "{{").replace("}", "}}")
-    return "Call the model inside the block: `with tf.GradientTape() as tape: loss = loss_fn(y, model(x, training=True))`."
+    return (
+        "Call the model inside the block: `with tf.GradientTape() as tape: loss = loss_fn(y, model(x, training=True))`."
+    )
 
 
 def _read_at(group: Group) -> str:
