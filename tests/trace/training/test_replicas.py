@@ -18,7 +18,7 @@ import tb_gradflow
 from tb_gradflow.trace.tf_internals.versions import replicas_begin_alone
 from tests.trace.recording import read
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 LOOPS_BEGIN_ALONE = replicas_begin_alone(tf.__version__)
 

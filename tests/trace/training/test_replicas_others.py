@@ -14,7 +14,7 @@ import tb_gradflow
 from tb_gradflow.trace.fit.keras3 import Fitting
 from tb_gradflow.trace.log.workers import must_begin_alone
 from tests.trace.recording import read
-from tests.trace.test_replicas import found_by, started
+from tests.trace.training.test_replicas import found_by, started
 
 
 @pytest.fixture(scope="module")
