@@ -18,8 +18,8 @@ from tb_gradflow import GradFlowCallback
 from tb_gradflow.trace.nonfinite import replay_window
 from tb_gradflow.trace.tf_internals.versions import replicas_begin_alone
 from tests.trace import models
-from tests.trace.recording import read, train
 from tests.trace.nonfinite.test_nonfinite_step import BAD, ORDER, at, hidden_log, spoilt, with_loss
+from tests.trace.recording import read, train
 from tests.trace.training.test_replicas import found_by, started
 
 

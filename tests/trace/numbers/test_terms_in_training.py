@@ -13,9 +13,9 @@ import tensorflow as tf
 
 import tb_gradflow
 from tb_gradflow import GradFlowCallback
+from tests.trace.numbers.test_terms import check_norm_of_sum, names
 from tests.trace.recording import data, train
 from tests.trace.training.test_harmless import assert_identical
-from tests.trace.numbers.test_terms import check_norm_of_sum, names
 
 layers = keras.layers
 
