@@ -69,7 +69,8 @@ def _meets_data(topology: Topology, joins: list[int], arrives: Sequence[int]) ->
 
 def _is_bent(topology: Topology, joins: list[int], arrives: Sequence[int]) -> bool:
     """Whether a sum is used otherwise than a term of a loss, which is added up and scaled: the noise that a filter adds
-    to its variance is divided by, and no penalty."""
+    to its variance is divided by, and no penalty. Nor is what a loop carries into its next turn, which may do anything
+    to it."""
 
     def uses(op: int) -> list[tuple[int, Edge]]:
         return [(user, edge) for user, edge in topology.consumers[op] if passes_gradient(edge) and arrives[user] >= 0]
@@ -77,7 +78,7 @@ def _is_bent(topology: Topology, joins: list[int], arrives: Sequence[int]) -> bo
     for op in walked(joins, lambda op: (user for user, _ in uses(op))):
         for user, edge in uses(op):
             kind = topology.trace.ops[user].type
-            if kind in _CURVED or (kind in ("RealDiv", "Div", "DivNoNan") and edge.input == 1):
+            if edge.carried or kind in _CURVED or (kind in ("RealDiv", "Div", "DivNoNan") and edge.input == 1):
                 return True
     return False
 

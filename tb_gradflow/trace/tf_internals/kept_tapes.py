@@ -58,7 +58,7 @@ _REWRITTEN = frozenset({"If", "StatelessIf", "Case", "StatelessCase", "While", "
 @contextlib.contextmanager
 def _outputs_added() -> Iterator[None]:
     """While the context is open, branches and loops that were already differentiated can be differentiated again: they
-    have more outputs than when the tape recorded them, and the gradient of these is zero.
+    have more outputs, and loops more inputs, than when the tape recorded them, and the gradient of these is zero.
     """
     original = backprop._gradient_function
 
@@ -68,6 +68,8 @@ def _outputs_added() -> Iterator[None]:
         if name in _REWRITTEN and hasattr(outputs[0], "op"):
             added = outputs[0].op.outputs[len(gradients) :]
             gradients = [*gradients, *(array_ops.zeros_like(each) for each in added)]
+            # A loop also has more inputs, the lists that it adds intermediate values to, which the tape knows nothing of.
+            return original(name, attributes, count, inputs, outputs, gradients, *rest)[: len(inputs)]
         return original(name, attributes, count, inputs, outputs, gradients, *rest)
 
     pywrap_tfe.TFE_Py_RegisterGradientFunction(gradient_function)

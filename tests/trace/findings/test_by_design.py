@@ -102,6 +102,20 @@ def test_a_penalty_without_data_stays_a_warning() -> None:
     assert (finding.cause, finding.severity, finding.variables) == ("regularizer_only", "warning", ("b",))
 
 
+def test_what_a_loop_goes_on_with_is_no_penalty() -> None:
+    """The sum of the weight is multiplied in the next turn, and takes part in all that follows."""
+    w, growth = tf.Variable(VALUES, name="w"), tf.Variable(2.0, name="growth")
+
+    @tf.function
+    def loss() -> Any:
+        total = tf.constant(0.0)
+        for _ in tf.range(3):
+            total = total * growth + tf.reduce_sum(w)
+        return total + tf.reduce_sum(tf.square(w))
+
+    assert tb_gradflow.explain(loss, variables=[w, growth]).findings == ()
+
+
 def test_offsets_in_front_of_normalisations_are_told_with_the_layers_that_take_them_out() -> None:
     keras.utils.set_random_seed(1)
     layers = keras.layers

@@ -264,6 +264,22 @@ def names(report: Any) -> list[str]:
     return [term.name for term in report.terms]
 
 
+def test_terms_that_lead_through_one_loop_are_measured() -> None:
+    """TensorFlow rewrites a loop that it differentiates; the gradient of the second term differentiates it again."""
+    w, scale = tf.Variable([0.5, 1.5], name="w"), tf.Variable(2.0, name="scale")
+
+    def loss() -> Any:
+        _, grown = tf.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * scale), [tf.constant(0), w * 1.0])
+        return tf.reduce_sum(tf.square(grown)) + 0.1 * tf.reduce_sum(grown * w)
+
+    report = tb_gradflow.explain(loss, variables=[w, scale])
+
+    # grown = scale^3 w: the terms are scale^6 w^2 and 0.1 scale^3 w^2.
+    norms = [{each.variable: each.norm for each in term.variables} for term in report.terms]
+    assert norms[0] == pytest.approx({"w": 128 * np.sqrt(2.5), "scale": 480.0}, rel=1e-5)
+    assert norms[1] == pytest.approx({"w": 1.6 * np.sqrt(2.5), "scale": 3.0}, rel=1e-5)
+
+
 def test_a_loss_of_one_term_is_not_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     m = Small()
     arrived = kept_gradients(monkeypatch)
