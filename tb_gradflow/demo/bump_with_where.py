@@ -1,4 +1,4 @@
-"""A finite bump, selected by `tf.where` from a formula that is infinite elsewhere. Expect: where_inactive_branch.
+"""A finite bump that `tf.where` selects from a formula infinite elsewhere. Expect: where_inactive_branch.
 
 The bump is exp(-w² / (w² - x²)) within a width w, which should be learnt, and zero outside. `tf.where` computes the
 formula for all numbers and hides the results outside. Just outside of the width the formula is infinite, and since the

@@ -30,7 +30,7 @@ def check_argument(problem: Problem, place: int, middle: float, step: float | No
     argument = problem.arguments[place]
     if not np.isfinite(middle):
         return told(
-            argument, "differs", f"The function is {middle} at this point: there is no slope to compare.", False
+            argument, "differs", f"The function is {middle} at this point: there is no derivative to compare.", False
         )
     if problem.here() != middle:
         return told(

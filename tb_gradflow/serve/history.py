@@ -211,7 +211,7 @@ class History:
         if index.chunks or step != -1:
             raise NotRecorded(_not_recorded(step, index))
         if not index.traces:
-            nothing = "nothing was recorded yet, the training has not come to its first step"
+            nothing = "nothing has been recorded yet, the training has not reached its first step"
             raise LogError(f"{self.name}: {'; '.join(index.damaged[:1]) or nothing}")
         trace, topology = self._analysed(index.session.id, index.traces[-1])
         return diagnose(trace, index.session, None, None, (), -1, topology=topology)

@@ -26,6 +26,8 @@ WIDTH = 100
 NARROWEST = 40
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+# What a build server takes for a command at the beginning of a line, which may be wrapped there.
+_COMMAND = re.compile(r"(?<!\S)(:|#)\1(?=[a-z\[])")
 _QUOTED = re.compile(r"`[^`]+`")
 
 
@@ -85,8 +87,10 @@ class Printer(Protocol):
 
 
 def clean(text: str) -> str:
-    """Text without the characters with which a name could control a terminal or change the direction of a line."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+    """Text without the characters with which a name could control a terminal or a build server, or change a line's
+    direction.
+    """
+    return _COMMAND.sub(r"\1 \1", _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text))
 
 
 def one_line(text: str) -> str:

@@ -190,7 +190,7 @@ class DirectoryReader:
         except OSError as error:
             raise LogError(f"{place.path} cannot be read: {error.strerror or error}") from error
         if problem:
-            raise DamagedRecord(f"{problem}: {tag} was there; copy the log again, or record anew")
+            raise DamagedRecord(f"{problem}: {tag} was there; copy the log again, or record a new run")
         for value in event.summary.value:
             if value.tag == str(tag):
                 return value

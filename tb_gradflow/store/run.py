@@ -209,7 +209,7 @@ def _opened(tag: Tag, unpack: Callable[[bytes], Read], blob: bytes) -> Read:
         return unpack(blob)
     except ValueError as damage:
         raise DamagedRecord(
-            f"damaged log: {tag} cannot be unpacked ({damage}): copy it again, or record anew"
+            f"damaged log: {tag} cannot be unpacked ({damage}): copy it again, or record a new run"
         ) from None
 
 
@@ -228,6 +228,6 @@ def newest_session(tags: Collection[Tag]) -> str:
     recorded = sessions & {tag.session for tag in tags if tag.kind == "trace"}
     if not sessions:
         raise LogError(
-            "the log holds no session: its file was cut off before the recording began, or its beginning is gone"
+            "the log has no session: its file was cut off before the recording began, or its beginning is gone"
         )
     return max(recorded or sessions)

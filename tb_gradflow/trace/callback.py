@@ -234,8 +234,8 @@ class GradFlowCallback(KerasCallback):
         self._plain = None  # what the model has is the other one's
         self.protection.stop()
         warn(
-            "tb_gradflow: two GradFlowCallbacks are in the same fit, and one of them can record. The second one, "
-            f"for {self._options.log_dir!r}, records nothing: leave one of them out."
+            "tb_gradflow: this fit has two GradFlowCallbacks, but only one can record. The second one, for "
+            f"{self._options.log_dir!r}, records nothing: remove one of them."
         )
         return False
 

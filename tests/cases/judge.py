@@ -188,7 +188,9 @@ def explained(name: str, directory: Path = HERE, *, try_fixes: bool = False) -> 
 
 
 def built(name: str, directory: Path = HERE) -> dict[str, Any]:
-    """The model or the loss of one case, made in this process."""
+    """The model or the loss of one case, made in this process, with its module, which a program keeps while
+    it runs.
+    """
     import keras
 
     keras.utils.clear_session(free_memory=False)
@@ -198,7 +200,7 @@ def built(name: str, directory: Path = HERE) -> dict[str, Any]:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     case: dict[str, Any] = module.build()
-    return case
+    return {**case, "module": module}
 
 
 # Steps of training, and how fast a loss that is a function is trained.

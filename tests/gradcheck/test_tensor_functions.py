@@ -164,7 +164,7 @@ def test_a_factor_of_a_gradient_of_the_users_own_may_be_meant() -> None:
 
     message = check.arguments["0"].message
     assert "`reversed_gradient` has a gradient of your own" in message
-    assert "nothing to repair if it reverses the gradient on purpose" in message
+    assert "nothing to fix if it reverses the gradient on purpose" in message
     assert not check.correct
 
 

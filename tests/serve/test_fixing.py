@@ -130,7 +130,7 @@ def test_an_edit_made_of_lines_that_the_file_does_not_have_is_refused(tmp_path: 
     changed = Passage("model.py", 4, recorded.text.replace("return kept", "return __import__('os').system('id')"))
     edit = Edit("model.py", 5, 5, ROUND.before, "    hard = __import__('os').system('id')")
 
-    with pytest.raises(LogError, match="no longer reads as it was recorded"):
+    with pytest.raises(LogError, match="no longer matches what was recorded"):
         apply([edit], tmp_path, [changed])
 
     assert (tmp_path / "model.py").read_text() == PROGRAM

@@ -26,10 +26,12 @@ def nothing_wrong(comparison: Comparison) -> ArgumentCheck:
         return _flat(comparison)
     error = comparison.error
     left = (
-        f" Of {len(unknown)} more nothing is known: the differences are noise there, or not finite." if unknown else ""
+        f" {len(unknown)} more could not be compared: the differences are noise there, or not finite."
+        if unknown
+        else ""
     )
-    what = "element" if comparison.by_element else "direction and element"
-    message = f"The gradient is the derivative along {count(len(comparison.smooth), what)}.{left}"
+    what = "element" if comparison.by_element else "direction"
+    message = f"The gradient matches the derivative along {count(len(comparison.smooth), what)}.{left}"
     return told(argument, "agrees", message, True, comparison, error)
 
 
@@ -41,8 +43,8 @@ def _is_made_of_steps(comparison: Comparison) -> bool:
 
 def _flat(comparison: Comparison) -> ArgumentCheck:
     message = (
-        "The function is made of steps, and flat between them: the derivative is zero here, and so is the gradient. "
-        "It is right, and nothing learns from it."
+        "The function is piecewise constant: the derivative is zero here, and so is the gradient. It is correct, but "
+        "nothing can learn from it."
     )
     return told(comparison.argument, "agrees", message, True, comparison)
 
@@ -80,8 +82,8 @@ def _is_symmetric(matrix: Array, comparison: Comparison) -> bool:
 
 def symmetric(comparison: Comparison) -> ArgumentCheck:
     message = (
-        "The function reads one half of this symmetric matrix, and the gradient is split over both. For each pair of "
-        "elements together it is the derivative: it is right as long as the matrix stays symmetric."
+        "The function reads only one half of this symmetric matrix, but the gradient is spread over both. Summed over "
+        "each pair of elements, it matches the derivative: it is correct as long as the matrix stays symmetric."
     )
     return told(comparison.argument, "agrees", message, True, comparison)
 
@@ -90,9 +92,8 @@ def no_good_step(comparison: Comparison) -> ArgumentCheck:
     return told(
         comparison.argument,
         "step",
-        "Whether the gradient is right is not known, no step is good: with small ones rounding hides what the argument "
-        "does, with large ones the function bends. Compare in float64, or with a smaller function value: subtract a "
-        "constant.",
+        "The gradient could not be checked, as no step is accurate: small ones are lost in rounding, large ones in "
+        "the curvature of the function. Compare in float64, or with a smaller function value: subtract a constant.",
         False,
         comparison,
         known=False,

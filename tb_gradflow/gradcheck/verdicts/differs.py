@@ -23,7 +23,7 @@ def differs(comparison: Comparison, wrong: Sequence[Differences]) -> ArgumentChe
         scale, index = scale_of(each.probe), each.probe.index
         assert index is not None
         spot = ", ".join(str(int(place)) for place in np.unravel_index(index, argument.point.shape))
-        lines.append(f"[{spot}]: {comparison.claimed(each.probe) / scale:.4g} for {each.slope / scale:.4g}")
+        lines.append(f"[{spot}]: {comparison.claimed(each.probe) / scale:.4g} instead of {each.slope / scale:.4g}")
     where = f" at {'; '.join(lines)}" if lines else ""
     if comparison.by_element:
         listed = ", ".join(str(each.probe.index) for each in elements[:_SHOWN])
@@ -32,12 +32,15 @@ def differs(comparison: Comparison, wrong: Sequence[Differences]) -> ArgumentChe
         told_count = f"{len(wrong)} of {count(argument.point.size, 'element')} differ"
         rest = f" The other {right} agree." if right else ""
         message = (
-            f"{told_count}, in flat order {listed}{more}: the gradient says{where[3:]}.{rest}" if lines else told_count
+            f"{told_count}, at the flat indices {listed}{more}: the gradient is{where[3:]}.{rest}"
+            if lines
+            else told_count
         )
     else:
         message = (
-            f"The gradient is not the derivative along {len(wrong)} of {len(comparison.smooth)} directions{where}."
+            f"The gradient does not match the derivative along {len(wrong)} of {len(comparison.smooth)} "
+            f"directions{where}."
         )
     if argument.replaced:
-        message += f" {argument.replaced}, and finite differences know nothing of that."
+        message += f" {argument.replaced}, which finite differences do not include."
     return told(argument, "differs", message, False, comparison, comparison.error)

@@ -13,10 +13,10 @@ def disconnected(comparison: Comparison) -> ArgumentCheck:
     if smooth:
         steepest = max(smooth, key=lambda each: abs(each.slope))
         slope = steepest.slope / (scale_of(steepest.probe) if steepest.probe.index is not None else 1.0)
-        what = f"Finite differences say that the function depends on it: its slope is {slope:.4g}{places([steepest])}."
+        what = f"Finite differences show that the function depends on it: its slope is {slope:.4g}{places([steepest])}."
     elif any(each.is_jump or each.varies for each in found):
-        what = "The function changes with it in jumps alone, and has no slope in between."
+        what = "The function changes with it only in jumps, and is constant in between."
     else:
-        what = "The function does not change with it at all, as far as it was moved."
+        what = "The function did not change with it in any of the steps tried."
     why = f" {argument.missing}" if argument.missing else ""
-    return told(argument, "disconnected", f"There is no gradient: None, which is not zero. {what}{why}", False)
+    return told(argument, "disconnected", f"There is no gradient: it is None, not zero. {what}{why}", False)

@@ -42,21 +42,22 @@ def by_a_factor(comparison: Comparison, factor: float) -> ArgumentCheck:
     why = ""
     if argument.replaced:
         meant = "reverses the gradient" if factor < 0 else "scales or stops a part of it"
-        why = f" {argument.replaced}: nothing to repair if it {meant} on purpose."
+        why = f" {argument.replaced}: nothing to fix if it {meant} on purpose."
     elif factor == -1:
         why = " A sign is wrong."
     elif factor in (2.0, 0.5):
-        why = " Look for the 2 of a square, or a term that is counted twice or by half."
+        why = " Check the factor of 2 of a square, or a term that is counted twice or by half."
     elif factor in argument.point.shape or factor == argument.point.size:
         why = (
-            f" {factor:.0f} is a size of this argument: a sum stands where a mean should, or a broadcast was added up."
+            f" {factor:.0f} is a dimension of this argument: a sum is used instead of a mean, or a broadcast was "
+            f"summed."
         )
     elif any(factor == 1 / size for size in (*argument.point.shape, argument.point.size)):
-        why = f" {1 / factor:.0f} is a size of this argument: a mean stands where a sum should."
+        why = f" {1 / factor:.0f} is a dimension of this argument: a mean is used instead of a sum."
     elif abs(factor - round(factor)) < 1e-3 and abs(factor) > 1:
-        why = " If that is the number of rows, a sum stands where a mean should."
+        why = " If that is the number of rows, a sum is used instead of a mean."
     elif abs(factor) < 1 and abs(1 / factor - round(1 / factor)) < 1e-3:
-        why = f" If {1 / factor:.0f} is the number of rows, a mean stands where a sum should."
+        why = f" If {1 / factor:.0f} is the number of rows, a mean is used instead of a sum."
     return ArgumentCheck(
         **common(comparison, comparison.error),
         verdict="factor",

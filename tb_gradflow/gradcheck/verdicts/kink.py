@@ -30,18 +30,20 @@ def at_a_kink(comparison: Comparison, outside: Sequence[Differences]) -> Argumen
         height = first.jump
         message = (
             f"The function jumps here{places(rough)}, by {height:.3g}: there is no derivative, and a central "
-            f"difference answers {height:.3g} / 2h, {height / 2e-3:.3g} at h = 0.001. Compare at a point beside the "
+            f"difference gives {height:.3g} / 2h, {height / 2e-3:.3g} at h = 0.001. Compare at a point next to the "
             f"jump.{others}"
         )
         return told(argument, "kink", message, not outside, comparison)
     left, right = (side / scale for side in first.sides)
     claimed = comparison.claimed(first.probe) / scale
     verdict = (
-        "is one of them or lies between, which is as right as any" if not outside else "is neither of them, nor between"
+        "is one of the two or lies between them, which is a valid choice"
+        if not outside
+        else "is neither of the two, nor between them"
     )
     message = (
         f"The function has a kink here{places(rough)}: its slope is {left:.4g} on the left and {right:.4g} on the "
-        f"right, and a central difference answers {(left + right) / 2:.4g}. The gradient, {claimed:.4g}, "
+        f"right, and a central difference gives {(left + right) / 2:.4g}. The gradient, {claimed:.4g}, "
         f"{verdict}.{others}"
     )
     return told(argument, "kink", message, not outside, comparison)

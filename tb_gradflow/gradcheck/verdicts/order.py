@@ -53,10 +53,15 @@ def order_of(problem: Problem, place: int, comparison: Comparison) -> str:
     assert gradient is not None
     if order := reordered(gradient, comparison.fits):
         return order
-    if order := _along_an_axis(problem, place, comparison):
-        return order
+    permuted, has_matrix = _permuted_elements(comparison, gradient)
+    # That a matrix is in Fortran order says more than which elements are elsewhere.
+    return permuted if has_matrix else _along_an_axis(problem, place, comparison) or permuted
+
+
+def _permuted_elements(comparison: Comparison, gradient: Array) -> tuple[str, bool]:
+    """See `_permuted`; empty where not every element was compared."""
     if len(comparison.smooth) < gradient.size or not comparison.by_element or gradient.size < _FEWEST:
-        return ""
+        return "", False
     derivative = np.zeros(gradient.shape)
     for each in comparison.found:
         derivative.flat[each.probe.index or 0] = each.slope / scale_of(each.probe)
@@ -89,33 +94,36 @@ def _along_an_axis(problem: Problem, place: int, comparison: Comparison) -> str:
         moved = np.flatnonzero(order != np.arange(len(line)))
         what = "elements" if gradient.ndim == 1 else f"entries along axis {axis}"
         listed = ", ".join(f"{order[each]} belongs at {each}" for each in moved[:_SHOWN])
-        return f"{len(moved)} of its {len(line)} {what} stand in other places: {listed}" + (
+        return f"{len(moved)} of its {len(line)} {what} are in other positions: {listed}" + (
             "" if len(moved) <= _SHOWN else " and so on"
         )
     return ""
 
 
-def _permuted(gradient: Array, derivative: Array, tolerance: float) -> str:
-    """How a gradient is ordered that holds the very numbers of the derivative; empty if it does not."""
+def _permuted(gradient: Array, derivative: Array, tolerance: float) -> tuple[str, bool]:
+    """How a gradient is ordered that holds the very numbers of the derivative, and whether it holds matrices in Fortran
+    order; empty if it does not hold them.
+    """
     yours, right = gradient.ravel(), derivative.ravel()
     if not _same_numbers(yours, right, tolerance):
-        return ""
+        return "", False
     if gradient.ndim > 1:
-        return "its elements stand in other places"
+        return "its elements are in other positions", False
     floor = _floor(right, tolerance)
-    parts, start = [], 0
+    parts, start, has_matrix = [], 0, False
     while start < len(right):
         rows, stop = _matrix(yours[start:], right[start:], floor, tolerance)
         stop = start + (stop or _shortest(yours[start:], right[start:], floor, tolerance))
+        has_matrix = has_matrix or bool(rows)
         if rows:
             parts.append(
                 f"elements {start} to {stop - 1} are a {rows}x{(stop - start) // rows} matrix in Fortran order, and "
                 "the function reads it in C order"
             )
         elif not _equal(yours[start:stop], right[start:stop], floor, tolerance):
-            parts.append(f"elements {start} to {stop - 1} stand in another order")
+            parts.append(f"elements {start} to {stop - 1} are in another order")
         start = stop
-    return "; ".join(parts)
+    return "; ".join(parts), has_matrix
 
 
 def _floor(values: Array, tolerance: float) -> float:
@@ -157,7 +165,7 @@ def _matrix(yours: Array, right: Array, floor: float, tolerance: float) -> tuple
 
 
 def ordered(comparison: Comparison, how: str) -> ArgumentCheck:
-    message = f"The gradient holds the numbers of the derivative in another order: {how}."
+    message = f"The gradient contains the values of the derivative in a different order: {how}."
     return told(comparison.argument, "order", message, False, comparison, comparison.error)
 
 
@@ -165,12 +173,12 @@ def of_another_shape(comparison: Comparison) -> ArgumentCheck:
     argument = comparison.argument
     assert argument.gradient is not None
     given, wanted = argument.gradient.shape, argument.point.shape
-    shapes = f"The gradient has the shape {given}, and the argument {wanted}"
+    shapes = f"The gradient has the shape {given}, but the argument has the shape {wanted}"
     if argument.gradient.size == argument.point.size:
         if comparison.fits(argument.gradient.reshape(wanted)):
-            return told(argument, "order", f"{shapes}. Reshaped, it is the derivative.", False)
+            return told(argument, "order", f"{shapes}. Reshaped, it matches the derivative.", False)
         turned = argument.gradient.T
         if turned.shape == wanted and comparison.fits(turned):
             return told(argument, "order", f"{shapes}: it is transposed.", False)
-    why = ": what was broadcast has to be summed again" if argument.gradient.size > argument.point.size else ""
+    why = ": sum over the axes that were broadcast" if argument.gradient.size > argument.point.size else ""
     return told(argument, "differs", f"{shapes}{why}.", False)

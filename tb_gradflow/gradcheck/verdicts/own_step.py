@@ -49,8 +49,8 @@ def _is_difference(
 def differenced(comparison: Comparison, own: tuple[str, float]) -> ArgumentCheck:
     kind, step = own
     error, best = comparison.error, comparison.best_step
-    good = f" A central difference with a step of about {best:.1g} is good." if best is not None else ""
-    message = f"The gradient is a {kind} difference with a step of {step:g}, and that is off by {percent(error)}.{good}"
+    good = f" A central difference with a step of about {best:.1g} is accurate." if best is not None else ""
+    message = f"The gradient is a {kind} difference with a step of {step:g}, which is off by {percent(error)}.{good}"
     return told(comparison.argument, "step", message, False, comparison, error)
 
 
@@ -68,13 +68,13 @@ def of_step(problem: Problem, place: int, comparison: Comparison, step: float) -
     unsure = float(np.linalg.norm([each.uncertainty for each in comparison.smooth])) / (np.linalg.norm(right) or 1.0)
     good = f"{best:.1g}" if best is not None else "none"
     if error <= comparison.tolerance + 3 * unsure:
-        message = f"Central differences with a step of {step:g} are the derivative, to {percent(error)}."
+        message = f"Central differences with a step of {step:g} match the derivative to {percent(error)}."
         return told(argument, "agrees", message, True, comparison, error)
     small = abs(np.log10(step)) if best is None else step < best
-    why = "so small that rounding shows" if small else "so large that the function bends"
+    why = "so small that rounding dominates" if small else "so large that the curvature matters"
     message = (
         f"Central differences with a step of {step:g} are off by {percent(error)}: it is {why}. A step of about "
-        f"{good} is good."
+        f"{good} is accurate."
     )
     return told(argument, "step", message, False, comparison, error)
 

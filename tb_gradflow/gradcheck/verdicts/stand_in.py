@@ -35,22 +35,22 @@ def straight_through(comparison: Comparison, found: Sequence[Differences]) -> Ar
         return told(
             argument,
             "step",
-            f"Small steps do not change the function at all{where}: it returns few digits. With a step of {step:.2g} "
-            f"its slope is {slope:.3g}. Take steps of that size, or have it return more digits.",
+            f"Small steps do not change the function at all{where}: it returns too few digits. With a step of "
+            f"{step:.2g} its slope is {slope:.3g}. Use steps of that size, or let it return more digits.",
             False,
             comparison,
             known=False,
         )
     jump = next((each for each in found if each.is_jump and each.probe.index is not None), None)
     answer = (
-        f" A central difference answers {jump.jump:.3g} / 2h here, {jump.jump / 2e-3:.3g} at h = 0.001." if jump else ""
+        f" A central difference gives {jump.jump:.3g} / 2h here, {jump.jump / 2e-3:.3g} at h = 0.001." if jump else ""
     )
     return told(
         argument,
         "straight_through",
-        f"The function is made of steps{where}, so its derivative is zero between them, and the gradient is not: it "
-        f"stands in for the derivative, which finite differences will always dispute.{answer} That is right if a "
-        "straight-through estimator is what you mean.",
+        f"The function is piecewise constant{where}, so its derivative is zero, but the gradient is not: it replaces "
+        f"the derivative, and finite differences will always disagree with it.{answer} This is correct if you intend "
+        "a straight-through estimator.",
         True,
         comparison,
     )
@@ -77,9 +77,9 @@ def partly_straight_through(comparison: Comparison, found: Sequence[Differences]
         comparison.argument,
         "straight_through",
         f"The function jumps{places(found)} when the argument is moved further: it rounds, compares or chooses, and "
-        "a gradient stands in for the derivative of that. Finite differences see only what is smooth beside it, and "
-        "will always dispute the rest. That is right if a straight-through estimator is what you mean; whether the "
-        "smooth part is right they cannot tell.",
+        "a gradient replaces the derivative of that. Finite differences show only the smooth part, and will always "
+        "disagree with the rest. This is correct if you intend a straight-through estimator; the smooth part could not "
+        "be checked.",
         True,
         comparison,
         comparison.error,

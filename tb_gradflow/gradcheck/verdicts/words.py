@@ -50,7 +50,7 @@ def places(found: Sequence[Differences]) -> str:
 
 
 def percent(share: float) -> str:
-    return f"{100 * share:.2g} %"
+    return f"{100 * share:.2g}%"
 
 
 def count(number: int, noun: str) -> str:

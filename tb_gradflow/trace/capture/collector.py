@@ -283,7 +283,8 @@ class Collector:
                 frames = frames_of(tf_stack.extract_stack())
                 for applied in applied_by(optimizer, given):
                     applied.frames = frames
-                    self.applied.append(self._seen_apart(applied))
+                    if all(self._is_here(each.gradient) for each in applied.given):
+                        self.applied.append(self._seen_apart(applied))
         outer, self._is_applying = self._is_applying, True
         try:
             result = apply()
@@ -292,6 +293,13 @@ class Collector:
         with self._own_work():
             self.flattener(graph).extend(backward=True)
         return result
+
+    def _is_here(self, gradient: Any) -> bool:
+        """Whether it can be measured in the step itself. A function inside of an eager step applies its own."""
+        parts = tf.nest.flatten(gradient, expand_composites=True)
+        return all(
+            self.knows(each) or isinstance(each, tf.__internal__.EagerTensor) for each in parts if tf.is_tensor(each)
+        )
 
     def _seen_apart(self, applied: Applied) -> Applied:
         """The same, with gradients that may be measured without a change of how the optimizer rounds."""

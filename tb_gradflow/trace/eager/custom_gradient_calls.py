@@ -6,9 +6,9 @@ function. The shadow graph gets the same.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 from tensorflow.python.eager import record
@@ -20,6 +20,7 @@ from tb_gradflow.trace.eager.shadow import Shadow
 from tb_gradflow.trace.graph.custom_gradients import cells_of, described
 from tb_gradflow.trace.graph.flat_ops import Known
 from tb_gradflow.trace.graph.flatten import Flattener
+from tb_gradflow.trace.tf_internals.patching import replaced
 
 # TensorFlow's wrapper around the user's gradient function; other wrappers record calls of compiled functions.
 _WRAPPER = "_eager_mode_decorator.<locals>.actual_grad_fn"
@@ -33,23 +34,23 @@ class CustomGradients:
         self._checks = checks
         self._ops: list[tuple[Any, list[Passes]]] = []
 
-    @contextmanager
+    @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
         """While the context is open, custom gradients are recorded."""
-        original = record.record_operation
 
-        def record_operation(
-            op_type: Any, output_tensors: Any, input_tensors: Any, backward_function: Any, *rest: Any, **named: Any
-        ) -> Any:
-            if getattr(backward_function, "__qualname__", "").endswith(_WRAPPER) and not self._shadow.is_paused:
-                backward_function = self._noted(output_tensors, input_tensors, backward_function)
-            return original(op_type, output_tensors, input_tensors, backward_function, *rest, **named)
+        def noting(original: Callable[..., Any]) -> Callable[..., Any]:
+            def record_operation(
+                op_type: Any, output_tensors: Any, input_tensors: Any, backward_function: Any, *rest: Any, **named: Any
+            ) -> Any:
+                if getattr(backward_function, "__qualname__", "").endswith(_WRAPPER) and not self._shadow.is_paused:
+                    backward_function = self._noted(output_tensors, input_tensors, backward_function)
+                return original(op_type, output_tensors, input_tensors, backward_function, *rest, **named)
 
-        record.record_operation = record_operation
-        try:
+            return record_operation
+
+        with contextlib.ExitStack() as undo:
+            replaced(undo, record, "record_operation", noting)
             yield
-        finally:
-            record.record_operation = original
 
     def tell(self, flattener: Flattener) -> None:
         """Records in the flat ops which arguments got a gradient."""

@@ -4,8 +4,10 @@ they belong to. What is behind takes padding for data."""
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 import tensorflow as tf
@@ -13,6 +15,7 @@ import tensorflow as tf
 from tb_gradflow.record.schema import HowLost
 from tb_gradflow.trace.graph.flat_ops import Ref
 from tb_gradflow.trace.numerics.statistics import gradient_statistics
+from tb_gradflow.trace.source.frames import PACKAGE
 
 
 @dataclass(slots=True)
@@ -54,13 +57,31 @@ def dropped_by(layer: Any, given: Any) -> Dropped | None:
     return Dropped(str(layer.name), type(layer).__name__, layer, "", given, mask)
 
 
+# Between a layer and what calls it.
+_CALLING = ("/keras/src/layers/layer.py", "/keras/src/ops/operation.py", "/keras/src/utils/traceback_utils.py")
+
+
 def made_with_mask(layer: Any, outputs: Any) -> Iterator[Dropped]:
-    """The tensors that a layer returns with a mask. No layer may take them: then nothing hands the mask on."""
+    """The tensors that a layer returns with a mask, unless it is a part of one of Keras's own layers, such as a
+    Bidirectional. If no layer takes them, nothing passes the mask on.
+    """
+    if _is_called_by_layer_of_keras():
+        return
     for tensor in tf.nest.flatten(outputs):
         mask = _mask_of(tensor)
         # A mask of rows, as of categories, leaves out no steps.
         if mask is not None and mask.shape.rank is not None and mask.shape.rank > 1:
             yield Dropped(str(layer.name), type(layer).__name__, layer, "", tensor, mask, "unused")
+
+
+def _is_called_by_layer_of_keras() -> bool:
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        file = frame.f_code.co_filename.replace("\\", "/")
+        if not file.endswith(_CALLING) and not file.startswith(PACKAGE):
+            return "/keras/src/layers/" in file
+        frame = frame.f_back
+    return False
 
 
 def _mask_of(tensor: Any) -> Any:

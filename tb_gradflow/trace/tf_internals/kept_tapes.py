@@ -68,7 +68,7 @@ def _outputs_added() -> Iterator[None]:
         if name in _REWRITTEN and hasattr(outputs[0], "op"):
             added = outputs[0].op.outputs[len(gradients) :]
             gradients = [*gradients, *(array_ops.zeros_like(each) for each in added)]
-            # A loop also has more inputs, the lists that it adds intermediate values to, which the tape knows nothing of.
+            # A loop also has more inputs, the lists of its intermediate values, which the tape does not know.
             return original(name, attributes, count, inputs, outputs, gradients, *rest)[: len(inputs)]
         return original(name, attributes, count, inputs, outputs, gradients, *rest)
 

@@ -51,6 +51,7 @@ SYMBOLS: tuple[Symbol, ...] = (
     Symbol("pywrap_tfe", "TFE_Py_FastPathExecute", "the ops of an eager step"),
     Symbol("AtomicFunction", "call_flat", "the tf.functions that an eager step calls"),
     Symbol("constant_op", "convert_to_eager_tensor", "the constants of an eager step"),
+    Symbol("record", "record_operation", "the custom gradients of an eager step"),
     Symbol("tape", "push_new_tape", "the terms of a loss"),
     Symbol("tape", "push_tape", "the terms of a loss"),
     Symbol("tape", "pop_tape", "the terms of a loss"),

@@ -252,4 +252,4 @@ def test_float_is_looked_at_as_a_plain_function_runs_it() -> None:
     report = tb_gradflow.explain(loss, variables=[scale])
 
     assert report.variables["scale"].status == "disconnected"
-    assert "Inside of `tf.function` `float(...)` of a tensor stays in TensorFlow." in str(report).replace("\n", " ")
+    assert "Inside of `tf.function`, `float(...)` of a tensor stays in TensorFlow." in str(report).replace("\n", " ")

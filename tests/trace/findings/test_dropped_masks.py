@@ -141,7 +141,7 @@ OUTSIDE: dict[str, tuple[Middle, str, str]] = {
         "`keras.layers.Add()([x, y])`",
     ),
     "a mean": (lambda words: ops.mean(embedding()(words), axis=1), "Embedding", "GlobalAveragePooling1D"),
-    "a factor": (lambda words: layers.GRU(4)(2.0 * embedding()(words)), "Embedding", "Leave padding out by hand"),
+    "a factor": (lambda words: layers.GRU(4)(2.0 * embedding()(words)), "Embedding", "Exclude padding yourself"),
 }  # fmt: skip
 
 INSIDE: dict[str, Middle] = {
@@ -220,7 +220,7 @@ def test_a_group_normalisation_over_padding_is_reported() -> None:
     [finding] = found(stacked(normalise, layers.GlobalAveragePooling1D()))
 
     assert finding.cause == "mask_dropped"
-    assert f"`{normalise.name}` (GroupNormalization) hands its mask on, and computes" in finding.message
+    assert f"`{normalise.name}` (GroupNormalization) passes its mask on, but computes" in finding.message
 
 
 def test_a_loss_over_padding_is_reported_and_one_with_weights_is_not() -> None:

@@ -258,7 +258,7 @@ def test_a_log_that_is_cut_short_during_the_training_is_begun_anew(
     recorded = train(models.functional, x, y, Cutting(directory, length), recorder, epochs=4)
 
     assert recorded.losses == plain.losses
-    assert "was cut short while the training runs" in caplog.text
+    assert "was truncated during the training" in caplog.text
     assert set(tb_gradflow.open_log(directory).steps) >= {4, 5, 6, 7}
 
 
@@ -279,7 +279,7 @@ def test_a_disk_that_is_really_full_ends_the_recording_and_not_the_training(tmp_
 
     try:
         recorder = GradFlowCallback(str(directory), update_freq=1)
-        with pytest.warns(RuntimeWarning, match="stops recording; training goes on") as told:
+        with pytest.warns(RuntimeWarning, match="stopped recording; training continues") as told:
             recorded = train(models.functional, x, y, Filling(), recorder, epochs=4)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

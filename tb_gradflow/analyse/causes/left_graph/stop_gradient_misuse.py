@@ -45,7 +45,7 @@ def message_and_fix(group: Group) -> Text:
     other = (
         " If you meant to freeze another network, stop the gradient of that one instead." if _is_network(group) else ""
     )
-    return Template(message, "Use `{x}` without `stop_gradient`." + other + quiet)(group)
+    return Template(message, "Remove {fn} and use `{x}` itself." + other + quiet)(group)
 
 
 def _straight_through(group: Group) -> tuple[str, str] | None:

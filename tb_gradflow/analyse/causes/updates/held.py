@@ -209,7 +209,7 @@ def why_held(group: Group) -> Text | None:
         return Template(
             "{they_get} a gradient{line}, and "
             + f"{moved.rounded} of {moved.size} elements do not move: with a rate of "
-            f"{moved.rate:.2g} the step is smaller than the spacing of `{dtype}` numbers there.",
+            f"{moved.rate:.2g} the update is smaller than the spacing of `{dtype}` values there.",
             "Keep the weights in float32 and compute in half precision, `keras.mixed_precision.set_global_policy("
             '"mixed_bfloat16")`.'
             if dtype in _COARSE

@@ -33,8 +33,8 @@ def _finding(topology: Topology, dropped: DroppedMask, largest: float) -> Findin
         variables=(),
         op=None,
         source=SourceReport(source.file, source.line, source.code) if source is not None else None,
-        message=f"{_what(topology, dropped, first)}, so that padding trains like data: the "
-        f"steps that the mask leaves out get a gradient of up to {largest:.1e}.",
+        message=f"{_what(topology, dropped, first)}, so padding trains like data: the masked steps "
+        f"get a gradient of up to {largest:.1e}.",
         fix=_fix(topology, dropped, first),
         target=dropped.target,
         culprit=-1,
@@ -45,11 +45,11 @@ def _finding(topology: Topology, dropped: DroppedMask, largest: float) -> Findin
 def _what(topology: Topology, dropped: DroppedMask, first: int) -> str:
     name = f"`{dropped.layer}` ({dropped.type})"
     if dropped.how == "dropped":
-        return f"Layer {name} is given a mask and does not hand it on"
+        return f"Layer {name} is given a mask but does not pass it on"
     if dropped.how == "mixed":
-        return f"Layer {name} hands its mask on, and computes the steps that count from padding as well"
+        return f"Layer {name} passes its mask on, but computes the other steps from padding too"
     taker = called(topology.trace, first) + place_of(topology.trace, first) if first >= 0 else "what takes it"
-    return f"Layer {name} returns a tensor with a mask, and {taker}, which is no layer, takes it without"
+    return f"Layer {name} returns a tensor with a mask, but {taker}, which is not a layer, ignores the mask"
 
 
 def _fix(topology: Topology, dropped: DroppedMask, first: int) -> str:
@@ -108,23 +108,23 @@ _MAXIMUM = "Exclude padding from the maximum. Instead of `{layer}`, use `" + MAS
 _FLATTENED = _EMPTIED + "; or replace it with a layer that ignores padding: `keras.layers.GlobalAveragePooling1D()`."
 
 _MIXED = (
-    "Normalise each step alone in its place, `keras.layers.LayerNormalization()`; or put zeros in the place of padding "
+    "Normalise each step separately, `keras.layers.LayerNormalization()`; or set padding to zero "
     "in front of `{layer}`: `" + ZEROS.format(keep=", " + FORWARD) + "`."
 )
 
 # What to write in the place of an op that takes a tensor without its mask, by its type.
 _INSTEAD = {
-    **dict.fromkeys(("AddV2", "Add"), "Of a sum write `keras.layers.Add()([x, y])`, which hands the mask on; or "),
-    "Sub": "Write `keras.layers.Subtract()([x, y])`, which hands the mask on; or ",
-    "Mul": "Write `keras.layers.Multiply()([x, y])`, which hands the mask on; or ",
-    "Maximum": "Write `keras.layers.Maximum()([x, y])`, which hands the mask on; or ",
-    "Minimum": "Write `keras.layers.Minimum()([x, y])`, which hands the mask on; or ",
-    "ConcatV2": "Write `keras.layers.Concatenate()([x, y])`, which hands the mask on; or ",
-    "Mean": "Write `keras.layers.GlobalAveragePooling1D()(x)`, which leaves padding out; or ",
+    **dict.fromkeys(("AddV2", "Add"), "Use `keras.layers.Add()([x, y])`, which passes the mask on; or "),
+    "Sub": "Use `keras.layers.Subtract()([x, y])`, which passes the mask on; or ",
+    "Mul": "Use `keras.layers.Multiply()([x, y])`, which passes the mask on; or ",
+    "Maximum": "Use `keras.layers.Maximum()([x, y])`, which passes the mask on; or ",
+    "Minimum": "Use `keras.layers.Minimum()([x, y])`, which passes the mask on; or ",
+    "ConcatV2": "Use `keras.layers.Concatenate()([x, y])`, which passes the mask on; or ",
+    "Mean": "Use `keras.layers.GlobalAveragePooling1D()(x)`, which ignores padding; or ",
 }
 _BY_HAND = (
-    "leave padding out by hand, `x * keras.ops.cast(mask[..., None], x.dtype)`, or give the mask to the layer that is "
-    "to use it, `layer(x, mask=mask)`, with `mask = embedding.compute_mask(words)` of the layer that makes it."
+    "exclude padding yourself, `x * keras.ops.cast(mask[..., None], x.dtype)`, or give the mask to the layer that is "
+    "to use it, `layer(x, mask=mask)`, with `mask = embedding.compute_mask(words)` of the layer that created it."
 )
 
 # By class of Keras that drops a mask: see docs/masks.md, which is made from Keras itself.
@@ -157,10 +157,10 @@ _FIXES = {
 
 CAUSE = Cause(
     name="mask_dropped",
-    meaning="a layer of Keras is given a mask and hands none on, or computes steps that count from padding too, or a "
-    "tensor that has a mask is taken by an op outside of any layer; and a gradient arrives at steps that the mask "
-    "leaves out: padding trains like data",
+    meaning="a Keras layer is given a mask but does not pass it on, or computes the other steps from padding too, "
+    "or an op outside of any layer takes a tensor with a mask; and a gradient arrives at the masked steps: padding "
+    "trains like data",
     severity="warning",
-    fix="zeros in the place of padding, or a layer that hands the mask on",
+    fix="set padding to zero, or use a layer that passes the mask on",
     headline="Padding trains like data: a mask gets lost.",
 )
