@@ -275,7 +275,7 @@ class Log:
     def _note(self) -> str:
         earlier = self._history.index().earlier
         others = "an earlier recording" if earlier == 1 else f"{earlier} earlier recordings"
-        of_others = f"The directory also holds {others}, not shown: give each training a directory of its own."
+        of_others = f"The directory also contains {others}, not shown: give each training its own directory."
         return " ".join(filter(None, (_told_of_damage(self._history.damaged), of_others if earlier else "")))
 
     def _part(self, session: str, head: ChunkHead, trace: Trace | None, variable: str) -> tuple[Numbers, Numbers]:

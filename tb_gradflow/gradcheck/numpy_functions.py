@@ -48,7 +48,7 @@ class NumpyFunction:
         if not self._leaves:
             raise SetupError(
                 "check_gradients: `args` contains no floating-point numbers, arrays or lists of them; pass a complex "
-                "one as its real and its imaginary part"
+                "one as its real and imaginary part"
             )
         none: list[Array | None] = [None] * len(self._leaves)
         known = self._listed(self._gradient_at(copied(self._args))) if has_gradient else none

@@ -152,7 +152,7 @@ def _word_decoder(words: tuple[str, ...]) -> Convert:
 
 def _scalar_decoder(scalar: type) -> Convert:
     if scalar not in (str, int, float, bool):
-        raise TypeError(f"a record cannot hold {scalar!r}: the codec knows no JSON form of it")
+        raise TypeError(f"a record cannot contain {scalar!r}: the codec has no JSON form for it")
     if scalar is int:
         return _integer
 

@@ -18,7 +18,7 @@ from tb_gradflow.serve.text import Look, clean
 PAGES = Path(__file__).parent / "static" / "causes"
 
 # This section links to files of the repository, which is not available here.
-_ELSEWHERE = ("\n## More of the kind", "\n[All causes]")
+_ELSEWHERE = ("\n## More examples", "\n[All causes]")
 
 _SUGGESTED = 4
 

@@ -100,7 +100,7 @@ def test_what_cannot_be_compared_is_told_at_once() -> None:
     for point in (POINT, tf.constant(POINT)):
         with pytest.raises(SetupError, match="returned only None"):
             tb_gradflow.check_gradients(lambda v: v[0] ** 2, (point,), lambda v: None)
-        with pytest.raises(SetupError, match="returns 3 numbers"):
+        with pytest.raises(SetupError, match="returns 3 values"):
             tb_gradflow.check_gradients(lambda v: v**2, (point,), lambda v: 2 * v)
     for number in (np.array(1j), tf.constant(1j)):
         with pytest.raises(SetupError, match="real and imaginary part"):

@@ -285,7 +285,7 @@ def _total(result: Any) -> Any:
     numbers = [tf.convert_to_tensor(each) for each in tf.nest.flatten(result)]
     if (count := sum(int(tf.size(each)) for each in numbers)) != 1:
         raise SetupError(
-            f"check_gradients: the function returns {count} numbers, but a gradient needs a single number: return "
+            f"check_gradients: the function returns {count} values, but a gradient needs a single one: return "
             "their sum, `tf.reduce_sum`, or one of them"
         )
     return tf.add_n([tf.reduce_sum(each) for each in numbers if int(tf.size(each))])

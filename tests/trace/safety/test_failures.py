@@ -288,7 +288,7 @@ def test_a_disk_that_is_really_full_ends_the_recording_and_not_the_training(tmp_
     assert recorded.losses == plain.losses
     for one, other in zip(plain.weights, recorded.weights, strict=True):
         np.testing.assert_array_equal(one, other)
-    assert len([each for each in told if "stops recording" in str(each.message)]) == 1
+    assert len([each for each in told if "stopped recording" in str(each.message)]) == 1
     assert set(tb_gradflow.open_log(directory).steps) >= {0, 1}
 
 
