@@ -130,9 +130,9 @@ def _other_blob(blob: bytes, chance: random.Random) -> bytes:
             chance.choice((b"[" * 10**6, b"9" * 10**5, b'{"a":' * 10**5, b"\xff\xfe[1]", b"", b"null", b"[]", b"NaN"))
         )
     if kind == 2:
-        return gzip.compress(bytes(2**26), 9)
+        return gzip.compress(bytes(2**26), 9, mtime=0)
     if kind == 3:
-        return gzip.compress(b"[" + b"[],{}," * 10**6 + b"0]", 1)
+        return gzip.compress(b"[" + b"[],{}," * 10**6 + b"0]", 1, mtime=0)
     if kind == 4:
         return blob + b"rest"
     changed = bytearray(blob)
@@ -150,7 +150,7 @@ def of_fields(path: Path, chance: random.Random) -> bytes:
         for _ in range(chance.choice((1, 1, 2, 3, 8))):
             _change_field(record, chance)
         text = json.dumps(record)
-        tensor.string_val[0] = gzip.compress(text.replace('"OVERFLOW"', "1e999").encode(), 1)
+        tensor.string_val[0] = gzip.compress(text.replace('"OVERFLOW"', "1e999").encode(), 1, mtime=0)
     return file_of(events)
 
 
