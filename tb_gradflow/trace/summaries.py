@@ -52,7 +52,7 @@ def _report_fault(error: Exception, cost: str) -> None:
 
 
 # Inside of a `tf.function` AutoGraph would convert all that is called here, and the log keep the converted code as the
-# user's.
+# user's. TensorFlow ships no type information.
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 @protected_function(SetupError, _report_fault)
 def record_gradients(loss: Any, variables: Sequence[Any], gradients: Sequence[Any], name: str) -> None:

@@ -71,6 +71,7 @@ FAULTS = Faults()
 
 
 class _Instrumented(importlib.machinery.SourceFileLoader):
+    # Python calls it with an argument more than the published signature has.
     def source_to_code(  # type: ignore[override]
         self, data: Any, path: Any, *, _optimize: int = -1
     ) -> Any:
@@ -186,6 +187,7 @@ def run(scenario: Scenario, log_dir: str | None, where: tuple[str, int] | None =
     logger = logging.getLogger("tb_gradflow")
     logger.addHandler(handler)
     logger.propagate = False
+    # Replaced for the training alone, to know which steps were given to the writer; the class has no hook for that.
     LogWriter.write_step = write_step  # type: ignore[method-assign]
     FAULTS.when = when
     with warnings.catch_warnings(record=True) as told:

@@ -156,7 +156,8 @@ class Inside(ast.NodeTransformer):
             return node
         written = f"{self._tensorflow}.where(values > 0, values, slope * values)"
         names = {"values": values, "slope": slope}
-        return _Filled(names).visit(ast.parse(written, mode="eval").body)  # type: ignore[no-any-return]
+        filled: ast.expr = _Filled(names).visit(ast.parse(written, mode="eval").body)
+        return filled
 
     def _holds_a_tensor(self, method: ast.expr) -> bool:
         return isinstance(method, ast.Attribute) and any(self._is_tensor(each) for each in ast.walk(method.value))
