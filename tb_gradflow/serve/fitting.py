@@ -86,9 +86,7 @@ def gradients_that_fit(numbers: Floats, sizes: Sizes) -> tuple[Floats, str]:
         return numbers, ""
     step, row = (int(place[0]) for place in np.nonzero(wrong))
     found = ", ".join(f"{name} {value:g}" for name, value in zip(GRADIENT_STATISTICS, numbers[step, row], strict=True))
-    return np.where(
-        wrong[..., None], np.float32(np.nan), numbers
-    ), f"has in row {row} what no statistics can be ({found})"
+    return np.where(wrong[..., None], np.float32(np.nan), numbers), f"has impossible statistics in row {row} ({found})"
 
 
 def variables_that_fit(numbers: Floats, sizes: Sizes) -> tuple[Floats, str]:
@@ -103,7 +101,7 @@ def variables_that_fit(numbers: Floats, sizes: Sizes) -> tuple[Floats, str]:
         return numbers, ""
     step, variable, column = (int(place[0]) for place in np.nonzero(wrong))
     found = f"{VARIABLE_STATISTICS[column]} {numbers[step, variable, column]:g}"
-    return np.where(wrong, np.float32(np.nan), numbers), f"has for variable {variable} what cannot be ({found})"
+    return np.where(wrong, np.float32(np.nan), numbers), f"has an impossible value for variable {variable} ({found})"
 
 
 def unmeasured(steps: int, rows: int, columns: int) -> Floats:

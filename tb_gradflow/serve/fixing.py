@@ -127,9 +127,9 @@ def _below(file: str, directory: Path) -> Path:
     if recorded.is_absolute() or ".." in recorded.parts or not inside:
         raise LogError(f"{file:.200} is not below {directory}: run the command where the training was started")
     if not os.path.isfile(path):
-        raise LogError(f"{file:.200} cannot be read: it is no file")
+        raise LogError(f"{file:.200} cannot be read: it is not a file")
     if path.suffix != ".py":
-        raise LogError(f"{file:.200} is no Python file, and edits are of Python alone")
+        raise LogError(f"{file:.200} is not a Python file: only Python files can be edited")
     return path
 
 

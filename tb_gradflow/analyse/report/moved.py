@@ -49,7 +49,7 @@ def moved_anyway(group: Group) -> Text:
         )
     return Text(
         f" {they} anyway, by {length:.2g} in this step: not because of this gradient, but because of what the "
-        f"optimizer remembers of earlier ones (Adam, momentum), a weight decay, or your own code.",
+        f"optimizer remembers of earlier ones (Adam, momentum), weight decay, or your own code.",
         f" To keep {them} fixed in such steps, use an optimizer without state, `keras.optimizers.SGD()`.",
     )
 

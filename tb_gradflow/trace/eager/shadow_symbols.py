@@ -26,7 +26,7 @@ from tb_gradflow.trace.graph.variables import Variables, is_replica, local
 from tb_gradflow.trace.numerics.fusion import is_constant
 
 EAGER_REPLICAS = (
-    "its replicas run eagerly at the same time, and such a step is only recorded compiled or on one device."
+    "its replicas run eagerly at the same time; such a step is recorded only if it is compiled, or on one device."
 )
 
 MOST_OPS = 100_000
@@ -34,8 +34,8 @@ MOST_OPS = 100_000
 the first recorded step of such a loop would last a minute."""
 
 TOO_LONG = (
-    f"it runs more than {MOST_OPS:,} ops eagerly, one by one, and seeing them all would take many times as long as the "
-    "step. Compile it with `tf.function`, or let `tb_gradflow.explain` look at one step, however long that takes."
+    f"it runs more than {MOST_OPS:,} ops eagerly, and recording all of them would take many times as long as the step. "
+    "Compile it with `tf.function`, or use `tb_gradflow.explain` on a single step, which may take minutes."
 )
 
 

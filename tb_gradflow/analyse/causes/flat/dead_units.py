@@ -69,7 +69,7 @@ def message_and_fix(group: Group) -> Text:
     return Template(
         f"{told} are dead in this step: {{op}} is zero for every input there, and their gradient is exactly zero."
         + _since(group),
-        "Nothing to repair while the loss falls. If too few units are left, lower the learning rate, start the bias at "
+        "Nothing to fix while the loss falls. If too few units are left, lower the learning rate, start the bias at "
         'zero, or let something through below zero: `activation="leaky_relu"`.',
     )(group)
 
@@ -105,5 +105,5 @@ CAUSE = Cause(
     severity="info",
     fix="lower learning rate, leaky ReLU",
     text=message_and_fix,
-    plight="a gradient for a few of its units alone",
+    plight="a gradient for only a few of its units",
 )

@@ -83,7 +83,7 @@ def message_and_fix(group: Group) -> Text:
         return Template(
             f"The second derivative with respect to {{names}} is exactly zero: the slope of {function} does not "
             "change.",
-            "Use a function that is curved: `tf.tanh(x)`, `tf.sin(x)` or `tf.nn.softplus(x)` in the place of a ReLU.",
+            "Use a function that is curved: `tf.tanh(x)`, `tf.sin(x)` or `tf.nn.softplus(x)` instead of a ReLU.",
         )(group)
     if any(state.status in ("zero", "unused") for state in group.states):
         plight = "{they_get} " + ("a gradient of exactly zero" if _any_zero(group) else "no gradient")

@@ -26,9 +26,9 @@ def message_and_fix(group: Group) -> Text:
         )(group)
     if paused_block(group) is not None:
         return Template(
-            "{they_get} no gradient: a differentiable way leads to the loss, and the tape did not see it{line}. A part "
-            "of it ran in a block of `stop_recording()`" + _read_at(group) + ".",
-            "Take these lines out of that block.",
+            "{they_get} no gradient: there is a differentiable path to the loss, but the tape did not record it{line}. "
+            "Part of the forward pass ran inside a `stop_recording()` block" + _read_at(group) + ".",
+            "Move these lines out of that block.",
         )(group)
     return Template(
         "{they_get} no gradient: there is a differentiable path to the loss, but the tape did not record it{line}. "

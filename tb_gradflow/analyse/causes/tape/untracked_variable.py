@@ -101,9 +101,9 @@ def message_and_fix(group: Group) -> Text:
     kernel = -1 if made else kernel_beside(group.suspect)
     if kernel >= 0:
         return Template(
-            "{they_take} part in the loss, and no gradient is asked for {them}, though one is asked for "
-            f"`{group.trace.variables[kernel].name}`, whose product it is added to: nobody trains {{them}}.",
-            "Give {them} to `tape.gradient(...)` and to the optimizer, too; or say that nothing is to train {them}, "
+            "{they_take} part in the loss, but no gradient is requested for {them}, so nothing trains {them}. A "
+            f"gradient is requested for `{group.trace.variables[kernel].name}`, the kernel of the same layer.",
+            "Pass {them} to `tape.gradient(...)` and to the optimizer as well; or mark {them} as not trainable, "
             "`tf.Variable(..., trainable=False)`.",
         )(group)
     if not made:
@@ -130,9 +130,9 @@ def _lambda_around(group: Group) -> str:
 
 CAUSE = Cause(
     name="untracked_variable",
-    meaning="the model does not list it, so nobody asked",
-    severity="info; a warning of a layer's plain `tf.Variable`, and of an offset beside a weight that is "
-    "trained; an error where the step itself makes it, anew each time",
+    meaning="the model does not track it, so no gradient is requested for it",
+    severity="info; warning for a layer's plain `tf.Variable`, and for an offset next to a weight that is trained; "
+    "error if the step creates it anew each time",
     fix="create it in `build`, or its layer in `__init__`",
     text=message_and_fix,
     without_op="the step creates {them} anew each time",

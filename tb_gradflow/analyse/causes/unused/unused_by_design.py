@@ -66,9 +66,9 @@ def _that_train(topology: Topology, target: int) -> tuple[set[str], set[str]]:
 def message_and_fix(group: Group) -> Text:
     if group.culprit < 0 and (method := _elsewhere(group.suspect)):
         return Template(
-            f"{{they_are}} idle: of the methods of the model only `{method}` computes with {{them}}, and this step "
-            "does not call it. That is harmless if it is for another phase.",
-            'Nothing to repair in that case; `expected=["{pattern}"]` keeps it quiet.',
+            f"{{they_are}} unused: only the method `{method}` of the model uses {{them}}, and this step does not call "
+            "it. This is harmless if the method belongs to another phase of the training.",
+            'Nothing to fix in that case; `expected=["{pattern}"]` silences this.',
         )(group)
     if group.culprit < 0 and all(map(stands_for_masked, group.names)):
         return Template(
@@ -84,9 +84,9 @@ def message_and_fix(group: Group) -> Text:
 
 CAUSE = Cause(
     name="unused_by_design",
-    meaning="no way leads to the loss from a part that published models carry along, told by its name: a pooler, a "
-    "projection head; or from what only a method computes with that the step does not call; or from what the last of "
-    "several like blocks adds to the stream between them",
+    meaning="no path leads to the loss from a part that published models contain for other uses, recognised by its "
+    "name: a pooler, a projection head; or from variables that only a method uses which the step does not call; or "
+    "from the output of the last of several equal blocks that only the next block would use",
     severity="info",
     fix="nothing",
     text=message_and_fix,

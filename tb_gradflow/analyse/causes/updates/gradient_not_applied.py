@@ -119,14 +119,14 @@ def _rests(group: Group, rest: Rest) -> Text:
 
 CAUSE = Cause(
     name="gradient_not_applied",
-    meaning="it gets a gradient in step after step, and no recorded step has changed it, nor any in between, while "
-    "others change. A warning from four such steps on where that is so of all that one loss was differentiated by; "
-    "else info: it may be held still on purpose. Or no variable changes at all, from the beginning or any more, as "
-    "with a schedule that has come to zero: a warning from 64 steps on where that is the better half of the run so far "
-    "and gradients are about as large as in the beginning, else info. Or a single step shows what holds it still: a "
-    "rate of zero, clipping to next to nothing, weights too coarse for the step, gradients that are summed up over "
-    "several steps, a constraint that puts it back (a warning where that is so of all that the loss trains), an "
-    "`assign` behind the update, the first steps of Adadelta",
+    meaning="it gets a gradient in every step, but no recorded step has changed it, nor any step in between, while "
+    "others change. A warning after four such steps if this holds for all variables of one loss; otherwise info, as it "
+    "may be held fixed on purpose. Or no variable changes at all, from the beginning or any more, as with a schedule "
+    "that has decayed to zero: a warning after 64 steps if these are more than half of the run so far and gradients "
+    "are about as large as in the beginning, otherwise info. Or a single step shows what holds it fixed: a learning "
+    "rate of zero, clipping to almost nothing, weights too coarse for the update, gradients that are accumulated over "
+    "several steps, a constraint that undoes the update (a warning if this holds for all that the loss trains), an "
+    "`assign` after the update, the first steps of Adadelta",
     severity="warning, info",
     fix="pass the gradient to an optimizer, together with its variables",
     text=message_and_fix,

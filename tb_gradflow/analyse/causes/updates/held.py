@@ -198,22 +198,22 @@ def why_held(group: Group) -> Text | None:
     if moved.rate == 0 and moved.stands_still and moved.optimizer.accumulates == 1:
         optimizer = "model.optimizer" if is_applied_by_keras(group) else "optimizer"
         return Template(
-            "{they_get} a gradient{line}, and "
+            "{they_get} a gradient{line}, but "
             + f"{name} does not move {{them}}: its learning rate is 0 in this step.",
-            "Nothing to repair if the schedule begins or ends with 0."
+            "Nothing to fix if the schedule starts or ends at 0."
             if moved.optimizer.scheduled
-            else f"Give it a rate: `{optimizer}.learning_rate.assign(1e-3)`, or `keras.optimizers.{name}(1e-3)`.",
+            else f"Set one: `{optimizer}.learning_rate.assign(1e-3)`, or `keras.optimizers.{name}(1e-3)`.",
         )(group)
     dtype = group.trace.variables[group.variables[0]].dtype
     if moved.rounded and moved.rounded >= moved.unmoved / 2:
         return Template(
-            "{they_get} a gradient{line}, and "
-            + f"{moved.rounded} of {moved.size} elements do not move: with a rate of "
+            "{they_get} a gradient{line}, but "
+            + f"{moved.rounded} of {moved.size} elements do not move: with a learning rate of "
             f"{moved.rate:.2g} the update is smaller than the spacing of `{dtype}` values there.",
             "Keep the weights in float32 and compute in half precision, `keras.mixed_precision.set_global_policy("
             '"mixed_bfloat16")`.'
             if dtype in _COARSE
-            else "Nothing to repair if the training is at its end; else a larger learning rate.",
+            else "Nothing to fix if the training is at its end; otherwise, raise the learning rate.",
         )(group)
     if barely_moved(group.suspect) is not None:
         return _barely_moved(group, moved)
@@ -223,17 +223,17 @@ def why_held(group: Group) -> Text | None:
         return None
     if _is_clipped_away(group.suspect, moved) and moved.optimizer.accumulates == 1:
         return Template(
-            "{they_get} a gradient{line}, and " + f"{name} does not move {{them}}: it clips gradients with "
-            f"`{moved.optimizer.clips}`, and what that leaves of them is rounded away.",
+            "{they_get} a gradient{line}, but " + f"{name} does not move {{them}}: it clips gradients with "
+            f"`{moved.optimizer.clips}`, and what remains of them is rounded away.",
             f"Clip less: `{moved.optimizer.clips.partition('=')[0]}=1.0`.",
         )(group)
     if summed_up(group.suspect) is not None:
         count = moved.optimizer.accumulates
         return Template(
-            "{they_get} a gradient{line}, and "
+            "{they_get} a gradient{line}, but "
             + f"{name} does not move {{them}} in this step: it adds up the gradients of {count} steps "
             f"(`gradient_accumulation_steps={count}`) and applies their mean in the last of them.",
-            "Nothing to repair.",
+            "Nothing to fix.",
         )(group)
     return _put_back(group, moved) if put_back(group.suspect) is not None else None
 
@@ -244,12 +244,12 @@ def _constrained(group: Group, moved: Moved) -> Text:
     names = " and ".join("a function of your own" if each in ("", "<lambda>") else f"`{each}`" for each in written)
     their = "{their} constraint" if len(written) == 1 else "{their} constraints"
     rounding = "" if moved.stands_still else " by more than rounding"
-    why, fix = _CONSTRAINTS.get(moved.known.constraint, ("", "begin inside of the bound, or leave the constraint out"))
+    why, fix = _CONSTRAINTS.get(moved.known.constraint, ("", "start inside the bound, or remove the constraint"))
     return Template(
-        "{they_get} a gradient{line}, and "
-        + f"{moved.optimizer.type} moves {{them}} to where {their}, {names}, put{'s' if len(written) == 1 else ''} "
-        f"{{them}} back: no element has changed in this step{rounding}.{why}",
-        "Nothing to repair if that bound is meant, and other batches lead away from it. If {names} {is_to} learn, "
+        "{they_get} a gradient{line}, but "
+        + f"{their}, {names}, undo{'es' if len(written) == 1 else ''} the update of {moved.optimizer.type}: no element "
+        f"has changed in this step{rounding}.{why}",
+        "Nothing to fix if this bound is intended, and other batches lead away from it. If {names} {is_to} learn, "
         f"{fix}.",
     )(group)
 
@@ -257,13 +257,13 @@ def _constrained(group: Group, moved: Moved) -> Text:
 # How a constraint of Keras holds all of a variable still, and what to write instead.
 _CONSTRAINTS = {
     "NonNeg": (
-        " The gradient makes its elements smaller, and they are at zero.",
-        "begin with values above zero, or leave the constraint out",
+        " The gradient would make the elements negative: they are at zero.",
+        "start with values above zero, or remove the constraint",
     ),
     "UnitNorm": (
-        " It makes each column along its `axis`, 0 by default, one long: of a column of one element only the sign is "
-        "left.",
-        "choose another axis, `keras.constraints.UnitNorm(axis=1)`, or leave the constraint out",
+        " It scales each column along its `axis`, 0 by default, to norm 1: a column with one element keeps only its "
+        "sign.",
+        "choose another axis, `keras.constraints.UnitNorm(axis=1)`, or remove the constraint",
     ),
 }
 
@@ -271,15 +271,15 @@ _CONSTRAINTS = {
 def _put_back(group: Group, moved: Moved) -> Text:
     if moved.optimizer.type == "Ftrl":
         return Template(
-            "{they_get} a gradient{line}, and Ftrl leaves {them} at exactly zero: so it does with weights whose sum of "
+            "{they_get} a gradient{line}, but Ftrl keeps {them} at exactly zero, as it does with weights whose sum of "
             "gradients stays below its `l1_regularization_strength`.",
-            "Nothing to repair if few weights are to differ from zero; else a smaller `l1_regularization_strength`.",
+            "Nothing to fix if most weights should stay at zero; otherwise, reduce `l1_regularization_strength`.",
         )(group)
     return Template(
         "{they_get} a gradient{line}, and "
-        + f"no element has changed at the end of this step, though {moved.optimizer.type} was given that gradient with "
-        f"a rate of {moved.rate:.2g}: something puts the values back after the update.",
-        "Nothing to repair if that is meant; else look for an `assign` behind the update.",
+        + f"{moved.optimizer.type} applied it with a learning rate of {moved.rate:.2g}, but no element has changed at "
+        "the end of this step: something restores the values after the update.",
+        "Nothing to fix if this is intended; otherwise, look for an `assign` after the update.",
     )(group)
 
 
@@ -287,10 +287,10 @@ def _barely_moved(group: Group, moved: Moved) -> Text:
     share = _share(group.suspect.measured, group.suspect)
     name = moved.optimizer.type
     return Template(
-        "{they_get} a gradient{line}, and "
-        + f"{name} changes {{them}} by a share of {share:.1g} alone in this step: its updates begin at about a "
-        f"thousandth of its rate, {moved.rate:.2g}, whatever the gradient is, and grow slowly.",
-        "If the loss hardly falls, give it the rate that its authors use: `"
+        "{they_get} a gradient{line}, but "
+        + f"{name} changes {{them}} by only {share:.1g} of {{their}} norm in this step: its updates start at about a "
+        f"thousandth of its learning rate, {moved.rate:.2g}, whatever the gradient is, and grow slowly.",
+        "If the loss hardly falls, use the learning rate of its authors: `"
         + (f"keras.optimizers.{name}" if name == "Adadelta" else f"tf.compat.v1.train.{name}")
         + "(1.0)`.",
     )(group)
