@@ -244,7 +244,7 @@ CAUSE = Cause(
     name="gradient_cancellation",
     meaning="the variable, or a value computed from it, is used more than once, each use has a gradient, and their sum "
     "is close to zero; or it is cut off where TensorFlow Probability evaluates the density of a distribution at its "
-    "own sample, which only a `stop_gradient` weights",
+    "own sample, and the loss uses that density only multiplied by a stopped value",
     severity="warning; error where it is cut off",
     fix="`tf.stop_gradient` on one of the paths: on the sample",
     text=message_and_fix,
