@@ -48,8 +48,8 @@ INDEX_INPUTS = {
 
 
 def handed_on(suspect: Suspect, part: Discrete) -> set[int]:
-    """The ops of a part that hold the value itself and no truth about it: a position is indexed with anyway where
-    it is compared with zero before, as Keras does to count negative ones from the end."""
+    """The ops of a part that return the value itself, not the result of a comparison. A position is still an index if
+    it is first compared with zero, as Keras does for negative indices."""
     inside = {op for op in part.ops if suspect.type_of(op) not in COMPARISON}
     handed = {suspect.culprit} & inside
     for op in part.ops:  # each follows its producer
