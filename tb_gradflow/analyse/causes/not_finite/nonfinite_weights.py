@@ -13,7 +13,7 @@ from tb_gradflow.analyse.words.phrases import counted
 
 
 def rule(suspect: Suspect) -> Verdict | None:
-    """Weights that were NaN or infinite before the step: nothing that happens in it is to blame."""
+    """Weights that were NaN or infinite before the step: nothing in the step is the cause."""
     bad = suspect.measured.nonfinite_weights(suspect.target)
     own = suspect.state.variable in suspect.measured.nonfinite_before
     if own or (bad and suspect.state.status in ("nan", "inf")):
