@@ -23,15 +23,15 @@ _COUNTS_OF_MOVEMENT = 5
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What the numbers of a trace must hold.
+    """The required sizes of a trace's statistics.
 
     Attributes:
-        rows: How many rows of gradients it names, at least.
-        variables: How many variables it has.
-        targets: How many losses.
-        statistics: The rows that hold `GRADIENT_STATISTICS`.
-        movements: Those that hold `MOVEMENT_STATISTICS`.
-        elements: How many elements the variable of each of these has; infinity where that is not known.
+        rows: The minimum number of rows of gradients.
+        variables: The number of variables.
+        targets: The number of losses.
+        statistics: The rows with `GRADIENT_STATISTICS`.
+        movements: The rows with `MOVEMENT_STATISTICS`.
+        elements: The number of elements of the variable of each of these; infinity if it is not known.
     """
 
     rows: int
@@ -73,7 +73,8 @@ def _last_rows_of_cosines(trace: Trace) -> list[int]:
 
 
 def gradients_that_fit(numbers: Floats, sizes: Sizes) -> tuple[Floats, str]:
-    """`[steps, rows, statistics]` in which every number can be one, and what was wrong; empty if nothing."""
+    """`[steps, rows, statistics]` without impossible values, and the problem that was found; empty if there was
+    none."""
     steps, rows, columns = numbers.shape
     if rows < sizes.rows:
         return unmeasured(steps, sizes.rows, columns), f"has {rows} rows, expected {sizes.rows} as its trace says"
@@ -105,7 +106,7 @@ def variables_that_fit(numbers: Floats, sizes: Sizes) -> tuple[Floats, str]:
 
 
 def unmeasured(steps: int, rows: int, columns: int) -> Floats:
-    """What a step that measured nothing has."""
+    """The statistics of a step that measured nothing."""
     return np.broadcast_to(np.float32(np.nan), (steps, rows, columns))
 
 
