@@ -31,8 +31,8 @@ class StepError:
     Attributes:
         step: The distance by which elements were moved: the median over them.
         relative: The same, relative to their size.
-        error: Norm of the difference between the gradient and the central difference at this step, divided by the larger
-            of both norms; infinite if the function was not finite.
+        error: Norm of the difference between the gradient and the central difference at this step, divided by the
+            larger of both norms; infinite if the function was not finite.
     """
 
     step: float

@@ -44,10 +44,10 @@ class ShadowSymbols:
 
     Args:
         variables: Of the step.
-        checks: Where to keep what is needed to check gradients of the user's own; `None` if they are not checked.
+        checks: Where to keep what is needed to check custom gradients; `None` if they are not checked.
     """
 
-    # Of eager zeros nobody can tell whether a gradient arrived.
+    # For eager zeros, it is not known whether a gradient arrived.
     has_zeros_for_none = True
 
     def __init__(self, variables: Variables, checks: GradientChecks | None) -> None:
@@ -65,7 +65,7 @@ class ShadowSymbols:
         self.fault = SetupError(TOO_LONG)
 
     def check_request(self) -> None:
-        """One replica of several is not the step: what it shows would pass for the whole."""
+        """One replica of several is not the whole step, but would be mistaken for it."""
         if is_replica() and tf.distribute.get_replica_context().num_replicas_in_sync > 1:
             raise SetupError(EAGER_REPLICAS)
         if self.fault is not None:
@@ -109,7 +109,7 @@ class ShadowSymbols:
         return is_constant(symbol.op) or self.is_inside(symbol)
 
     def is_inside(self, symbol: Any) -> bool:
-        """Whether a tensor was made during the step, from a value of Python's."""
+        """Whether a tensor was created during the step, from a Python value."""
         return any(arrival.symbol is symbol and arrival.inside for arrival in self.shadow.arrivals)
 
     def origin(self, symbol: Any) -> Known:
